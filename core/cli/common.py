@@ -85,7 +85,7 @@ def pipeline_options(function: F) -> F:
 
 
 def worker_options(function: F) -> F:
-    """Add --workers N and --scheduler URL, given as `workers`, a core.backends.workers.place.Place, or None."""
+    """Add --workers N and --scheduler URL, given as `workers`, a Place of core.backends.workers, or None."""
 
     @wraps(function)
     def call(*args: Any, worker_count: int | None, scheduler: str | None, **options: Any) -> Any:

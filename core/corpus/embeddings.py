@@ -123,7 +123,7 @@ class Vectors:
         return dim, len(wanted) - len(missing)
 
     def _embedded(self, store: Searched, waiting: Rows, tick: Tick) -> Iterator[tuple[Rows, Matrix]]:
-        """The rows `waiting` step by step with their vectors, shape (n, dim); helpers end them in any order."""
+        """The rows `waiting`, step by step, with vectors, shape (n, dim); by helpers in any order."""
         steps = [waiting[start : start + STEP] for start in range(0, len(waiting), STEP)]
         if self.helpers is None:
             for at, some in enumerate(steps):

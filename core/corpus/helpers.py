@@ -34,7 +34,7 @@ Stop = Callable[[], bool]
 
 
 class Helpers:
-    """The workers of a place, started or connected to when the first text is to be embedded. Of one thread."""
+    """The workers of a place, started or connected to when there is a text to embed. Of one thread."""
 
     def __init__(self, place: Place, settings: Settings) -> None:
         self._place, self._settings = place, settings
@@ -50,15 +50,15 @@ class Helpers:
             self._pool = None
 
     def embed(self, name: str, known_as: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, Matrix]]:
-        """The vectors of each step, shape (n, dim), in the order they come. Ends early where it is stopped."""
+        """The vectors of each step, shape (n, dim), in the order they come. Ends early where stopped."""
         about = {"name": name, "identity": known_as}
-        for number, data in self._each("embedded", about, batches, stop):
+        for number, data in self._each(f"{__name__}:embedded", about, batches, stop):
             rows = int.from_bytes(data[:8], "little")
             yield number, np.frombuffer(data, np.float32, offset=8).reshape(rows, -1)
 
-    def made(self, what: str, name: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, bytes]]:
-        """The content of the file that an enrichment keeps of each step: `what` is "tokens" or "weights"."""
-        yield from self._each(what, {"name": name, "identity": identity(name)}, batches, stop)
+    def made(self, task: str, name: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, bytes]]:
+        """The content of the file that an enrichment keeps of each step: `task` is its function for that."""
+        yield from self._each(task, {"name": name, "identity": identity(name)}, batches, stop)
 
     def complete(
         self, llm: str, requests: Sequence[LLMRequest], stop: Stop
@@ -75,7 +75,7 @@ class Helpers:
     ) -> Iterator[tuple[int, bytes]]:
         pool = self._open(stop)
         calls = ((number, {**about, "texts": list(texts)}) for number, texts in batches)
-        yield from pool.each(f"{__name__}:{task}", calls, stop)
+        yield from pool.each(task, calls, stop)
 
     def _open(self, stop: Stop) -> Pool:
         from core.backends.workers.pool import Pool
@@ -108,22 +108,6 @@ def embedded(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     return len(vectors).to_bytes(8, "little") + vectors.tobytes()
 
 
-def tokens(settings: Settings, payload: Mapping[str, Any]) -> bytes:
-    """The token vectors of some texts, as the enrichment keeps them."""
-    from core.corpus.enrichments import tokens as enrichment
-
-    _check(payload["name"], payload["identity"])
-    return enrichment.step(enrichment.load(settings), payload["texts"])
-
-
-def weights(settings: Settings, payload: Mapping[str, Any]) -> bytes:
-    """The term weights of some texts, as the enrichment keeps them."""
-    from core.corpus.enrichments import learned as enrichment
-
-    _check(payload["name"], payload["identity"])
-    return enrichment.step(enrichment.load(settings), payload["texts"])
-
-
 def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     """A model's answer, or why it failed. A model that cannot be asked at all raises Unavailable."""
     from core.backends.workers.inside import watch
@@ -150,7 +134,7 @@ def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     return json.dumps({"completion": to_plain(made), "source": made.source}).encode()
 
 
-def _check(name: str, wanted: str) -> None:
+def check(name: str, wanted: str) -> None:
     """Whether this worker has the weights that are wanted; Unavailable where it has others."""
     if identity(name) != wanted:
         raise Unavailable(
@@ -160,8 +144,9 @@ def _check(name: str, wanted: str) -> None:
 
 
 def _embedder(settings: Settings, name: str, wanted: str) -> Embedder:
-    _check(name, wanted)
-    return _loaded(id(settings), name, lambda: load_embedder(name, settings=settings))
+    check(name, wanted)
+    found: Embedder = _loaded(id(settings), name, lambda: load_embedder(name, settings=settings))
+    return found
 
 
 def _llm(settings: Settings, name: str) -> Any:

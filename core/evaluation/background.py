@@ -85,8 +85,8 @@ def begin(
 ) -> Evaluating:
     """Begin the evaluation of that name, or go on with it; asked again meanwhile, the one under way.
 
-    `retry` asks again what failed; `workers` ask in place of this process, but for an audit. Raises BadInput or Unavailable at once where it cannot be begun:
-    also where that name is another evaluation's.
+    `retry` asks again what failed; `workers` ask in place of this process, but for an audit. Raises BadInput
+    or Unavailable at once where it cannot be begun: also where that name is another evaluation's.
     """
     folder = place(engine.settings, name)
 

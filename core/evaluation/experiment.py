@@ -121,8 +121,8 @@ def perform(
 
     `ended` is looked at between questions, and a question under way is stopped when it turns true; the
     figures then say "interrupted". `beside` does something with each question: it is given where the runs
-    are kept. `workers`: where the questions are asked, None for this process. With `out` everything is also written there: see core.evaluation.report and
-    core.evaluation.experiment_store.
+    are kept. `workers`: where the questions are asked, None for this process. With `out` everything is also
+    written there: see core.evaluation.report and core.evaluation.experiment_store.
     """
     spec, plan, drawn = ready.spec, ready.plan, ready.labelled
     warnings = dict.fromkeys(ready.warnings)

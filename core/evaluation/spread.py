@@ -1,4 +1,4 @@
-"""Asks the questions of an evaluation by the workers of a pool: what a worker is told, and what it answers."""
+"""Asks the questions of an evaluation by workers: what they are told, and what they answer."""
 
 from __future__ import annotations
 
@@ -78,14 +78,12 @@ class Spread:
         known = pipelines()
         own = [known[name] for name in plan.routes if name in known]
         if files := [one.name for one in own if run_files.used(one.name) is not None]:
-            raise BadInput(
-                f"route {files[0]!r} is a file of replies, which no worker has; evaluate it without"
-            )
+            raise BadInput(f"route {files[0]!r} is a file of replies: evaluate it without workers")
         given = [one for one in own if one.given == "command"]
         if given and not self._place.local:
             raise BadInput(
-                f"route {given[0].name!r} was given on the command line of this machine; to ask it on others, "
-                f"put it into the settings file of each as [external.{given[0].name}]"
+                f"route {given[0].name!r} was given on the command line of this machine; to ask it on "
+                f"others, put it into the settings file of each as [external.{given[0].name}]"
             )
         corpus = self._engine.corpus(plan.corpus)
         return {
@@ -111,7 +109,7 @@ class _Worker(Engine):
         self.fit: set[str] = set()  # plans that it was checked for
 
     def route_history(self, corpus: str) -> Mapping[str, float]:
-        """As `who asks` has it."""
+        """As who asks has it."""
         return self.histories.get(corpus, {})
 
 
@@ -149,7 +147,7 @@ def _engine(settings: Settings) -> _Worker:
 
 
 def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
-    """Whether this worker has what is asked of it; Unavailable that says what to do. Looked at once a plan."""
+    """Whether this worker has what is asked of it, once a plan; Unavailable that says what to do."""
     key = json.dumps([payload["plan"], payload["fingerprint"], payload["able"]])
     if key in engine.fit:
         return

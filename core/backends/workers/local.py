@@ -1,7 +1,7 @@
 """A scheduler and workers of this machine, in processes of their own that end with who started them.
 
-Started as `python -m core.backends.workers.local`: reads one line of JSON from stdin, writes one to stdout, and
-ends when stdin does. It listens on loopback alone, and under a certificate made for this start, which others
+Started as `python -m core.backends.workers.local`: reads one line of JSON from stdin, writes one to stdout,
+and ends when stdin does. It listens on loopback alone, under a certificate made for this start, which others
 who use this machine do not have.
 """
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 START_S = 60.0
+CLIENT = ("tls_ca_file", "tls_client_cert", "tls_client_key")
 LOG = "workers.log"
 QUIET: dict[str, Any] = {
     "distributed.worker.memory.terminate": False,
@@ -48,7 +49,7 @@ class Local:
         paths = filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))
         env = {**os.environ, "ROUTESCOPE_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths)}
         with self._log.open("ab") as log:
-            # In a session of its own: Ctrl-C in a terminal is for who started it, which stops at a safe point.
+            # In a session of its own: Ctrl-C in a terminal is for who started it, who stops at a safe point.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "core.backends.workers.local"], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, env=env, cwd=PROJECT, start_new_session=True, text=True,
@@ -110,9 +111,7 @@ async def _serve(workers: int) -> None:
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
         async with Scheduler(port=0, dashboard=False, **listening) as scheduler:
-            shown = {
-                name: getattr(secured, name) for name in ("tls_ca_file", "tls_client_cert", "tls_client_key")
-            }
+            shown = {name: getattr(secured, name) for name in CLIENT}
             sys.stdout.write(json.dumps({"address": scheduler.address, "security": shown}) + "\n")
             sys.stdout.flush()
             os.dup2(2, 1)  # what a library prints must not fill a pipe that nobody reads

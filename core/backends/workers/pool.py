@@ -1,4 +1,4 @@
-"""Gives work to the workers of a Dask scheduler and takes what they answer, whoever of them dies meanwhile."""
+"""Gives work to the workers of a Dask scheduler and takes what they answer, whoever of them dies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONNECT_S = 10.0  # for a first connection
 LOST_S = 60.0  # that a scheduler, or a worker, may be away before the work is given up
 LOOK_S = 0.1  # between looks at whether to stop
 AHEAD = 2  # tasks that each thread of a worker has waiting, so that it never waits for who asks
-TRIES = 3  # times that a task is given out again after Dask gave it up: it killed as many workers, four times each
+TRIES = 3  # times that a task is given out that Dask gives up: four workers died of it each time
 OWN = ("home", "models_dir", "external", "only_public", "scheduler", *FILES)  # which a worker has of its own
 Ended = Callable[[], bool]
 
@@ -127,7 +127,8 @@ class Pool:
             self._local = Local(place.workers, self._settings.home)
             address, secured = self._local.address, self._local.security
         else:
-            address, secured = place.scheduler, security(place.scheduler, self._settings)
+            address = place.scheduler
+            secured = security(address, self._settings)
         began = time.monotonic()
         try:
             self._client = Client(
@@ -279,7 +280,7 @@ class _Work(Generic[K]):
         except KilledWorker:
             if call[2] + 1 >= TRIES:
                 raise Unavailable(
-                    f"{self._pool.place.describe()}: the same task ended several workers, one after the other; "
+                    f"{self._pool.place.describe()}: the same task ended several workers, one after another; "
                     "their memory may be too small. Finished work is saved, and the same command goes on"
                 ) from None
             self._again.append((call[0], call[1], call[2] + 1))

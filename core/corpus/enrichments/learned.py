@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.backends.base import Rows
 from core.backends.embedder import identity
@@ -26,6 +26,7 @@ from core.backends.learned_sparse import (
 )
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.recipe import Tools
+from core.corpus.helpers import check
 from core.domain.errors import Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
@@ -107,7 +108,9 @@ class _Kept:
             return
         steps = {start: texts[start : start + STEP] for start in range(0, len(texts), STEP)}
         left = {start: some for start, some in steps.items() if self._found(self._file(some)) is None}
-        for start, content in tools.helped("weights", tools.settings.sparse_model, left, len(texts)):
+        for start, content in tools.helped(
+            f"{__name__}:helped", tools.settings.sparse_model, left, len(texts)
+        ):
             self._keep(self._file(steps[start]), content)
 
     def _file(self, texts: Sequence[str]) -> Path:
@@ -145,6 +148,12 @@ def step(encoder: SparseEncoder, texts: Sequence[str]) -> bytes:
     file = io.BytesIO()
     save_npz(file, encoder.encode(texts), compressed=False)
     return file.getvalue()
+
+
+def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
+    """In a worker: `step` of some texts; Unavailable where the model is another one there."""
+    check(payload["name"], payload["identity"])
+    return step(load(settings), payload["texts"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,10 @@ class Tools:
     helpers: Helpers | None = None  # who embed and ask in place of this process
 
     def helped(
-        self, what: str, name: str, steps: Mapping[int, Sequence[str]], total: int
+        self, task: str, name: str, steps: Mapping[int, Sequence[str]], total: int
     ) -> Iterator[tuple[int, bytes]]:
-        """What helpers make of numbered `steps` of texts with the model `name`, of `total` texts, as it comes:
-        see core.corpus.helpers. Raises Cancelled.
+        """What the function `task` makes of numbered `steps`, of `total` texts, with the model `name`, by
+        helpers and as it comes: see core.corpus.helpers. Raises Cancelled.
         """
         done = total - sum(map(len, steps.values()))
 
@@ -62,7 +62,7 @@ class Tools:
             return False
 
         if self.helpers is not None and steps:
-            for at, content in self.helpers.made(what, name, steps.items(), look):
+            for at, content in self.helpers.made(task, name, steps.items(), look):
                 done += len(steps[at])
                 yield at, content
 

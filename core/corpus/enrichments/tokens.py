@@ -8,8 +8,9 @@ import json
 import logging
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Keys, keys
 from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import Tools
+from core.corpus.helpers import check
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
@@ -256,10 +258,16 @@ def step(embedder: TokenEmbedder, texts: Sequence[str]) -> bytes:
     return file.getvalue()
 
 
+def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
+    """In a worker: `step` of some texts; Unavailable where the model is another one there."""
+    check(payload["name"], payload["identity"])
+    return step(load(settings), payload["texts"])
+
+
 def _ensure(steps: Sequence[_Step], texts: Sequence[str], tools: Tools) -> None:
     """Have the steps that were not done before done by helpers; `texts` are those of all steps."""
     left = {at: texts[at * STEP : (at + 1) * STEP] for at, one in enumerate(steps) if not one.done()}
-    for at, content in tools.helped("tokens", tools.settings.late_model, left, len(texts)):
+    for at, content in tools.helped(f"{__name__}:helped", tools.settings.late_model, left, len(texts)):
         steps[at].keep(content)
 
 
