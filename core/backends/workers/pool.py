@@ -21,6 +21,7 @@ from core.domain.program import build
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+    from distributed.security import Security
 
     from core.domain.settings import Settings
 
@@ -120,8 +121,6 @@ class Pool:
 
     def _connect(self) -> None:
         """The connection; for workers of this machine with a scheduler of its own."""
-        from distributed import Client
-
         place = self.place
         if place.local:
             self._local = Local(place.workers, self._settings.home)
@@ -129,21 +128,7 @@ class Pool:
         else:
             address = place.scheduler
             secured = security(address, self._settings)
-        began = time.monotonic()
-        try:
-            self._client = Client(
-                address, security=secured, timeout=CONNECT_S, set_as_default=False, name="routescope"
-            )
-        except (OSError, TimeoutError, ValueError, RuntimeError) as error:
-            how = (
-                "check the address, that `dask scheduler` runs there, and the certificates of both"
-                if address.startswith("tls")
-                else "check the address, and that `dask scheduler` runs there without TLS"
-            )
-            raise Unavailable(
-                f"no Dask scheduler answers at {address} within {time.monotonic() - began:.0f} s "
-                f"({type(error).__name__}); {how}"
-            ) from None
+        self._client = connected(address, secured)
         wanted = place.workers if place.local else 1
         self._wait(lambda: len(self._client.nthreads()) >= wanted if self._client else False,
                    f"the Dask scheduler at {address} has no worker: start some with "
@@ -300,6 +285,32 @@ class _Work(Generic[K]):
             if not future.done():
                 future.cancel(reason="not wanted any more")
         self._given.clear()
+
+
+def connected(address: str, secured: Security | None) -> Client:
+    """A connection to a scheduler; Unavailable where none answers."""
+    from distributed import Client
+
+    try:
+        return Client(address, security=secured, timeout=CONNECT_S, set_as_default=False, name="routescope")
+    except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+        how = (
+            "check the address, that `dask scheduler` runs there, and the certificates of both"
+            if address.startswith("tls")
+            else "check the address, and that `dask scheduler` runs there without TLS"
+        )
+        raise Unavailable(
+            f"no Dask scheduler answers at {address} within {CONNECT_S:.0f} s ({type(error).__name__}); {how}"
+        ) from None
+
+
+def reached(address: str, settings: Settings) -> int:
+    """How many workers the scheduler at an address has; Unavailable where none answers."""
+    client = connected(address, security(address, settings))
+    try:
+        return len(client.nthreads())
+    finally:
+        client.close(timeout=2)
 
 
 def header(place: Place, settings: Settings) -> str:
