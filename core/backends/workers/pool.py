@@ -33,6 +33,7 @@ LOOK_S = 0.1  # between looks at whether to stop
 AHEAD = 2  # tasks that each thread of a worker has waiting, so that it never waits for who asks
 TRIES = 3  # times that a task is given out that Dask gives up: four workers died of it each time
 OWN = ("home", "models_dir", "external", "only_public", "scheduler", *FILES)  # which a worker has of its own
+GONE = (OSError, RuntimeError, TimeoutError)  # what Dask raises where a connection or its loop is closed
 Ended = Callable[[], bool]
 
 
@@ -46,6 +47,7 @@ class Pool:
         self._local: Local | None = None
         self._client: Client | None = None
         self._threads, self._looked = 0, 0.0
+        self._gone = False  # whether the connection was seen to be lost
 
     def __enter__(self) -> Self:
         return self.open()
@@ -81,13 +83,18 @@ class Pool:
         try:
             while not ended():
                 try:
-                    self._ready(ended)
+                    if not self._ready(ended):
+                        work.lost()
+                    work.fill()
+                    if not work.open:
+                        return
+                    found = work.next()
                 except Cancelled:
                     return
-                work.fill()
-                if not work.open:
-                    return
-                found = work.next()
+                except GONE as error:  # in the moment between two looks at the connection
+                    log.info("the connection is gone: %s", error)
+                    self._gone = True
+                    continue
                 if found is not None:
                     yield found
         finally:
@@ -106,13 +113,12 @@ class Pool:
         return max(1, AHEAD * self._threads)
 
     def _look(self) -> None:
-        from distributed.comm import CommClosedError
-
         self._looked = time.monotonic()
         try:
             self._threads = sum(self._known().nthreads().values())
-        except (OSError, CommClosedError, TimeoutError, RuntimeError) as error:
+        except GONE as error:
             log.debug("the scheduler cannot be asked for its workers now: %s", error)
+            self._gone = True
 
     def _known(self) -> Client:
         if self._client is None:
@@ -144,7 +150,7 @@ class Pool:
             try:
                 if ready():
                     return
-            except (OSError, TimeoutError, RuntimeError) as error:
+            except GONE as error:
                 log.debug("not ready: %s", error)
             if time.monotonic() > end:
                 raise Unavailable(why_not)
@@ -160,22 +166,24 @@ class Pool:
                 why = describe(one)
             elif one["build"] != build():
                 why = inside.other_build(one["build"], build())
+                if self.place.local:
+                    why = "the files of RouteScope have changed since it was started: start it again"
             else:
                 why = one["error"]
             if why:
                 where = one["host"] if isinstance(one, dict) else ""
                 raise Unavailable(f"worker {address}{f' on {where}' if where else ''} cannot be used: {why}")
 
-    def _ready(self, ended: Ended) -> None:
-        """Wait where the connection is lost: Dask connects again by itself, or is begun anew."""
-        client = self._known()
-        if client.status == "running":
+    def _ready(self, ended: Ended) -> bool:
+        """Wait for a worker, and for a connection where it is lost; whether it is the same as before."""
+        if not self._gone and self._known().status == "running":
             if self._threads == 0:
                 self._wait_for_worker(ended)
-            return
+            return True
         log.warning("lost the connection to %s; connecting again", self.place.describe())
         self._again(ended)
-        self._look()
+        self._gone = False
+        return False
 
     def _wait_for_worker(self, ended: Ended) -> None:
         def there() -> bool:
@@ -208,7 +216,7 @@ class Pool:
         if self._client is not None:
             try:
                 self._client.close(timeout=2)
-            except (OSError, TimeoutError, RuntimeError) as error:
+            except GONE as error:
                 log.debug("the connection was not closed in time: %s", error)
             self._client = None
         if self._local is not None:
@@ -247,19 +255,16 @@ class _Work(Generic[K]):
         try:
             future = self._ended.get(timeout=LOOK_S)
         except queue.Empty:
-            for lost in [one for one in self._given if one.cancelled()]:  # with the connection
-                self._again.append(self._given.pop(lost))
             return None
         call = self._given.get(future)
-        if call is None:
+        if call is None:  # of a connection that was lost
             return None
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
-        from distributed.comm import CommClosedError
 
         try:
             result: bytes = future.result(timeout=30)
-        except (FutureCancelledError, CommClosedError, TimeoutError, OSError) as error:
+        except (FutureCancelledError, *GONE) as error:
             log.info("a task is given out again: %s", error)
             self._again.append(call)
         except KilledWorker:
@@ -279,11 +284,18 @@ class _Work(Generic[K]):
         del self._given[future]
         return None
 
+    def lost(self) -> None:
+        """Give out again all that was on its way over a connection that is no more."""
+        self._again.extend(self._given.values())
+        self._given.clear()
+
     def drop(self) -> None:
         """Want nothing more: what runs sees that it is not wanted and ends."""
         for future in self._given:
-            if not future.done():
+            try:
                 future.cancel(reason="not wanted any more")
+            except GONE as error:
+                log.debug("with the connection: %s", error)
         self._given.clear()
 
 
@@ -291,6 +303,8 @@ def connected(address: str, secured: Security | None) -> Client:
     """A connection to a scheduler; Unavailable where none answers."""
     from distributed import Client
 
+    # A connection that is lost is this module's to report, in one line.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         return Client(address, security=secured, timeout=CONNECT_S, set_as_default=False, name="routescope")
     except (OSError, TimeoutError, ValueError, RuntimeError) as error:
