@@ -55,6 +55,10 @@ def facts(header: str) -> dict[str, Any]:
     return known
 
 
+def nothing(_settings: Settings, _payload: Any) -> None:
+    """What a task costs by itself, to be measured."""
+
+
 def watch() -> Callable[[], bool]:
     """What tells, in any thread, whether who asked wants the task of this thread no longer. It reads the
     worker's own record of it: a task that runs cannot be ended from outside.
