@@ -11,9 +11,12 @@ import os
 import statistics
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -27,7 +30,7 @@ from core.evaluation import runner
 from core.evaluation.experiment import Prepared, conditions_of, prepare
 from core.evaluation.journal import Journal
 from core.evaluation.spec import Spec
-from core.evaluation.spread import spread
+from core.evaluation.spread import Spread, spread
 from core.store import Store
 from core.store.codec import dumps, from_document, to_document
 
@@ -38,44 +41,62 @@ QUESTIONS, ROUNDS, TASKS = 120, 3, 1000
 
 
 def measure() -> dict[str, Any]:
-    """Questions per second of each place, what a task and a start cost, and what the client does of each."""
+    """Questions per second of each place, the processor time of each part of it, and what a task costs."""
     engine = Engine(settings_module.load())
     engine.embedder(engine.corpus(CORPUS).info.embedder)
     ready = prepare(engine, Spec(CORPUS, ROUTES, split="all", queries=QUESTIONS))
-    seconds: dict[str, list[float]] = {"one process": [], "1 worker": [], "2 workers": []}
     places: dict[str, Place | None] = {"one process": None, "1 worker": Place(1), "2 workers": Place(2)}
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in places}
     for _ in range(ROUNDS):
         for name, place in places.items():
-            seconds[name].append(_seconds(engine, ready, place))
-    rate = {name: QUESTIONS / statistics.median(took) for name, took in seconds.items()}
+            taken[name].append(_asked(engine, ready, place))
+    rate = {name: QUESTIONS / statistics.median(one["wall"] for one in some) for name, some in taken.items()}
     return {
         "machine": machine(),
         "routes": list(ROUTES),
         "questions": QUESTIONS,
-        "seconds": seconds,
+        "seconds": {name: [round(one["wall"], 2) for one in some] for name, some in taken.items()},
         "questions_per_second": {name: round(value, 2) for name, value in rate.items()},
         "overhead_ms_per_question": round(1000 * (1 / rate["1 worker"] - 1 / rate["one process"]), 2),
         "speedup_2_workers": round(rate["2 workers"] / rate["one process"], 3),
+        "processor_ms_per_question": {
+            name: {
+                part: round(1000 * statistics.median(one[part] for one in some) / QUESTIONS, 2)
+                for part in ("client", "scheduler", "workers")
+            }
+            for name, some in taken.items()
+        },
+        "load_after": os.getloadavg()[0],
         **_tasks(engine),
         **_client(engine),
     }
 
 
-def _seconds(engine: Engine, ready: Prepared, place: Place | None) -> float:
-    """Of asking all questions with their runs kept, once workers are there and have loaded what they need."""
-    with tempfile.TemporaryDirectory() as folder:
-        with spread(place, engine) as workers:
-            few = ready.labelled.questions[: 4 * (place.workers if place else 1)]
-            runner.run(
-                engine, replace(ready.labelled, questions=few), ready.plan, workers=workers
-            )  # opens all
-            store = Store(Path(folder) / "runs.sqlite")
-            with Journal.open(Path(folder), conditions_of(ready.plan, engine)) as journal:
-                began = time.perf_counter()
-                runner.run(engine, ready.labelled, ready.plan, journal=journal, runs=store, workers=workers)
-                took = time.perf_counter() - began
-            store.close()
-        return took
+def _asked(engine: Engine, ready: Prepared, place: Place | None) -> dict[str, float]:
+    """Seconds of asking all questions with their runs kept, once workers are there and have loaded what they
+    need: "wall" by the clock, and processor time by part.
+    """
+    few = ready.labelled.questions[: 4 * (place.workers if place else 1)]
+    with tempfile.TemporaryDirectory() as folder, spread(place, engine) as workers:
+        runner.run(engine, replace(ready.labelled, questions=few), ready.plan, workers=workers)
+        with (
+            closing(Store(Path(folder) / "runs.sqlite")) as store,
+            Journal.open(Path(folder), conditions_of(ready.plan, engine)) as journal,
+        ):
+            before, began = _processor(workers), time.perf_counter()
+            runner.run(engine, ready.labelled, ready.plan, journal=journal, runs=store, workers=workers)
+            wall, after = time.perf_counter() - began, _processor(workers)
+    return {"wall": wall, **{part: after[part] - before[part] for part in after}}
+
+
+def _processor(workers: Spread | None) -> dict[str, float]:
+    """Processor seconds so far of this process, of the scheduler's and of the workers'."""
+    found = {"client": time.process_time(), "scheduler": 0.0, "workers": 0.0}
+    if workers is not None and (pid := workers.pid) is not None:
+        process = psutil.Process(pid)
+        for part, some in (("scheduler", [process]), ("workers", process.children(recursive=True))):
+            found[part] = sum(sum(one.cpu_times()[:2]) for one in some)
+    return found
 
 
 def _tasks(engine: Engine) -> dict[str, float]:
@@ -83,7 +104,8 @@ def _tasks(engine: Engine) -> dict[str, float]:
     began = time.perf_counter()
     with Pool(Place(2), engine.settings) as pool:
         start = time.perf_counter() - began
-        calls = ((number, {}) for number in range(TASKS))
+        nothing: dict[str, str] = {}
+        calls = ((number, nothing) for number in range(TASKS))
         began = time.perf_counter()
         for _ in pool.each("core.backends.workers.inside:nothing", calls, lambda: False):
             pass

@@ -45,6 +45,11 @@ class Spread:
             self._pool.close()
             self._pool = None
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process with this machine's scheduler, None where there is none."""
+        return self._pool.pid if self._pool is not None else None
+
     def ask(
         self, questions: Sequence[Question], plan: Plan, warn: Callable[[str], None], ended: Ended
     ) -> Iterator[Answered]:

@@ -349,7 +349,7 @@ def test_a_question_that_its_route_fails_at_is_one_failure(engine, tmp_path):
 def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificate(home):
     with Pool(Place(1), home) as pool:
         address = pool._local.address
-        parent = psutil.Process(pool._local.pid)
+        parent = psutil.Process(pool.pid)
         every = [parent, *parent.children(recursive=True)]
         open_ = [c for one in every for c in one.net_connections() if c.status == psutil.CONN_LISTEN]
         assert open_
@@ -524,3 +524,98 @@ def test_a_lost_wait_ends_when_it_is_stopped(engine, home, tmp_path, monkeypatch
         going.stop.set()
         going.end()
     assert going.figures["interrupted"]
+
+
+class Dead:
+    """A task of which every worker dies, as Dask tells it."""
+
+    def __init__(self):
+        self.called = []
+
+    def add_done_callback(self, callback):
+        callback(self)
+
+    def result(self, timeout):
+        from distributed import KilledWorker
+
+        raise KilledWorker("task", None, 3)
+
+    def cancel(self, reason):
+        pass
+
+
+def test_a_task_that_ends_every_worker_is_given_up_in_words(home):
+    given = []
+
+    class Full(Pool):
+        """One whose every task ends its worker."""
+
+        ahead = 1
+
+        def _ready(self, ended):
+            return True
+
+        def submit(self, function, payload):
+            given.append((function, payload))
+            return Dead()
+
+    pool = Full(Place(2), home)
+    with pytest.raises(Unavailable, match=r"2 workers on this machine: the same task ended several workers"):
+        list(pool.each("core.x:y", [("q", {"n": 1})], lambda: False))
+    assert given == [("core.x:y", '{"n": 1}')] * pool_module.TRIES
+
+
+@pytest.mark.parametrize(
+    ("scheduler_url", "told"),
+    [
+        ("", "--workers N or --scheduler URL; no scheduler is set"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers"),
+    ],
+)
+def test_the_doctor_tells_of_workers(tmp_path, monkeypatch, scheduler_url, told):
+    from core.engine import doctor
+
+    monkeypatch.setattr(pool_module, "CONNECT_S", 0.5)
+    (check,) = doctor._workers(load(home=tmp_path, scheduler=scheduler_url))
+    assert told in check.detail
+    assert check.state == ("warning" if scheduler_url else "ok")
+    monkeypatch.setattr("core.backends.workers.place.find_spec", lambda _: None)
+    (check,) = doctor._workers(load(home=tmp_path))
+    assert "not installed" in check.detail
+    assert "requirements-server.txt" in check.fix
+
+
+def test_the_doctor_counts_the_workers_of_a_scheduler(tmp_path):
+    from core.engine import doctor
+
+    port = free_port()
+    with scheduler(port, tmp_path):
+        until(lambda: listens(port), 60)
+        (check,) = doctor._workers(load(home=tmp_path, scheduler=f"tcp://127.0.0.1:{port}"))
+    assert f"tcp://127.0.0.1:{port} has 0 workers" in check.detail
+    assert check.state == "warning"
+    assert f"worker tcp://127.0.0.1:{port}" in check.fix
+
+
+def test_no_page_sets_a_scheduler(tmp_path):
+    """It executes what it is sent: only the settings file and the environment name one."""
+    from core.domain import settings_file
+
+    for name in ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key"):
+        with pytest.raises(BadInput, match="cannot be changed here"):
+            settings_file.write({name: "tcp://evil:1"}, tmp_path)
+
+
+def test_files_of_replies_and_pipelines_of_the_command_line_stay_here(engine, monkeypatch):
+    from core.domain.pipelines import Pipeline
+    from core.evaluation.runner import Plan
+    from core.evaluation.spread import Spread
+
+    own = Pipeline("mine", "http", "http://127.0.0.1:1/search", given="command")
+    monkeypatch.setattr("core.evaluation.spread.pipelines", lambda: {"mine": own})
+    plan = Plan("support", ("mine",))
+    with pytest.raises(BadInput, match=r"put it into the settings file of each as \[external\.mine\]"):
+        Spread(Place(scheduler="tcp://a:1"), engine)._told(plan)
+    monkeypatch.setattr("core.evaluation.spread.run_files.used", lambda _: object())
+    with pytest.raises(BadInput, match="is a file of replies: evaluate it without workers"):
+        Spread(Place(2), engine)._told(plan)

@@ -72,6 +72,11 @@ class Pool:
         """How many tasks the workers do at once, as of the last look."""
         return self._threads
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process with this machine's scheduler, None where that is elsewhere."""
+        return self._local.pid if self._local is not None else None
+
     def each(self, function: str, calls: Iterable[tuple[K, Any]], ended: Ended) -> Iterator[tuple[K, bytes]]:
         """What `function`, "core.module:name", gives for each JSON value of `calls`, with its key, as it
         comes. Ends early where it was `ended`. Raises what the function raises, and Unavailable where no
