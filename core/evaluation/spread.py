@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from core.backends import fusion_weights
 from core.backends.external import run_files
 from core.backends.workers.place import Place
 from core.domain.errors import BadInput, Cancelled, RouteScopeError, Unavailable
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 TASK = f"{__name__}:asked"
+CHOSEN = ("calibrations", "routers", "evaluators", fusion_weights.FOLDER)  # folders of a home
 Answered = tuple[Question, Run, Machine]
 
 
@@ -95,6 +99,7 @@ class Spread:
             "plan": json.loads(json.dumps(asdict(plan))),
             "fingerprint": corpus.fingerprint,
             "able": sorted(_able(self._engine, plan)),
+            "chosen": _chosen(self._engine.settings.home, corpus.name),
             "history": dict(self._engine.route_history(corpus.name)),
             "pipelines": [json.loads(json.dumps(asdict(one))) for one in given],
         }
@@ -153,7 +158,7 @@ def _engine(settings: Settings) -> _Worker:
 
 def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
     """Whether this worker has what is asked of it, once a plan; Unavailable that says what to do."""
-    key = json.dumps([payload["plan"], payload["fingerprint"], payload["able"]])
+    key = json.dumps([payload[name] for name in ("plan", "fingerprint", "able", "chosen")])
     if key in engine.fit:
         return
     where = f"machine {here().host}"
@@ -169,6 +174,11 @@ def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
             f"{where} has another state of corpus {plan.corpus} (fingerprint {corpus.fingerprint}, wanted "
             f"{payload['fingerprint']}); copy the index there, or build it there from the same documents"
         )
+    if _chosen(engine.settings.home, plan.corpus) != payload["chosen"]:
+        raise Unavailable(
+            f"{where} has other thresholds or fitted weights for corpus {plan.corpus} in "
+            f"{engine.settings.home}; copy the folders {', '.join(CHOSEN)} there"
+        )
     engine.embedder(corpus.info.embedder)  # loaded once, and no route's own time
     gaps = missing(engine, plan.corpus)
     wanted = set(payload["able"])
@@ -177,6 +187,17 @@ def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
             if need in gaps and need.name in wanted:
                 raise Unavailable(f"{where} cannot run {route.name}: {gaps[need]}")
     engine.fit.add(key)
+
+
+def _chosen(home: Path, corpus: str) -> str:
+    """A digest of what people chose or fitted that decides how routes rank, besides parameters."""
+    digest = hashlib.sha256()
+    of_all = (home / name for name in CHOSEN[:2])
+    of_this = (home / "evaluators" / f"{corpus}.json", home / fusion_weights.FOLDER / corpus)
+    for place in (*of_all, *of_this):
+        for file in [place] if place.is_file() else sorted(place.rglob("*.json")):
+            digest.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def _able(engine: Engine, plan: Plan) -> set[str]:

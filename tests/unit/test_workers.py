@@ -305,6 +305,24 @@ def test_a_worker_without_the_corpus_is_told(engine, tmp_path):
     assert journal(tmp_path / "out") == {}
 
 
+def test_a_worker_with_other_thresholds_is_told(engine, home, tmp_path):
+    import shutil
+
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(home.home, elsewhere)
+    (elsewhere / "evaluators").mkdir()
+    (elsewhere / "evaluators" / "support.json").write_text("{}")
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
+    with scheduler(port, tmp_path):
+        until(lambda: listens(port), 60)
+        with (
+            started("core", "worker", url, home=elsewhere),
+            pytest.raises(Unavailable, match=r"has other thresholds or fitted weights for corpus support"),
+        ):
+            perform(engine, ready(engine, count=3), workers=Place(scheduler=url))
+
+
 def test_a_worker_of_another_version_is_told(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(pool_module, "build", lambda: "9.9.9 (0123456789)")
     with pytest.raises(Unavailable, match=r"the files of RouteScope have changed since it was started"):
