@@ -364,6 +364,7 @@ def test_a_question_that_its_route_fails_at_is_one_failure(engine, tmp_path):
     assert one["routes"]["hype"]["errors"] == two["routes"]["hype"]["errors"]
 
 
+@pytest.mark.trust
 def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificate(home):
     with Pool(Place(1), home) as pool:
         address = pool._local.address
@@ -382,6 +383,7 @@ def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificat
     assert not parent.is_running()
 
 
+@pytest.mark.trust
 def test_what_is_shipped_has_no_secret_and_workers_elsewhere_keep_their_folders(tmp_path):
     settings = load(home=tmp_path, llm_api_key="sk-secret", llm="some-model")
     shipped = json.loads(header(Place(scheduler="tcp://there:1"), settings))["settings"]
@@ -615,6 +617,7 @@ def test_the_doctor_counts_the_workers_of_a_scheduler(tmp_path):
     assert f"worker tcp://127.0.0.1:{port}" in check.fix
 
 
+@pytest.mark.trust
 def test_no_page_sets_a_scheduler(tmp_path):
     """It executes what it is sent: only the settings file and the environment name one."""
     from core.domain import settings_file

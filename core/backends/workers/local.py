@@ -27,6 +27,7 @@ LOOPBACK = "127.0.0.1"
 START_S = 60.0
 CLIENT = ("tls_ca_file", "tls_client_cert", "tls_client_key")
 LOG = "workers.log"
+LOG_BYTES = 1_000_000  # after which the log is begun anew
 QUIET: dict[str, Any] = {
     "distributed.worker.memory.terminate": False,
     "distributed.admin.tick.limit": "60s",
@@ -48,7 +49,8 @@ class Local:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         paths = filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))
         env = {**os.environ, "ROUTESCOPE_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths)}
-        with self._log.open("ab") as log:
+        large = self._log.exists() and self._log.stat().st_size > LOG_BYTES
+        with self._log.open("wb" if large else "ab") as log:
             # In a session of its own: Ctrl-C in a terminal is for who started it, who stops at a safe point.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "core.backends.workers.local"], stdin=subprocess.PIPE,
