@@ -131,6 +131,8 @@ def perform(
         warnings[warning] = None
         warn(warning)
 
+    if workers is not None and workers != Place(1):
+        in_words("several workers asked at once: times of those that share a machine are longer than alone")
     total = len(drawn.questions) * spec.repeats
     conditions = conditions_of(plan, engine)
     with (

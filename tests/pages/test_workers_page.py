@@ -120,6 +120,19 @@ def test_a_corpus_is_indexed_by_the_workers_chosen(visit, engine, monkeypatch, t
     assert "corpus_workers" not in keys(app)
 
 
+def test_release_uses_no_times_of_unlike_machines_until_it_is_told_to(visit, engine):
+    from tests.unit.test_machines import mixed
+
+    mixed(experiment_store.place(engine.settings, "mixed"))
+    app = visit("release.py", evaluation="mixed", p95="1000")
+    switch = next(one for one in app.toggle if one.label == "Use times of unlike machines")
+    assert not switch.value
+    assert "unlike machines" in shown(app)
+    switch.set_value(True).run()
+    assert not app.exception
+    assert "No time counts" not in shown(app)
+
+
 def test_a_sweep_is_run_by_the_workers_chosen(visit, engine, monkeypatch, two_cores):
     """The button passes the choice on."""
     from streamlit.testing.v1 import AppTest

@@ -98,7 +98,7 @@ def same_figures(one, other):
 
     def plain(value):
         if isinstance(value, dict):
-            left_out = ("p50_ms", "p95_ms", "ms", "fronts")
+            left_out = ("p50_ms", "p95_ms", "ms", "fronts", "warnings")
             return {key: plain(item) for key, item in value.items() if key not in left_out}
         return [plain(item) for item in value] if isinstance(value, list) else value
 
@@ -121,6 +121,7 @@ def test_workers_give_what_one_process_gives(engine, tmp_path):
     assert [[s.name for s in r.spans] for r in theirs.results] == [
         [s.name for s in r.spans] for r in ours.results
     ]
+    assert any("several workers asked at once" in warning for warning in two["warnings"])
     assert two["machines"] == [{"kind": two["machine"], "machines": 1, "questions": 60}]
 
 
@@ -418,6 +419,44 @@ def test_an_index_by_workers_has_the_same_bytes(home, tmp_path):
         }
     assert made["one"] == made["two"]
     assert sum(path.name == "vectors.npy" for path in made["one"]) == 3
+
+
+def test_an_index_that_is_stopped_or_loses_workers_embeds_nothing_twice(home, tmp_path, monkeypatch):
+    from core.corpus.embeddings import Checkpoint
+    from core.domain.errors import Cancelled
+
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for number in range(400):
+        (folder / f"{number:03}.txt").write_text(
+            f"Parcel {number} cost {number * 7} francs in week {number}."
+        )
+    settings = load(home=tmp_path / "home", models_dir=home.models_dir)
+    kept = []
+    add = Checkpoint.add
+    monkeypatch.setattr(
+        Checkpoint, "add", lambda self, *given: (kept.extend(map(bytes, given[0])), add(self, *given))
+    )
+    stop = threading.Event()
+
+    def pressed(stage, done, _total):
+        if stage == "embed" and done:
+            stop.set()
+
+    def killing(stage, done, _total):
+        if stage == "embed" and done and not killed:
+            killed.append(spawned(supervisor())[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    killed = []
+    with Helpers(Place(2), settings) as helping, pytest.raises(Cancelled):
+        index.build("parcels", folder, settings=settings, helpers=helping, progress=pressed, cancel=stop)
+    before = len(kept)
+    assert 0 < before < 400
+    with Helpers(Place(2), settings) as helping:
+        index.build("parcels", folder, settings=settings, helpers=helping, progress=killing)
+    assert killed
+    assert len(kept) == len(set(kept)) == 400
 
 
 def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
