@@ -459,6 +459,72 @@ def test_an_index_that_is_stopped_or_loses_workers_embeds_nothing_twice(home, tm
     assert len(kept) == len(set(kept)) == 400
 
 
+def test_contexts_are_written_by_the_models_of_workers_and_kept_here(home, tmp_path):
+    """Each call goes out once, from a worker; a second build recalls all of them."""
+    from core.corpus.enrichments import store
+    from tests.loopback import http, loopback
+
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{number}.txt").write_text(f"Parcel {number} cost {number * 7} francs in week {number}.")
+    reply = {
+        "model": "fake", "choices": [{"message": {"content": "About parcels."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 3},
+    }  # fmt: skip
+    with loopback(http(json.dumps(reply))) as server:
+        made = []
+        for name, at in (("one", None), ("two", Place(2))):
+            settings = load(
+                home=tmp_path / name, models_dir=home.models_dir, llm="fake", llm_base_url=f"{server.url}/v1"
+            )
+            corpus = index.build("parcels", folder, settings=settings)
+            before = len(server.requests)
+            helping = Helpers(at, settings) if at else None
+            made.append(store.build("contexts", corpus, settings=settings, helpers=helping))
+            if helping:
+                helping.__exit__()
+                assert len(server.requests) - before == 6
+        vectors = [
+            next((tmp_path / name).rglob("contexts/vectors.npy")).read_bytes() for name in ("one", "two")
+        ]
+        assert vectors[0] == vectors[1]
+        assert [(one.spent.calls, one.spent.failed) for one in made] == [(6, 0), (6, 0)]
+        assert made[0].spent.prompt_tokens == made[1].spent.prompt_tokens == 54
+        import shutil
+
+        shutil.rmtree(tmp_path / "two" / "enrichments")
+        before = len(server.requests)
+        again = store.build("contexts", index.open_corpus("parcels", settings=settings), settings=settings)
+        assert again.spent.recalled == 6
+        assert len(server.requests) == before
+
+
+def test_term_weights_by_workers_are_the_same(home, tmp_path):
+    from core.corpus.enrichments import store
+    from tests import tiny
+
+    tiny.splade(tmp_path / "model")
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for number in range(70):
+        (folder / f"{number:02}.txt").write_text(
+            f"A key is stored for hours. Send the box back in {number} days."
+        )
+    found = []
+    for name, at in (("one", None), ("two", Place(2))):
+        settings = load(
+            home=tmp_path / name, models_dir=home.models_dir, sparse_model=str(tmp_path / "model")
+        )
+        corpus = index.build("keys", folder, settings=settings)
+        with Helpers(at or Place(1), settings) as helping:
+            store.build("learned_sparse", corpus, settings=settings, helpers=helping if at else None)
+        files = (tmp_path / name).rglob("learned_sparse/index/*.npy")
+        found.append({path.name: path.read_bytes() for path in files})
+    assert found[0]
+    assert found[0] == found[1]
+
+
 def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
     from core.evaluation.tuning import sweep_run
     from core.evaluation.tuning.sweep_subject import subject

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.domain.errors import BadInput, Unavailable
+from core.domain.program import INSTALLED
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 MOST = 256  # worker processes of one machine
-INSTALL = "pip install -r requirements-server.txt"
+INSTALL = "pip install 'routescope[server]'" if INSTALLED else "pip install -r requirements-server.txt"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from core.backends.workers.local import Local
 from core.backends.workers.place import Place
 from core.backends.workers.security import FILES, security
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
-from core.domain.program import build
+from core.domain.program import COMMAND, build
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -143,7 +143,7 @@ class Pool:
         wanted = place.workers if place.local else 1
         self._wait(lambda: len(self._client.nthreads()) >= wanted if self._client else False,
                    f"the Dask scheduler at {address} has no worker: start some with "
-                   f"`python -m core worker {address}`")  # fmt: skip
+                   f"`{COMMAND} worker {address}`")  # fmt: skip
         self._look()
 
     def _wait(self, ready: Callable[[], bool], why_not: str, ended: Ended | None = None) -> None:
@@ -338,5 +338,5 @@ def header(place: Place, settings: Settings) -> str:
     secret = {name for name in plain if isinstance(getattr(settings, name), SecretStr)}
     given = {name: value for name, value in plain.items() if name not in OWN and name not in secret}
     if place.local:
-        given |= {name: plain[name] for name in inside.FOLDERS}
+        given |= {name: str(getattr(settings, name).resolve()) for name in inside.FOLDERS}
     return json.dumps({"build": build(), "settings": given}, sort_keys=True)
