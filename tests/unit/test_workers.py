@@ -500,6 +500,36 @@ def test_contexts_are_written_by_the_models_of_workers_and_kept_here(home, tmp_p
         assert len(server.requests) == before
 
 
+def test_stop_ends_what_runs_on_a_worker_elsewhere(home, tmp_path):
+    """A worker that nobody ends sees that its task is not wanted any more, and hangs up on the model."""
+    from core.backends.base import LLMRequest, Message
+    from tests.loopback import hold, loopback
+
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
+    stop = threading.Event()
+    with loopback(hold) as server, scheduler(port, tmp_path):
+        until(lambda: listens(port), 60)
+        settings = load(home=tmp_path / "home", llm="fake", llm_base_url=f"{server.url}/v1")
+        with (
+            started("core", "worker", url, home=tmp_path / "elsewhere") as worker,
+            Helpers(Place(scheduler=url), settings) as helping,
+        ):
+            request = LLMRequest("test/1", (Message("user", "Say nothing."),), 5)
+            answers = []
+            thread = threading.Thread(
+                target=lambda: answers.extend(helping.complete("fake", [request], stop.is_set))
+            )
+            thread.start()
+            until(lambda: server.requests, 60)
+            assert not server.hung_up.is_set()
+            stop.set()
+            thread.join(30)
+            assert server.hung_up.wait(30)
+            assert worker.poll() is None
+            assert answers == []
+
+
 def test_term_weights_by_workers_are_the_same(home, tmp_path):
     from core.corpus.enrichments import store
     from tests import tiny
