@@ -29,9 +29,10 @@ PARTS: Mapping[str, str] = {  # where each part is measured
     "evaluation": "bench.engine:evaluation",
     "scale": "bench.scale:measure",
     "pages": "bench.pages:measure",
+    "workers": "bench.workers:measure",
     "model": "bench.engine:model",
 }
-LONG = ("model",)  # left out where no part is named: some minutes of the language model
+LONG = ("model", "workers")  # left out where no part is named: minutes of the model, or not installed
 
 
 def figures(part: str) -> dict[str, Any]:

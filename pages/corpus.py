@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.corpus import catalogue
 from core.domain.errors import RouteScopeError
-from ui.app import corpora, link, opened, opening, state
+from ui.app import corpora, link, opened, opening, state, workers
 from ui.app.markup import md
 from ui.app.tabs import tabs
 from ui.corpus import add, chunkings, documents, near_duplicates, passages
@@ -22,6 +22,7 @@ VIEWS = {
     "Chunkings": chunkings.draw,
     "Near-duplicates": near_duplicates.draw,
 }
+INDEXING = ("State", "Add", "Documents and chunks", "Chunkings")  # where an index can be built
 UNBUILT = ("State", "Add")  # what can be drawn of a corpus without a usable index
 
 
@@ -36,6 +37,8 @@ def draw(view: str, name: str) -> None:
     try:
         if view not in UNBUILT:
             opening.wait_for(name)
+        if view in INDEXING:
+            workers.choose(corpora.BY, "Index by")
         VIEWS[view](name)
     except RouteScopeError as error:
         st.error(md(str(error)))

@@ -9,9 +9,9 @@ from collections.abc import Callable
 PATIENCE_S = 30.0
 
 
-def until(holds: Callable[[], object]) -> None:
+def until(holds: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
     """Wait until something is so; an assertion that fails says that it never came to be."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience_s
     while not holds():
         assert time.monotonic() < end, "it never came to be"
         threading.Event().wait(0.002)

@@ -24,6 +24,7 @@ from core.api.arguments import (
 )
 from core.api.corpora import ensure, source
 from core.api.progress import Progress, reporting
+from core.backends.workers.place import place
 from core.corpus import variants
 from core.corpus.source import Source
 from core.domain import settings as settings_module
@@ -161,6 +162,8 @@ def evaluate(
     keep: str | None = None,
     fresh: bool = False,
     retry_failed: bool = False,
+    workers: int | None = None,
+    scheduler: str | None = None,
     build: bool = True,
     progress: Progress | bool = True,
 ) -> Evaluated:
@@ -178,8 +181,9 @@ def evaluate(
     how much of the labelled text each covers: `Evaluated.chunkings`. It needs `out` or `keep`.
 
     With `out` (a folder) or `keep` (a name, for the page Evaluate) all is saved there, and the same call goes
-    on where it was stopped; without, it is in memory alone. Ctrl-C stops it and raises KeyboardInterrupt;
-    what was asked is saved. Raises BadInput and Unavailable.
+    on where it was stopped; without, it is in memory alone. `workers` (processes of this machine) or
+    `scheduler` (of Dask, "tcp://host:port") ask the questions in place of this process. Ctrl-C stops it and
+    raises KeyboardInterrupt; what was asked is saved. Raises BadInput and Unavailable.
     """
     settings = settings_module.current()
     folder = _folder(out, keep)
@@ -194,6 +198,7 @@ def evaluate(
             count(value, called)
     if chunkings is not None and folder is None:
         raise BadInput("chunkings need out or keep: they are saved with the evaluation")
+    at = place(workers, scheduler)
     engine = engines.shared_engine()  # it knows the routes that the settings name
     names = () if routes is None else listed(routes)
     added = own_routes(own, python)
@@ -226,13 +231,13 @@ def evaluate(
         if others and folder is not None:
             group = measuring.prepare(engine, spec, found, origin.path)
             figures = measuring.perform(
-                engine, group, out=folder, fresh=fresh, retry=retry_failed, progress=told
+                engine, group, out=folder, fresh=fresh, retry=retry_failed, progress=told, workers=at
             )
             _check_whole(figures, folder)
             return evaluation(folder)
         ready = prepare(engine, spec, found, origin.path)
         figures, labelled, outcomes = perform(
-            engine, ready, out=folder, fresh=fresh, retry=retry_failed, progress=told
+            engine, ready, out=folder, fresh=fresh, retry=retry_failed, progress=told, workers=at
         )
     _check_whole(figures, folder)
     return Evaluated(

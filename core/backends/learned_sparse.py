@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WEIGHTS, ROWS, STARTS, TERMS = "weights.npy", "rows.npy", "starts.npy", "terms.json"
 BATCH = 8
+STEP = 4 * BATCH  # passages between two looks at Stop
 TermWeights = list[tuple[str, float]]  # heaviest first, ties by term
 
 
@@ -142,9 +143,9 @@ def write_index(
     from scipy.sparse import csr_matrix, vstack
 
     blocks = [csr_matrix((0, len(encoder.terms)), dtype=np.float32)]
-    for start in range(0, len(texts), BATCH * 4):
+    for start in range(0, len(texts), STEP):
         check(start)
-        blocks.append(encoder.encode(texts[start : start + BATCH * 4]))
+        blocks.append(encoder.encode(texts[start : start + STEP]))
     by_term = vstack(blocks).tocsc()
     by_term.sort_indices()
     folder.mkdir()

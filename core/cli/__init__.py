@@ -43,6 +43,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "sessions": "store",
     "sweep": "sweep",
     "traces": "traces",
+    "worker": "worker",
 }
 
 

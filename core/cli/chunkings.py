@@ -13,6 +13,7 @@ from core.domain.format import size
 from core.evaluation.chunkings.report import rows
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import Place
     from core.corpus.source import Source
     from core.domain.settings import Settings
     from core.engine.engine import Engine
@@ -55,6 +56,7 @@ def measure(
     *,
     fresh: bool,
     retry: bool,
+    workers: Place | None,
     as_json: bool,
 ) -> int:
     """Ask, save and print; the exit code."""
@@ -64,7 +66,7 @@ def measure(
     bar = Bar("q")
     with stoppable() as asked:
         figures = measuring.perform(
-            engine, group, out=out, fresh=fresh, retry=retry, ended=asked.is_set,
+            engine, group, out=out, fresh=fresh, retry=retry, ended=asked.is_set, workers=workers,
             progress=lambda done, total: bar("questions", done, total),
         )  # fmt: skip
     bar.close()

@@ -84,6 +84,24 @@ def pipeline_options(function: F) -> F:
     return cast("F", given(python(call)))
 
 
+def worker_options(function: F) -> F:
+    """Add --workers N and --scheduler URL, given as `workers`, a Place of core.backends.workers, or None."""
+
+    @wraps(function)
+    def call(*args: Any, worker_count: int | None, scheduler: str | None, **options: Any) -> Any:
+        from core.backends.workers.place import place
+
+        return function(*args, workers=place(worker_count, scheduler), **options)
+
+    count = click.option(
+        "--workers", "worker_count", type=int, metavar="N", help="Use N worker processes of this machine."
+    )
+    scheduler = click.option(
+        "--scheduler", metavar="URL", help="Use the workers of a Dask scheduler, tcp://HOST:PORT or tls://."
+    )
+    return cast("F", count(scheduler(call)))
+
+
 def with_own(chosen: Sequence[Route], own: Sequence[str]) -> list[Route]:
     """The routes chosen and the pipelines given, each once."""
     from core.routes.registry import pick

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import Bar, emit, note, output_options, stoppable, worker_options
 from core.cli.text import table
 from core.domain.errors import BadInput
 from core.domain.format import size
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import Place
+    from core.corpus.helpers import Helpers
     from core.corpus.index import Corpus, CorpusInfo
     from core.corpus.source import Source
     from core.domain.settings import Settings
@@ -82,6 +84,7 @@ def corpora_(as_json: bool) -> int:
 @click.option(
     "--remove-chunkings", "removed", metavar="A,B", help="Delete the indexes of these chunkings, or of all."
 )
+@worker_options
 @output_options
 def index_(
     target: str,
@@ -94,6 +97,7 @@ def index_(
     enrichments: str | None,
     chunkings: str | None,
     removed: str | None,
+    workers: Place | None,
     as_json: bool,
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
@@ -107,6 +111,7 @@ def index_(
     from core.cli import enriching
     from core.corpus import catalogue, variants
     from core.corpus.chunk import Chunking
+    from core.corpus.helpers import helpers
     from core.corpus.types import Reading, columns
     from core.domain import settings
 
@@ -131,11 +136,12 @@ def index_(
     kept = {one.name: one for one in others}
     for name in variants.made(source.name, now):  # a changed source changes them all
         kept.setdefault(name, catalogue.source(name, settings=now))
-    corpus = build(source, now)
-    made = enriching.make(corpus, wanted, now)
     cuts = [kept[name].chunking for name in sorted(kept, key=variants.in_order)]
-    built = build_each([variants.of_source(source, one) for one in cuts], now)
-    made += [one for variant in built for one in enriching.make(variant, wanted, now)]
+    with helpers(workers, now) as helping:
+        corpus = build(source, now, helping)
+        made = enriching.make(corpus, wanted, now, helping)
+        built = build_each([variants.of_source(source, one) for one in cuts], now, helping)
+        made += [one for variant in built for one in enriching.make(variant, wanted, now, helping)]
     document = {
         **_info(corpus.info),
         "source": str(source.path) if source.path else "installed packages",
@@ -164,18 +170,20 @@ def _remove(source: Source, given: str, settings: Settings) -> list[str]:
     return names
 
 
-def build(source: Source, settings: Settings) -> Corpus:
+def build(source: Source, settings: Settings, helping: Helpers | None = None) -> Corpus:
     """The built corpus; progress and what was left out go to stderr, Ctrl-C stops at a safe point."""
-    return build_each([source], settings)[0]
+    return build_each([source], settings, helping)[0]
 
 
-def build_each(sources: Sequence[Source], settings: Settings) -> list[Corpus]:
+def build_each(sources: Sequence[Source], settings: Settings, helping: Helpers | None = None) -> list[Corpus]:
     """The same for several, one after the other; those built before a stop stay."""
     from core.corpus import index, variants
 
     bar, built = Bar(""), []
     with stoppable() as cancel:
-        for corpus in index.build_each(sources, settings=settings, progress=bar, cancel=cancel):
+        for corpus in index.build_each(
+            sources, settings=settings, progress=bar, cancel=cancel, helpers=helping
+        ):
             bar.close()
             built.append(corpus)
             remark = variants.remark(corpus.info) if variants.key_of(corpus.name) else None

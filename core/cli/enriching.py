@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from core.corpus.catalogue import Known
     from core.corpus.corpus import Corpus
     from core.corpus.enrichments.store import Made
+    from core.corpus.helpers import Helpers
     from core.domain.settings import Settings
 
 
@@ -26,7 +27,9 @@ def names(given: str) -> list[str]:
     return [store.recipe(name).name for name in dict.fromkeys(wanted)]
 
 
-def make(corpus: Corpus, wanted: Sequence[str], settings: Settings) -> list[Made]:
+def make(
+    corpus: Corpus, wanted: Sequence[str], settings: Settings, helping: Helpers | None = None
+) -> list[Made]:
     """Make them, with progress on stderr; Ctrl-C stops at a safe point."""
     from core.corpus.enrichments import store
 
@@ -36,7 +39,9 @@ def make(corpus: Corpus, wanted: Sequence[str], settings: Settings) -> list[Made
         label = f"{corpus.name}, {name}"
         progress = partial(_show, bar, label)
         with stoppable() as cancel:
-            found = store.build(name, corpus, settings=settings, cancel=cancel, progress=progress)
+            found = store.build(
+                name, corpus, settings=settings, cancel=cancel, progress=progress, helpers=helping
+            )
         bar.close()
         for remark in found.notes:
             note(f"{label}: {remark}")

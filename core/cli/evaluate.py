@@ -19,12 +19,14 @@ from core.cli.common import (
     preset_option,
     stoppable,
     with_own,
+    worker_options,
 )
 from core.cli.figures import figures_text
 from core.cli.named import chosen_by, preset_of, with_preset
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import Place
     from core.domain.pipelines import Pipeline
     from core.domain.types import AnswerBy, AnswerOrder
     from core.engine.engine import Engine
@@ -107,6 +109,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
+@worker_options
 @output_options
 def eval_(
     target: str,
@@ -136,6 +139,7 @@ def eval_(
     chunkings: str | None,
     fresh: bool,
     retry_failed: bool,
+    workers: Place | None,
     as_json: bool,
 ) -> int:
     """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.
@@ -210,14 +214,15 @@ def eval_(
             ensure(other, now)
         folder = out or several.free_place(now, source.name)
         return several.measure(
-            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json
-        )
+            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed, workers=workers,
+            as_json=as_json,
+        )  # fmt: skip
     ensure(source, now)
     ready = prepare(engine, spec, found, source.path)
     bar = Bar("q")
     with stoppable() as asked:
         figures, drawn, outcomes = perform(
-            engine, ready, out=out, fresh=fresh, retry=retry_failed, ended=asked.is_set,
+            engine, ready, out=out, fresh=fresh, retry=retry_failed, ended=asked.is_set, workers=workers,
             progress=lambda done, total: bar("questions", done, total),
         )  # fmt: skip
         if record is not None and not figures["interrupted"]:

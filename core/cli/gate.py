@@ -38,6 +38,8 @@ _AMOUNT = click.FloatRange(min=0)
               help="Reject or allow routes shown worse than the baseline on a kind of question.")  # fmt: skip
 @click.option("--cheapest/--best", default=True, show_default=True,
               help="Ship the cheapest route not shown to be worse than the best, or the best.")  # fmt: skip
+@click.option("--allow-unlike-machines", "unlike_machines", is_flag=True,
+              help="Use times although they were measured on machines of different kinds.")  # fmt: skip
 @click.option("--planned", metavar="A,B",
               help="Compare only these routes with the baseline; others are no candidates.")  # fmt: skip
 @click.option("--regressions", metavar="SET",
@@ -68,6 +70,7 @@ def gate_(
     max_unjudged: float | None,
     no_loss: bool,
     cheapest: bool,
+    unlike_machines: bool,
     planned: str | None,
     regressions: str | None,
     against: str | None,
@@ -101,7 +104,7 @@ def gate_(
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
     criteria = Criteria(
         metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged, no_loss,
-        cheapest,
+        cheapest, unlike_machines,
     )  # fmt: skip
     now = settings.current()
     if max_broken is not None and against is None:

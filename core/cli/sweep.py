@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import Bar, emit, note, output_options, stoppable, worker_options
 from core.domain.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import Place
     from core.evaluation.tuning.sweep import Curve, Effect
     from core.evaluation.tuning.sweep_run import Running, Todo
     from core.routes.declare import ParameterSpec
@@ -25,9 +26,16 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--metric", default="ndcg@10", show_default=True, help="Metric to compare.")
 @click.option("--ask", is_flag=True, help="Also run values that may call a language model.")
+@worker_options
 @output_options
 def sweep_(
-    evaluation: str, parameters: Sequence[str], grids: Sequence[str], metric: str, ask: bool, as_json: bool
+    evaluation: str,
+    parameters: Sequence[str],
+    grids: Sequence[str],
+    metric: str,
+    ask: bool,
+    workers: Place | None,
+    as_json: bool,
 ) -> int:
     """Try other values of one or two parameters of a route on the questions of a saved evaluation.
 
@@ -64,7 +72,7 @@ def sweep_(
             note(_price(sweep_run.cost(about, held_back)))
             todo = {point: ids for point, ids in todo.items() if point not in held_back}
         running = sweep_run.running(engine, about)
-        stopped = _run(running, todo)
+        stopped = _run(running, todo, workers)
         fresh = running.rankings
     found = curve(rankings, points, metric, fresh)
     emit(_document(found), lambda: _text(found), as_json=as_json)
@@ -101,13 +109,13 @@ def _points(
     return tuple((value,) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
 
 
-def _run(running: Running, todo: Todo) -> bool:
+def _run(running: Running, todo: Todo, workers: Place | None) -> bool:
     """Run the values that need it, with progress; whether it was stopped."""
     if not todo:
         return False
     bar = Bar("q")
     with stoppable() as asked:
-        running.ask(todo)
+        running.ask(todo, workers)
         while not running.wait(0.2):
             bar("questions", running.finished, running.total)
             if asked.is_set():

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.backends.workers.place import Place
 from core.corpus.build import Progress
+from core.corpus.helpers import helpers
 from core.corpus.source import Source
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
@@ -50,41 +52,50 @@ class Build(BackgroundJob):
         self._made = self._doing(self._progress, self._cancel)
 
 
-def start(name: str, source: Source | str | Path, settings: Settings) -> Build:
-    """Begin building a corpus; BadInput if it is being built already."""
+def start(name: str, source: Source | str | Path, settings: Settings, workers: Place | None = None) -> Build:
+    """Begin building a corpus, by `workers` where some are given; BadInput if it is being built already."""
 
     def work(progress: Progress, cancel: threading.Event) -> None:
         from core.corpus import index
 
         called = None if isinstance(source, str) else name
-        index.build(called, source, settings=settings, progress=progress, cancel=cancel)
+        with helpers(workers, settings) as helping:
+            index.build(called, source, settings=settings, progress=progress, cancel=cancel, helpers=helping)
 
     return _begin(name, work, settings.home)
 
 
-def start_enrichment(corpus: str, name: str, settings: Settings) -> Build:
-    """Begin making an enrichment of a corpus; BadInput if it is being made already."""
+def start_enrichment(corpus: str, name: str, settings: Settings, workers: Place | None = None) -> Build:
+    """Begin making an enrichment of a corpus, by `workers` where some are given; BadInput if it is being made
+    already.
+    """
 
     def work(progress: Progress, cancel: threading.Event) -> None:
         from core.corpus.enrichments import store
         from core.corpus.index import open_corpus
 
         opened = open_corpus(corpus, settings=settings)
-        store.build(name, opened, settings=settings, progress=progress, cancel=cancel)
+        with helpers(workers, settings) as helping:
+            store.build(name, opened, settings=settings, progress=progress, cancel=cancel, helpers=helping)
 
     return _begin(f"{corpus} {name}", work, settings.home)
 
 
-def start_chunkings(base: str, sources: Sequence[Source], settings: Settings) -> Build:
-    """Begin building chunkings of a corpus, one after the other; those built before a stop stay. BadInput if
-    some are being built already.
+def start_chunkings(
+    base: str, sources: Sequence[Source], settings: Settings, workers: Place | None = None
+) -> Build:
+    """Begin building chunkings of a corpus, one after the other, by `workers` where some are given; those
+    built before a stop stay. BadInput if some are being built already.
     """
 
     def work(progress: Progress, cancel: threading.Event) -> None:
         from core.corpus import index
 
-        for _ in index.build_each(sources, settings=settings, progress=progress, cancel=cancel):
-            pass
+        with helpers(workers, settings) as helping:
+            for _ in index.build_each(
+                sources, settings=settings, progress=progress, cancel=cancel, helpers=helping
+            ):
+                pass
 
     return _begin(chunkings_of(base), work, settings.home)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from core.backends import array_files
 from core.backends.base import Embedder, Matrix
 from core.corpus import shipped_vectors
+from core.corpus.helpers import Helpers
 from core.domain.errors import ModelFailed
 
 VECTORS, KEYS = "vectors.npy", "keys.npy"
@@ -25,6 +26,7 @@ STEP = 64  # passages embedded between two looks at Stop and two writes to the c
 BLOCK = 4_096  # vectors written at once
 
 Keys = NDArray[np.uint8]  # shape (n, KEY_BYTES)
+Rows = NDArray[np.intp]
 Tick = Callable[[int, int], None]
 
 
@@ -87,7 +89,7 @@ class Vectors:
     """Gives every passage its vector.
 
     `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former`
-    are indexes whose vectors are sound.
+    are indexes whose vectors are sound. `helpers` embed in place of this process.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Vectors:
     load: Callable[[], Embedder]
     former: Sequence[Path]
     checkpoint: Checkpoint
+    helpers: Helpers | None = None
 
     def write(self, store: Searched, folder: Path, tick: Tick) -> tuple[int, int]:
         """Write the vectors of all passages and their keys; returns their dimension and how many were known.
@@ -110,16 +113,36 @@ class Vectors:
         dim = self.load().dim if len(waiting) else known.dim(wanted)
         array_files.save(folder / KEYS, wanted)
         with array_files.Rows(folder / VECTORS, np.float32, (dim,), len(wanted)) as out:
-            for start in range(0, len(waiting), STEP):
-                tick(start, len(waiting))
-                some = waiting[start : start + STEP]
-                self.checkpoint.add(wanted[some], _checked(self.load(), store.texts_at(some.tolist())))
+            for some, vectors in self._embedded(store, waiting, tick):
+                self.checkpoint.add(wanted[some], vectors)
             tick(len(waiting), len(waiting))
             if len(waiting):
                 known = self._known()
             for start in range(0, len(wanted), BLOCK):
                 out.add(known.take(wanted[start : start + BLOCK], dim))
         return dim, len(wanted) - len(missing)
+
+    def _embedded(self, store: Searched, waiting: Rows, tick: Tick) -> Iterator[tuple[Rows, Matrix]]:
+        """The rows `waiting`, step by step, with vectors, shape (n, dim); by helpers in any order."""
+        steps = [waiting[start : start + STEP] for start in range(0, len(waiting), STEP)]
+        if self.helpers is None:
+            for at, some in enumerate(steps):
+                tick(at * STEP, len(waiting))
+                texts = store.texts_at(some.tolist())
+                yield some, _checked(self.load().embed(texts), texts, self.load())
+            return
+        batches = ((at, store.texts_at(some.tolist())) for at, some in enumerate(steps))
+        done = 0
+        tick(0, len(waiting))
+
+        def looked() -> bool:
+            """Progress, also while no step ends: raises Cancelled when Stop was pressed."""
+            tick(done, len(waiting))
+            return False
+
+        for at, vectors in self.helpers.embed(self.name, self.identity, batches, looked):
+            yield steps[at], _checked(vectors, steps[at], self.load())
+            done += len(steps[at])
 
     def _known(self) -> Known:
         """What need not be embedded: what comes with the program, was made just now, or is in an index."""
@@ -202,8 +225,8 @@ def _whole(path: Path, kind: np.dtype[Any]) -> int:
     return good
 
 
-def _checked(embedder: Embedder, texts: list[str]) -> Matrix:
-    vectors = np.asarray(embedder.embed(texts), np.float32)
+def _checked(made: Matrix, texts: Sized, embedder: Embedder) -> Matrix:
+    vectors = np.asarray(made, np.float32)
     if vectors.shape != (len(texts), embedder.dim) or not np.isfinite(vectors).all():
         raise ModelFailed(f"embedder {embedder.name} gave no usable vectors (shape {vectors.shape})")
     return vectors

@@ -23,6 +23,7 @@ from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors
 from core.corpus.enrichments import store as enrichments
+from core.corpus.helpers import Helpers
 from core.corpus.index_record import CURRENT, _home, current, current_fingerprint, names, recorded
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
@@ -46,12 +47,13 @@ def build(
     chunking: Chunking | None = None,
     language: str | None = None,
     embedder: Embedder | None = None,
+    helpers: Helpers | None = None,
 ) -> Corpus:
     """Build or refresh the index of `source` (a known corpus' name or a path) and open it.
 
     What has not changed is not done again: an index of the same content is opened as it is, a text embedded
-    before is not embedded again, and a build that was stopped goes on where it was. Raises BadInput,
-    Unavailable, Cancelled.
+    before is not embedded again, and a build that was stopped goes on where it was. `helpers` embed in place
+    of this process. Raises BadInput, Unavailable, Cancelled.
     """
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
     home = _home(wanted.name, settings)
@@ -59,7 +61,7 @@ def build(
         home.mkdir(parents=True, exist_ok=True)
         with alone(home / ".lock", cancel or threading.Event()):
             stages = builder.Stages(progress, cancel or threading.Event())
-            return _build(wanted, home, settings, stages, embedder)
+            return _build(wanted, home, settings, stages, embedder, helpers)
     except (OSError, sqlite3.Error) as error:
         raise unwritable("the index", home, error) from error
 
@@ -70,6 +72,7 @@ def build_each(
     settings: Settings,
     progress: Progress = lambda _stage, _done, _total: None,
     cancel: threading.Event | None = None,
+    helpers: Helpers | None = None,
 ) -> Iterator[Corpus]:
     """Build or refresh one after the other: each stands once it is given, whatever becomes of the next.
 
@@ -81,7 +84,7 @@ def build_each(
         def told(stage: str, done: int, total: int, where: str = where) -> None:
             progress(where + stage, done, total)
 
-        yield build(None, source, settings=settings, progress=told, cancel=cancel)
+        yield build(None, source, settings=settings, progress=told, cancel=cancel, helpers=helpers)
 
 
 def open_corpus(
@@ -132,7 +135,12 @@ def remove(name: str, *, settings: Settings) -> None:
 
 
 def _build(
-    source: Source, home: Path, settings: Settings, stages: builder.Stages, given: Embedder | None
+    source: Source,
+    home: Path,
+    settings: Settings,
+    stages: builder.Stages,
+    given: Embedder | None,
+    helpers: Helpers | None,
 ) -> Corpus:
     before = current(source.name, settings)
     former = [before.folder] if before else []
@@ -149,7 +157,7 @@ def _build(
         target = home / content.fingerprint
         if _usable(target, name=source.name) is None:
             load = cache(lambda: given or load_embedder(called, settings=settings))
-            vectors = Vectors(called, known_as, load, former, checkpoint)
+            vectors = Vectors(called, known_as, load, former, checkpoint, helpers)
             builder.finish(source, content, vectors, folder, stages)
             if target.exists():
                 target.rename(folder.with_suffix(".damaged"))

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where a time was measured: the machine's `kind`, in words, and the `host` that tells it from others of
+    that kind.
+    """
+
+    kind: str
+    host: str
+
+
+def here() -> Machine:
+    """The machine that this process runs on."""
+    return Machine(machine(), host())
 
 
 @cache
@@ -18,6 +34,12 @@ def machine() -> str:
         f"{processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}"
     )
+
+
+@cache
+def host() -> str:
+    """This machine's name in its network: it tells machines of one kind apart."""
+    return platform.node() or "unnamed"
 
 
 def processor() -> str:

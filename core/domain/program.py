@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -22,3 +24,13 @@ def version() -> str:
 
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
     return str(project["project"]["version"])
+
+
+@cache
+def build() -> str:
+    """The version with a digest of the code of `core`: equal for programs that do the same."""
+    digest = hashlib.sha256()
+    for file in sorted((PROJECT / "core").rglob("*.py"), key=lambda one: one.as_posix()):
+        digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0")
+        digest.update(file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"{version()} ({digest.hexdigest()[:10]})"

@@ -166,6 +166,15 @@ class Settings(BaseSettings):
         le=525_600,
         description="minutes in which a deleted run can be restored; after that it is permanently deleted",
     )
+    scheduler: str = Field(
+        "",
+        pattern=r"^((tcp|tls)://\S+)?$",
+        description="Dask scheduler whose workers evaluations, sweeps and indexing may use,"
+        " tcp://host:port or tls://host:port; in the settings file or the environment alone",
+    )
+    scheduler_tls_ca: str = Field("", description="file of the certificate authority of a tls:// scheduler")
+    scheduler_tls_cert: str = Field("", description="file of this machine's certificate for it")
+    scheduler_tls_key: str = Field("", description="file of that certificate's private key")
     only_public: str = Field(
         "",
         description="settings whose address must be public, separated by spaces: those entered on a page that"

@@ -53,6 +53,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
         _python,
         _packages,
         _documents,
+        _workers,
         _program,
         _disk,
         sessions,
@@ -113,6 +114,32 @@ def _documents(_: Settings) -> Checks:
     lacking = [kinds for name, kinds in wanted.items() if missing(name)]
     found = f"{', '.join(lacking)} cannot be read" if lacking else f"{', '.join(wanted.values())} can be read"
     yield Check("documents", "ok", found + (f"; to read them: {INSTALL}" if lacking else ""))
+
+
+def _workers(settings: Settings) -> Checks:
+    """Whether work can be given to Dask's workers, and whether the scheduler of the settings answers."""
+    from core.backends.workers.place import INSTALL, checked, installed
+
+    if not installed():
+        told = "not installed: evaluations, sweeps and indexing run in one process"
+        state: Literal["ok", "warning"] = "warning" if settings.scheduler else "ok"
+        yield Check("workers (Dask)", state, told, f"to use several, run: {INSTALL}")
+        return
+    found = f"Dask {version('distributed')}: eval, sweep and index take --workers N or --scheduler URL"
+    if not settings.scheduler:
+        yield Check("workers (Dask)", "ok", f"{found}; no scheduler is set")
+        return
+    from core.backends.workers.pool import reached
+
+    try:
+        count = reached(checked(settings.scheduler), settings)
+    except RouteScopeError as error:
+        yield Check("workers (Dask)", "warning", str(error), "start it, or take the setting scheduler out")
+    else:
+        many = "worker" if count == 1 else "workers"
+        fix = None if count else f"start some: {COMMAND} worker {settings.scheduler}"
+        told = f"{found}; {settings.scheduler} has {count} {many}"
+        yield Check("workers (Dask)", "ok" if count else "warning", told, fix)
 
 
 def _program(settings: Settings) -> Checks:

@@ -17,6 +17,7 @@ from core.evaluation.experiment_store import LABELLED, opened, place
 from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import Place
     from core.engine.engine import Engine
 
 
@@ -37,13 +38,14 @@ class Evaluating(BackgroundJob):
         *,
         retry: bool,
         group: Group | None = None,
+        workers: Place | None = None,
     ) -> None:
         questions = len(ready.labelled.questions) * ready.spec.repeats
         super().__init__(name, group.total if group else questions, engine.settings.home)
         self.name, self.folder, self.ready, self.group = name, folder, ready, group
         self.warnings: list[str] = [*said, *ready.warnings]
         self._said = said
-        self._engine, self._retry = engine, retry
+        self._engine, self._retry, self._workers = engine, retry, workers
         self._first: int | None = None  # questions that were finished before it began
         self._asked = 0.0
 
@@ -64,12 +66,12 @@ class Evaluating(BackgroundJob):
         elif self.group is not None:
             measuring.perform(
                 self._engine, self.group, out=self.folder, retry=self._retry, progress=self._follow,
-                warn=self.warnings.append, ended=self._cancel.is_set,
+                warn=self.warnings.append, ended=self._cancel.is_set, workers=self._workers,
             )  # fmt: skip
         else:
             perform(
                 self._engine, self.ready, out=self.folder, retry=self._retry, progress=self._follow,
-                warn=self.warnings.append, ended=self._cancel.is_set,
+                warn=self.warnings.append, ended=self._cancel.is_set, workers=self._workers,
             )  # fmt: skip
 
     def _follow(self, done: int, _total: int) -> None:
@@ -78,11 +80,13 @@ class Evaluating(BackgroundJob):
         self.finished = done
 
 
-def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Evaluating:
+def begin(
+    engine: Engine, name: str, spec: Spec, *, retry: bool = False, workers: Place | None = None
+) -> Evaluating:
     """Begin the evaluation of that name, or go on with it; asked again meanwhile, the one under way.
 
-    `retry` asks again what failed. Raises BadInput or Unavailable at once where it cannot be begun:
-    also where that name is another evaluation's.
+    `retry` asks again what failed; `workers` ask in place of this process, but for an audit. Raises BadInput
+    or Unavailable at once where it cannot be begun: also where that name is another evaluation's.
     """
     folder = place(engine.settings, name)
 
@@ -92,19 +96,25 @@ def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Eval
             if before != Spec.read(spec.document()):
                 raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
         if spec.audit:
+            if workers is not None:
+                raise BadInput(
+                    "an audit of decisions asks in this process; choose it, or leave the audit out"
+                )
             return Evaluating(engine, name, folder, *audit.prepare(engine, spec), retry=retry)
         if spec.chunkings:
             group = measuring.prepare(engine, spec)
             ready = group.parts[spec.corpus]
-            return Evaluating(engine, name, folder, ready, group.warnings, retry=retry, group=group)
-        return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry)
+            return Evaluating(engine, name, folder, ready, group.warnings, retry=retry, group=group,
+                              workers=workers)  # fmt: skip
+        return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry, workers=workers)
 
     return jobs.begin(Evaluating, folder, made)
 
 
-def resume(engine: Engine, name: str, *, retry: bool = False) -> Evaluating:
+def resume(engine: Engine, name: str, *, retry: bool = False, workers: Place | None = None) -> Evaluating:
     """Resume a saved evaluation as it was described; see `begin`."""
-    return begin(engine, name, Spec.read(opened(place(engine.settings, name)).spec), retry=retry)
+    spec = Spec.read(opened(place(engine.settings, name)).spec)
+    return begin(engine, name, spec, retry=retry, workers=workers)
 
 
 def under_way(engine: Engine, name: str) -> Evaluating | None:

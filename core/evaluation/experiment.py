@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.backends.external import run_files
+from core.backends.workers.place import Place
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
-from core.domain.machine import machine
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle
 from core.engine.availability import without_model
-from core.evaluation import dataset, outside, report, runner, sets, summary
+from core.evaluation import dataset, machines, outside, report, runner, sets, summary
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
 from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended, Plan
 from core.evaluation.spec import Spec
+from core.evaluation.spread import spread
 from core.routes.declare import Route
 from core.routes.registry import pick, pipelines
 
@@ -114,13 +115,14 @@ def perform(
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
     beside: Beside | None = None,
+    workers: Place | None = None,
 ) -> tuple[dict[str, Any], LabelledSet, Outcomes]:
     """Ask every question and give the figures; what was asked in `out` before is not asked again.
 
     `ended` is looked at between questions, and a question under way is stopped when it turns true; the
     figures then say "interrupted". `beside` does something with each question: it is given where the runs
-    are kept. With `out` everything is also written there: see core.evaluation.report and
-    core.evaluation.experiment_store.
+    are kept. `workers`: where the questions are asked, None for this process. With `out` everything is also
+    written there: see core.evaluation.report and core.evaluation.experiment_store.
     """
     spec, plan, drawn = ready.spec, ready.plan, ready.labelled
     warnings = dict.fromkeys(ready.warnings)
@@ -129,22 +131,26 @@ def perform(
         warnings[warning] = None
         warn(warning)
 
+    if workers is not None and workers != Place(1):
+        in_words("several workers asked at once: times of those that share a machine are longer than alone")
     total = len(drawn.questions) * spec.repeats
     conditions = conditions_of(plan, engine)
     with (
         _journal(out, conditions, fresh=fresh, retry=retry) as journal,
         _runs(out, fresh=fresh) as runs,
         beside(runs) if beside else nullcontext() as after,
+        spread(workers, engine) as elsewhere,
     ):
         if out is not None:
             write_labelled(out, drawn, spec.document())
         outcomes, whole = runner.run(
             engine, drawn, plan, journal=journal, runs=runs, ended=ended, warn=in_words,
-            progress=lambda done, _: progress(done, total), after=after,
+            progress=lambda done, _: progress(done, total), after=after, workers=elsewhere,
         )  # fmt: skip
         again, whole = _repeated(
-            engine, ready, out, whole, fresh=fresh, ended=ended, warn=in_words, progress=progress
-        )
+            engine, ready, out, whole, fresh=fresh, ended=ended, warn=in_words, progress=progress,
+            workers=elsewhere,
+        )  # fmt: skip
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
@@ -160,7 +166,7 @@ def perform(
         "split": spec.split,
         "sample": None if ready.of is None else {"of": ready.of, "seed": spec.seed},
         "timing": plan.timing,
-        "machine": machine(),
+        **machines.figures(outcomes.values()),
         "answering": asdict(plan.style) if plan.style else None,
         "interrupted": not whole,
         "warnings": list(warnings),
@@ -263,6 +269,7 @@ def _repeated(
     ended: Ended,
     warn: Callable[[str], None],
     progress: Progress,
+    workers: runner.Elsewhere | None,
 ) -> tuple[list[Outcomes], bool]:
     """The further rounds, of the routes that ask a model alone: every call of it has another seed."""
     plan, drawn = ready.plan, ready.labelled
@@ -286,6 +293,7 @@ def _repeated(
             outcomes, whole = runner.run(
                 engine, drawn, again, journal=journal, ended=ended, warn=warn,
                 progress=lambda done, _, before=before: progress(before + done, total),  # type: ignore[misc]
+                workers=workers,
             )  # fmt: skip
         rounds.append(outcomes)
     return rounds, whole

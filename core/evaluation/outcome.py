@@ -55,6 +55,8 @@ class Outcome:
     decided: tuple[Taken, ...] = ()  # in the order of the steps
     asked: tuple[Asked, ...] = ()  # the model calls, those of steps that another route did with them
     steps: int = 0  # spans of the route; 0 where that was not written down
+    machine: str = ""  # the kind of machine that its time was measured on; "" where that was not written down
+    host: str = ""  # which of that kind
 
 
 Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from core.analysis.answers import checked
 from core.analysis.run_view import below
+from core.domain.machine import Machine, here
 from core.domain.outputs import (
     Critique,
     Decided,
@@ -50,6 +51,14 @@ class Asks(Protocol):
     def start(self, request: Request, /) -> Job: ...
 
 
+class Elsewhere(Protocol):
+    """Who asks questions in other processes; see core.evaluation.spread."""
+
+    def ask(
+        self, questions: Sequence[Question], plan: Plan, warn: Callable[[str], None], ended: Ended, /
+    ) -> Iterator[tuple[Question, Run, Machine]]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is asked of every question."""
@@ -74,29 +83,43 @@ def run(
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
     after: After | None = None,
+    workers: Elsewhere | None = None,
 ) -> tuple[Outcomes, bool]:
     """Every question's outcome, in order, and whether all were asked (False: it was `ended` or interrupted).
 
     A question finished in an earlier run of `journal` is not asked again. Runs with their spans go to `runs`.
     `after` is called with each question that is finished, those of an earlier run too, before the next.
-    Raises what Engine.start raises.
+    With `workers` they ask: questions then end in any order. Raises what Engine.start raises.
     """
     done = dict(journal.done) if journal else {}
     outcomes = {q.id: done[q.id] for q in labelled.questions if q.id in done}
     ids = Ids()
+
+    def finished(question: Question, asked: Run, on: Machine) -> None:
+        """Keep it before anything else is asked."""
+        if runs is not None:
+            runs.save(asked)
+            if len(outcomes) % UNWRITTEN == 0:
+                runs.flush()
+        outcomes[question.id] = outcomes_of(asked, question, labelled, ids, kept=runs is not None, on=on)
+        if journal:
+            journal.add(question.id, outcomes[question.id])
+
+    if workers is not None:
+        left = [question for question in labelled.questions if question.id not in outcomes]
+        progress(len(outcomes), len(labelled.questions))
+        for one in workers.ask(left, plan, warn, ended):
+            finished(*one)
+            progress(len(outcomes), len(labelled.questions))
+        if len(outcomes) < len(labelled.questions):
+            return outcomes, False
     for number, question in enumerate(labelled.questions):
         if question.id not in outcomes:
             progress(number if after else len(outcomes), len(labelled.questions))
             asked = None if ended() else ask(engine, question, plan, warn, ended)
             if asked is None:
                 return outcomes, False
-            if runs is not None:
-                runs.save(asked)
-                if len(outcomes) % UNWRITTEN == 0:
-                    runs.flush()
-            outcomes[question.id] = outcomes_of(asked, question, labelled, ids, kept=runs is not None)
-            if journal:
-                journal.add(question.id, outcomes[question.id])
+            finished(question, asked, here())
         if after is not None and not after(question, outcomes[question.id]):
             return outcomes, False
     progress(len(outcomes), len(labelled.questions))
@@ -134,14 +157,21 @@ def _wait(job: Job, ended: Ended) -> Run | None:
 
 
 def outcomes_of(
-    asked: Run, question: Question, labelled: LabelledSet, ids: Ids, *, kept: bool
+    asked: Run, question: Question, labelled: LabelledSet, ids: Ids, *, kept: bool, on: Machine | None = None
 ) -> dict[str, Outcome]:
-    """What each route of a run came to, in short; with the run's id where it is `kept`."""
+    """What each route of a run came to, in short; with the run's id where it is `kept`, and the machine that
+    it was asked `on` (None: this one).
+    """
+    on = on or here()
     own = question.id if labelled.drop_self else None
     by = {result.route: result for result in asked.results}
     return {
         route: replace(
-            _outcome(result, by, own, labelled, ids), run=asked.id if kept else "", began=asked.created
+            _outcome(result, by, own, labelled, ids),
+            run=asked.id if kept else "",
+            began=asked.created,
+            machine=on.kind,
+            host=on.host,
         )
         for route, result in by.items()
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.analysis.metrics import COMPARED, UNJUDGED
 from core.domain.format import brief
-from core.evaluation import effects, equal_routes, more_labels
+from core.evaluation import effects, equal_routes, machines, more_labels
 from core.evaluation.finding import compared, count, ends, figures, listed, mean, number, sentence
 from core.evaluation.leaderboard import difference, distinct
 from core.evaluation.leading import labels_of
@@ -52,6 +52,7 @@ def counted(figures: Figures, named: Named = str, asked: int | None = None) -> l
         if len({row["n"] for row in rows.values()}) > 1
         else "",
         _unjudged(figures),
+        *machines.sentences(figures),
     ]
     return [one for one in sentences if one]
 

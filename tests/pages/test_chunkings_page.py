@@ -76,7 +76,7 @@ def test_the_tab_lists_what_there_is_under_the_source_and_under_a_chunking(view,
 
 def test_more_are_begun_in_the_background(view, shop, monkeypatch):
     begun = []
-    monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(given))
+    monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(given[:3]))
     app = view("corpus.py", "Chunkings", corpus="shop")
     assert app.button(key="chunkings_make").disabled
     app.multiselect(key="chunkings_new").set_value(["sentences", "256"]).run()
@@ -87,7 +87,7 @@ def test_more_are_begun_in_the_background(view, shop, monkeypatch):
 
 def test_outdated_ones_are_refreshed_together(view, shop, monkeypatch, tmp_path):
     begun = []
-    monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(given))
+    monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(given[:3]))
     app = view("corpus.py", "Chunkings", corpus="shop")
     assert "chunkings_refresh" not in [button.key for button in app.button]
     (tmp_path / "shop" / "new.md").write_text("One more.")
@@ -170,7 +170,7 @@ def test_an_evaluation_of_one_chunking_offers_to_measure_all(view, shop, spec, m
     one = replace(spec, chunkings=())
     perform(shop, prepare(shop, one), out=place(shop.settings, "one"))
     begun = []
-    monkeypatch.setattr(background, "begin", lambda *given: begun.append(given))
+    monkeypatch.setattr(background, "begin", lambda *given, **_: begun.append(given))
     app = view("evaluate.py", "Chunkings", evaluation="one")
     assert "This evaluation measured one chunking." in shown(app)
     app.button(key="evaluate_chunkings_begin").click().run()

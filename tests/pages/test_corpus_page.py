@@ -102,7 +102,7 @@ def test_enrichments_are_offered_with_their_cost_and_told_once_they_are(visit, e
     corpus = real.corpus("shop")
     made = store.build("children", corpus, settings=real.settings, embedder=HashEmbedder())
     begun = []
-    monkeypatch.setattr(builds, "start_enrichment", lambda *given: begun.append(given))
+    monkeypatch.setattr(builds, "start_enrichment", lambda *given: begun.append(given[:3]))
     app = visit("corpus.py", corpus="shop")
     assert f"1 of {len(store.RECIPES)} are built" in shown(app)
     assert f'<td class="num">{made.entries:,}</td>' in html(app)
@@ -164,7 +164,7 @@ def _passage(engine, document):
 
 def test_a_preview_can_become_a_copy_or_the_index(visit, real, monkeypatch):
     begun = []
-    monkeypatch.setattr(builds, "start", lambda *given: begun.append(given))
+    monkeypatch.setattr(builds, "start", lambda *given: begun.append(given[:3]))
     app = visit(
         "corpus.py", corpus="shop", tab="Documents and chunks", doc="returns.md", size="60", overlap="10"
     )

@@ -16,7 +16,7 @@ def slow(monkeypatch):
     """A build that goes on until it is cancelled or let go."""
     go = threading.Event()
 
-    def build(name, source, *, settings, progress, cancel):
+    def build(name, source, *, settings, progress, cancel, helpers):
         progress("embed", 3, 10)
         while not go.is_set():
             if cancel.wait(0.01):

@@ -12,9 +12,10 @@ from core.corpus.chunk import Chunking
 from core.corpus.types import Reading
 from core.domain.errors import RouteScopeError
 from core.evaluation import first_start
-from ui.app import state
+from ui.app import state, workers
 from ui.app.markup import md
 
+BY = "corpus_workers"  # the choice of who embeds
 WANTED = "corpus_wanted"  # a corpus that is being built, to be chosen when it is there
 _OTHER = re.compile(r"[^a-z0-9]+")
 
@@ -73,7 +74,7 @@ def begin(
         source, settings=settings, name=name if isinstance(source, Path) or name != source else None,
         chunking=chunking, reading=reading,
     )  # fmt: skip
-    builds.start(origin.name, origin, settings)
+    builds.start(origin.name, origin, settings, workers.chosen(BY))
     return origin.name
 
 

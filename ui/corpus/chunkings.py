@@ -13,7 +13,7 @@ from core.corpus.source import Source
 from core.corpus.token_lengths import token_lengths
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
-from ui.app import corpora, state
+from ui.app import corpora, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.plot import dark, plot
@@ -120,7 +120,7 @@ def _begin(source: Source, given: str) -> None:
         if not sources:
             st.info(md(f"{source.name} is cut as {source.chunking.key} already."))
             return
-        builds.start_chunkings(source.name, sources, settings)
+        builds.start_chunkings(source.name, sources, settings, workers.chosen(corpora.BY))
     except RouteScopeError as error:
         st.error(md(str(error)))
         return

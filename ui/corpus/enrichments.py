@@ -12,7 +12,7 @@ from core.corpus.enrichments import store
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
-from ui.app import state
+from ui.app import corpora, state, workers
 from ui.app.markup import join, md, show, table_of, tag
 from ui.app.routes import by_family
 
@@ -115,7 +115,7 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
 
 def _begin(corpus: str, name: str) -> None:
     try:
-        builds.start_enrichment(corpus, name, state.engine().settings)
+        builds.start_enrichment(corpus, name, state.engine().settings, workers.chosen(corpora.BY))
     except RouteScopeError as error:
         st.error(md(str(error)))
     else:

@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.backends.workers.place import Place
 from core.corpus import catalogue, variants
 from core.domain.errors import RouteScopeError
 from core.domain.program import COMMAND
@@ -16,7 +17,7 @@ from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.chunkings import report, text
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import Spec
-from ui.app import state
+from ui.app import state, workers
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md, show
@@ -140,12 +141,13 @@ def _nothing(evaluation: Evaluation) -> None:
     st.markdown(
         md(f"Measure the same routes and questions over {base} and its chunkings: {', '.join(made)}.")
     )
+    by = workers.choose("ev_workers_chunkings")
     if st.button(f"Measure {1 + len(made)} chunkings", key="evaluate_chunkings_begin", type="primary"):
-        _begin(evaluation, base, made)
+        _begin(evaluation, base, made, by)
     st.code(f"{COMMAND} eval {base} --chunkings all", language="sh")
 
 
-def _begin(evaluation: Evaluation, base: str, made: list[str]) -> None:
+def _begin(evaluation: Evaluation, base: str, made: list[str], by: Place | None) -> None:
     engine = state.engine()
     keys = tuple(str(variants.key_of(name)) for name in made)
     try:
@@ -153,7 +155,7 @@ def _begin(evaluation: Evaluation, base: str, made: list[str]) -> None:
         catalogue.source(base, settings=engine.settings, known_only=True)
         name = experiment_index.free_name(f"{base}-chunkings", experiment_store.names(engine.settings))
         with st.spinner("Checking the questions and the routes"):
-            background.begin(engine, name, spec)
+            background.begin(engine, name, spec, workers=by)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return

@@ -22,7 +22,7 @@ from core.evaluation import background, dataset, experiment_index, experiment_st
 from core.evaluation.audit import loops
 from core.evaluation.spec import SEED, Spec
 from core.routes.registry import routes
-from ui.app import address, opening, state
+from ui.app import address, opening, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import by_family, directory, title
@@ -234,6 +234,7 @@ def _begin(spec: Spec, count: int) -> None:
     usual = experiment_index.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         name = st.text_input("Name", value=usual, max_chars=80, key=f"ev_name:{usual}", width=320)
+        by = None if spec.audit else workers.choose("ev_workers")
         begun = st.button(
             f"Evaluate {len(spec.routes)} {'route' if len(spec.routes) == 1 else 'routes'} on {count} "
             f"{'question' if count == 1 else 'questions'}",
@@ -249,7 +250,7 @@ def _begin(spec: Spec, count: int) -> None:
                 if name.strip() in taken:
                     st.error(md(f"The name {name.strip()} is taken. Choose another one."))
                     return
-                background.begin(engine, name.strip(), spec)
+                background.begin(engine, name.strip(), spec, workers=by)
         except RouteScopeError as error:
             st.error(md(str(error)))
             return

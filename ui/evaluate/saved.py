@@ -12,7 +12,7 @@ from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.background import Evaluating
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import redraw, state
+from ui.app import redraw, state, workers
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
 from ui.app.routes import title
@@ -21,6 +21,7 @@ from ui.components import tables
 BEGUN = "evaluate_begun"  # an evaluation that was begun here, to be chosen when it is there
 FOLLOWED = "evaluate_followed"  # the names of those that were running when the page was drawn last
 STATES = {"under way": "running"}  # what people read for the state that is stored
+RESUME_BY = "ev_workers_resume"  # the choice of who goes on with one
 EVERY = 1.0  # seconds between looks at those that are running
 
 
@@ -107,10 +108,14 @@ def table(found: Sequence[Entry]) -> None:
 
 def actions(one: Entry) -> None:
     """The actions on it: resume, retry what failed, delete."""
-    if one.state in ("stopped", "failed"):
+    resumes = one.state in ("stopped", "failed")
+    retries = one.failed and one.state != "under way"
+    if resumes or retries:
+        workers.choose(RESUME_BY)
+    if resumes:
         label = f"Resume ({one.done} of {one.total} done)"
         st.button(label, key="evaluate_resume", type="primary", on_click=_resume, args=(one.name, False))
-    if one.failed and one.state != "under way":
+    if retries:
         st.button(
             f"Retry failed ({one.failed})",
             key="evaluate_retry", on_click=_resume, args=(one.name, True),
@@ -160,7 +165,7 @@ def lost(one: Entry) -> str:
 
 def _resume(name: str, retry: bool) -> None:
     try:
-        background.resume(state.engine(), name, retry=retry)
+        background.resume(state.engine(), name, retry=retry, workers=workers.chosen(RESUME_BY))
     except RouteScopeError as error:
         st.session_state["evaluate_said"] = str(error)
 

@@ -74,7 +74,11 @@ def chosen(measured: Measured) -> Criteria:
             "cheapest", "Ship the cheapest route not shown to be worse than the best", begin.cheaper,
             "Turn off to ship the route with the highest mean, whatever it costs.", "permutation test",
         )  # fmt: skip
-    return Criteria(metric, no_loss=no_loss, cheaper=cheaper, **limits)
+    unlike = bool(measured.unlike) and _switch(
+        "machines", "Use times of unlike machines", begin.unlike_machines,
+        f"Off: no time counts, because {measured.unlike}.", "p50 and p95",
+    )  # fmt: skip
+    return Criteria(metric, no_loss=no_loss, cheaper=cheaper, unlike_machines=unlike, **limits)
 
 
 def _limit(one: Limit, of: str, begin: float | None) -> float | None:

@@ -9,7 +9,7 @@ from core.domain.program import COMMAND
 from core.evaluation.tuning import sweep_run
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_run import Running, Todo
-from ui.app import redraw, state
+from ui.app import redraw, state, workers
 from ui.app.markup import cut, md
 from ui.app.progress import progress
 
@@ -54,10 +54,11 @@ def _free(running: Running, todo: Todo) -> None:
         f"{_values(todo)}: the results cannot be computed from the stored steps. You can run the route, "
         "without a language model."
     ))  # fmt: skip
+    by = workers.choose("sweep_workers")
     many = f"{cost.points} value{'s' * (cost.points > 1)}"
     st.button(
         f"Run {many}: {cost.questions} questions{about}", key="sweep_run", on_click=running.ask,
-        args=(todo,),
+        args=(todo, by),
     )  # fmt: skip
 
 
@@ -74,9 +75,11 @@ def _asking(running: Running, todo: Todo) -> None:
     st.caption(
         md(f"{_values(todo)}: {cost.questions} questions need a run that may call a model; {estimate}.")
     )
+    by = workers.choose("sweep_workers_asking")
     st.button(
-        f"Run with the model: {cost.questions} questions", key="sweep_ask", on_click=running.ask, args=(todo,)
-    )
+        f"Run with the model: {cost.questions} questions", key="sweep_ask", on_click=running.ask,
+        args=(todo, by),
+    )  # fmt: skip
     about = running.subject
     grids = zip(about.names, zip(*todo, strict=True), strict=True)
     given = " ".join(

@@ -200,6 +200,10 @@ class CachedLLM:
             self._recordings.add(key, request, made, endpoint=self.endpoint, model=self._name)
         return made
 
+    def remember(self, request: LLMRequest, completion: Completion) -> None:
+        """Keep an answer that another process got from the same model."""
+        self._cache.put(self._key(request), request, completion)
+
     @property
     def _name(self) -> str:
         return self.backend.identity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import logging
 import shutil
@@ -10,11 +11,12 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.backends.base import Rows
 from core.backends.embedder import identity
 from core.backends.learned_sparse import (
+    STEP,
     LearnedSparseIndex,
     SparseEncoder,
     SpladeEncoder,
@@ -24,6 +26,7 @@ from core.backends.learned_sparse import (
 )
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.recipe import Tools
+from core.corpus.helpers import check
 from core.domain.errors import Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
@@ -39,7 +42,7 @@ log = logging.getLogger(__name__)
 _models: Once[tuple[str, str], SparseEncoder] = Once(2)
 
 
-def _load(settings: Settings) -> SparseEncoder:
+def load(settings: Settings) -> SparseEncoder:
     """One model for every corpus of the process, and another when its files were changed."""
     name = settings.sparse_model
     return _models.get((name, identity(name)), lambda: SpladeEncoder(name))
@@ -54,7 +57,7 @@ class LearnedSparse:
     free = False
     uses_llm = False
 
-    def __init__(self, load: Callable[[Settings], SparseEncoder] = _load) -> None:
+    def __init__(self, load: Callable[[Settings], SparseEncoder] = load) -> None:
         self._load = load
 
     def model(self, settings: Settings) -> str:
@@ -72,6 +75,7 @@ class LearnedSparse:
         texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
         with tools.stages.stage("weigh terms"):
             kept = _Kept(encoder, folder.parent / f".{self.name}-unfinished", self.model(tools.settings))
+            kept.ahead(texts, tools)
             write_index(texts, kept, folder / INDEX, lambda at: tools.stages.tick(at, len(texts)))
             tools.stages.tick(len(texts), len(texts))
         shutil.rmtree(kept.folder)
@@ -92,20 +96,41 @@ class _Kept:
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Their weights, as they were found before or are found now."""
-        from scipy.sparse import load_npz, save_npz
+        file = self._file(texts)
+        if (found := self._found(file)) is None:
+            self._keep(file, step(self._encoder, texts))
+            found = self._found(file)
+        return found
 
+    def ahead(self, texts: Sequence[str], tools: Tools) -> None:
+        """Have those that were not found before found by helpers, where there are some."""
+        if tools.helpers is None:
+            return
+        steps = {start: texts[start : start + STEP] for start in range(0, len(texts), STEP)}
+        left = {start: some for start, some in steps.items() if self._found(self._file(some)) is None}
+        for start, content in tools.helped(
+            f"{__name__}:helped", tools.settings.sparse_model, left, len(texts)
+        ):
+            self._keep(self._file(steps[start]), content)
+
+    def _file(self, texts: Sequence[str]) -> Path:
         content = json.dumps([self._identity, *texts]).encode()
-        file = self.folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}.npz"
+        return self.folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}.npz"
+
+    def _found(self, file: Path) -> csr_matrix | None:
+        from scipy.sparse import load_npz
+
         if file.exists():
             try:
                 return load_npz(file).tocsr()
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
                 log.warning("%s is damaged (%s); its passages are weighed again", file, error)
-        found = self._encoder.encode(texts)
-        part = file.with_suffix(".part.npz")  # the ending that is asked for
-        save_npz(part, found, compressed=False)
+        return None
+
+    def _keep(self, file: Path, content: bytes) -> None:
+        part = file.with_suffix(".part")
+        part.write_bytes(content)
         part.replace(file)
-        return found
 
     def encode_query(self, text: str) -> csr_matrix:
         """As ever."""
@@ -114,6 +139,21 @@ class _Kept:
     def expansion(self, text: str) -> TermWeights:
         """As ever."""
         return self._encoder.expansion(text)
+
+
+def step(encoder: SparseEncoder, texts: Sequence[str]) -> bytes:
+    """The term weights of some texts, as a file that is kept."""
+    from scipy.sparse import save_npz
+
+    file = io.BytesIO()
+    save_npz(file, encoder.encode(texts), compressed=False)
+    return file.getvalue()
+
+
+def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
+    """In a worker: `step` of some texts; Unavailable where the model is another one there."""
+    check(payload["name"], payload["identity"])
+    return step(load(settings), payload["texts"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, LLMRequest
+from core.backends.llm.model import CachedLLM
 from core.corpus.build import Stages
 from core.corpus.corpus import Corpus
+from core.corpus.helpers import Helpers
 from core.domain.errors import ModelFailed
 from core.domain.settings import Settings
 from core.domain.types import Passage
@@ -45,6 +47,24 @@ class Tools:
     vectors: Callable[[], Vectors]
     spent: Spent = field(default_factory=Spent)
     notes: list[str] = field(default_factory=list)
+    helpers: Helpers | None = None  # who embed and ask in place of this process
+
+    def helped(
+        self, task: str, name: str, steps: Mapping[int, Sequence[str]], total: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """What the function `task` makes of numbered `steps`, of `total` texts, with the model `name`, by
+        helpers and as it comes: see core.corpus.helpers. Raises Cancelled.
+        """
+        done = total - sum(map(len, steps.values()))
+
+        def look() -> bool:
+            self.stages.tick(done, total)
+            return False
+
+        if self.helpers is not None and steps:
+            for at, content in self.helpers.made(task, name, steps.items(), look):
+                done += len(steps[at])
+                yield at, content
 
     def ask_all(self, requests: Sequence[LLMRequest]) -> Iterator[str | None]:
         """The reply to each request in order; None where the model failed, which is counted and noted.
@@ -55,6 +75,9 @@ class Tools:
         from concurrent.futures import ThreadPoolExecutor
 
         llm, row = self.llm(), 0
+        if self.helpers is not None and isinstance(llm, CachedLLM):
+            yield from self._by_helpers(self.helpers, llm, requests)
+            return
         who = Asker(cancel=self.stages.cancel)  # all of it has one turn between the runs that ask
 
         def ask(request: LLMRequest) -> Completion | ModelFailed:
@@ -73,6 +96,34 @@ class Tools:
                     if isinstance(reply, ModelFailed) and row >= GIVE_UP:
                         raise reply
                     yield self._count(reply)
+        self.stages.tick(len(requests), len(requests))
+
+    def _by_helpers(
+        self, helpers: Helpers, llm: CachedLLM, requests: Sequence[LLMRequest]
+    ) -> Iterator[str | None]:
+        """The same by the models of workers: what is recalled here is not asked there."""
+        replies: dict[int, Completion | ModelFailed] = {}
+        left = [at for at, request in enumerate(requests) if not llm.recorded(request)]
+        known = len(requests) - len(left)
+        row = 0
+
+        def look() -> bool:
+            self.stages.tick(known + len(replies), len(requests))
+            return False
+
+        name = self.settings.index_llm or self.settings.llm
+        for at, reply in helpers.complete(name, [requests[at] for at in left], look):
+            replies[left[at]] = reply
+            row = row + 1 if isinstance(reply, ModelFailed) else 0
+            if isinstance(reply, ModelFailed) and row >= GIVE_UP:
+                raise reply
+            if isinstance(reply, Completion):
+                llm.remember(requests[left[at]], reply)
+        for at, request in enumerate(requests):
+            found = replies.pop(at, None)
+            if found is None:
+                found = llm.complete(request, timeout=CALL_S, cancel=self.stages.cancel)
+            yield self._count(found)
         self.stages.tick(len(requests), len(requests))
 
     def _count(self, reply: Completion | ModelFailed) -> str | None:

@@ -27,6 +27,7 @@ from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.questions import Questions
 from core.corpus.enrichments.recipe import Recipe, Spent, Tools
 from core.corpus.enrichments.tokens import Tokens
+from core.corpus.helpers import Helpers
 from core.corpus.lock import alone
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.program import COMMAND
@@ -139,11 +140,13 @@ def build(
     embedder: Embedder | None = None,
     progress: Progress = lambda _stage, _done, _total: None,
     cancel: threading.Event | None = None,
+    helpers: Helpers | None = None,
 ) -> Made:
     """Make an enrichment, or leave it where it is already there for this corpus and model.
 
     Model answers are cached and vectors kept as they come, so a build that was stopped goes on where it was,
-    and after a change of the corpus only what changed is made. Raises BadInput, Unavailable, ModelFailed,
+    and after a change of the corpus only what changed is made. `helpers` embed and ask in place of this
+    process. Raises BadInput, Unavailable, ModelFailed,
     Cancelled.
     """
     wanted, stop = recipe(name), cancel or threading.Event()
@@ -158,7 +161,8 @@ def build(
                 return found
             if writer is not None and (reason := writer.status()):
                 raise Unavailable(reason)
-            return _build(wanted, corpus, home, Stages(progress, stop), settings, writer, model, embedder)
+            stages = Stages(progress, stop)
+            return _build(wanted, corpus, home, stages, settings, writer, model, embedder, helpers)
     except OSError as error:
         raise unwritable("the enrichment", home, error) from error
 
@@ -172,6 +176,7 @@ def _build(
     writer: LLM | None,
     model: str,
     given: Embedder | None,
+    helpers: Helpers | None,
 ) -> Made:
     from core.backends.embedder import load_embedder
 
@@ -181,7 +186,8 @@ def _build(
     former = [home] if (home / KEYS).exists() and _sound(home) else []
     tools = Tools(
         settings, stages, llm=lambda: _needed(writer),
-        vectors=lambda: Vectors(corpus.info.embedder, identity, load_embedding, former, checkpoint),
+        vectors=lambda: Vectors(corpus.info.embedder, identity, load_embedding, former, checkpoint, helpers),
+        helpers=helpers,
     )  # fmt: skip
     folder = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".new-{wanted.name}-"))
     try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import logging
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Keys, keys
 from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import Tools
+from core.corpus.helpers import check
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
@@ -35,16 +38,16 @@ log = logging.getLogger(__name__)
 _models: Once[tuple[str, str], TokenEmbedder] = Once(2)
 
 
-def _load(settings: Settings) -> TokenEmbedder:
+def load(settings: Settings) -> TokenEmbedder:
     """One model for every corpus of the process, and another when its files were changed."""
     name = settings.late_model
 
-    def load() -> TokenEmbedder:
+    def loaded() -> TokenEmbedder:
         embedder = load_token_embedder(name, settings=settings)
         embedder.embed_query("warm up")  # the first use of a model is slow: no question is to pay for that
         return embedder
 
-    return _models.get((name, identity(name)), load)
+    return _models.get((name, identity(name)), loaded)
 
 
 class Tokens:
@@ -56,7 +59,7 @@ class Tokens:
     free = False  # nothing to be chosen, but hundreds of megabytes: only for those who ask for it
     uses_llm = False
 
-    def __init__(self, load: Callable[[Settings], TokenEmbedder] = _load) -> None:
+    def __init__(self, load: Callable[[Settings], TokenEmbedder] = load) -> None:
         self._load = load
 
     def model(self, settings: Settings) -> str:
@@ -80,10 +83,13 @@ class Tokens:
         steps = []
         with tools.stages.stage("embed tokens"):
             for start in range(0, len(missing), STEP):
-                tools.stages.tick(start, len(missing))
+                tools.stages.tick(start if tools.helpers is None else 0, len(missing))
                 some = missing[start : start + STEP]
                 steps.append(_Step(kept, wanted[some], embedder))
-                steps[-1].ensure([texts[row] for row in some])
+                if tools.helpers is None:
+                    steps[-1].ensure([texts[row] for row in some])
+            if tools.helpers is not None:
+                _ensure(steps, [texts[row] for row in missing], tools)
             tools.stages.tick(len(missing), len(missing))
         fresh = (one for step in steps for one in step.read())
         with tools.stages.stage("write token vectors"):
@@ -207,25 +213,24 @@ class _Step:
 
     def ensure(self, texts: list[str]) -> None:
         """Embed the passages, unless that was done before."""
-        if self._file.exists():
-            try:
-                self.read()
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-                log.warning("%s is damaged (%s); its passages are embedded again", self._file, error)
-            else:
-                return
-        found = self._embedder.embed_passages(texts)
-        vectors = np.concatenate([one.vectors for one in found])
-        if len(found) != len(texts) or not np.isfinite(vectors).all():
-            raise ModelFailed(f"{self._embedder.name} gave no usable token vectors (shape {vectors.shape})")
+        if not self.done():
+            self.keep(step(self._embedder, texts))
+
+    def done(self) -> bool:
+        """Whether that was done before."""
+        if not self._file.exists():
+            return False
+        try:
+            self.read()
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            log.warning("%s is damaged (%s); its passages are embedded again", self._file, error)
+            return False
+        return True
+
+    def keep(self, content: bytes) -> None:
+        """Keep what `step` made."""
         part = self._file.with_suffix(".part")
-        with part.open("wb") as file:
-            np.savez(
-                file,
-                vectors=vectors.astype(np.float16),
-                counts=[len(one.vectors) for one in found],
-                tokens=np.frombuffer(json.dumps([one.tokens for one in found]).encode(), np.uint8),
-            )
+        part.write_bytes(content)
         part.replace(self._file)
 
     def read(self) -> list[Stored]:
@@ -235,6 +240,35 @@ class _Step:
         words = json.loads(tokens.tobytes())
         parts = np.split(vectors, np.cumsum(counts)[:-1])
         return [(tuple(some), part) for some, part in zip(words, parts, strict=True)]
+
+
+def step(embedder: TokenEmbedder, texts: Sequence[str]) -> bytes:
+    """The token vectors of some passages, as a file that is kept; raises ModelFailed."""
+    found = embedder.embed_passages(texts)
+    vectors = np.concatenate([one.vectors for one in found])
+    if len(found) != len(texts) or not np.isfinite(vectors).all():
+        raise ModelFailed(f"{embedder.name} gave no usable token vectors (shape {vectors.shape})")
+    file = io.BytesIO()
+    np.savez(
+        file,
+        vectors=vectors.astype(np.float16),
+        counts=[len(one.vectors) for one in found],
+        tokens=np.frombuffer(json.dumps([one.tokens for one in found]).encode(), np.uint8),
+    )
+    return file.getvalue()
+
+
+def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
+    """In a worker: `step` of some texts; Unavailable where the model is another one there."""
+    check(payload["name"], payload["identity"])
+    return step(load(settings), payload["texts"])
+
+
+def _ensure(steps: Sequence[_Step], texts: Sequence[str], tools: Tools) -> None:
+    """Have the steps that were not done before done by helpers; `texts` are those of all steps."""
+    left = {at: texts[at * STEP : (at + 1) * STEP] for at, one in enumerate(steps) if not one.done()}
+    for at, content in tools.helped(f"{__name__}:helped", tools.settings.late_model, left, len(texts)):
+        steps[at].keep(content)
 
 
 def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> int:

@@ -29,6 +29,7 @@ from core.evaluation.spec import Spec
 from core.routes.registry import pick
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import Place
     from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
 
@@ -102,6 +103,7 @@ def perform(
     progress: Progress = lambda _done, _total: None,
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
+    workers: Place | None = None,
 ) -> dict[str, Any]:
     """Ask every question over every chunking and give the figures of core.evaluation.chunkings.report.
 
@@ -125,7 +127,7 @@ def perform(
         part = group.parts[name]
         folder = out if out is None or name == base else out / FOLDER / str(variants.key_of(name))
         figures, drawn, outcomes = experiment.perform(
-            engine, part, out=folder, fresh=fresh, retry=retry, warn=warn, ended=ended,
+            engine, part, out=folder, fresh=fresh, retry=retry, warn=warn, ended=ended, workers=workers,
             progress=lambda asked, _, before=done: progress(before + asked, group.total),  # type: ignore[misc]
         )  # fmt: skip
         done += len(drawn.questions) * group.spec.repeats

@@ -18,6 +18,7 @@ from core.evaluation.release.rule import RouteFigures, State, states
 Told = tuple[str, float | None, float | None, str]  # name, value, limit and words of a check
 UNPRICED = "prices or token counts are missing: set llm_price_prompt and llm_price_completion"
 NO_LOSS = "no loss in any kind of question"
+ALLOW = "--allow-unlike-machines, or the switch on Release"
 LABEL_MORE = "too many of its passages are unjudged: label more"
 
 
@@ -67,7 +68,7 @@ def checks(
         ),
         "max_p95_ms": lambda: _most(
             "p95", one.p95_ms, criteria.max_p95_ms, milliseconds,
-            f"a 95th percentile needs {NEEDED[95]} measurements; there are {measured.ended(one.route)}",
+            _untimed(measured, one.route),
         ),
         "max_cost": lambda: _most("cost of 1,000 questions", one.cost, criteria.max_cost, number, UNPRICED),
         "max_tokens": lambda: _most(
@@ -88,6 +89,13 @@ def checks(
         name, value, limit, words = told[key]()
         made.append(Check(name, state, value, limit, words))
     return tuple(made)
+
+
+def _untimed(measured: Measured, route: str) -> str:
+    """Why there is no percentile of time."""
+    if measured.untimed:
+        return f"{measured.untimed}. Measure on machines of one kind, or allow it ({ALLOW})"
+    return f"a 95th percentile needs {NEEDED[95]} measurements; there are {measured.ended(route)}"
 
 
 def share(value: float) -> str:

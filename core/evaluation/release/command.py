@@ -27,6 +27,7 @@ def command(name: str, criteria: Criteria, *, against: str | None = None, report
             words += [option, f"{value:.10g}"]
     words += [] if criteria.no_loss else ["--allow-loss"]
     words += [] if criteria.cheaper else ["--best"]
+    words += ["--allow-unlike-machines"] if criteria.unlike_machines else []
     words += ["--against", against] if against else []
     words += ["--report", report] if report else []
     return join(words)

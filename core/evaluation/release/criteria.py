@@ -18,6 +18,7 @@ class Criteria:
     the settings, `max_tokens` and `max_calls` for one question. `max_failed` and `max_unjudged` are shares, 0
     to 1. `no_loss`: no kind of question at which the route is shown to be worse than the baseline. `cheaper`:
     the cheapest route that is not shown to be worse than the best one is chosen, not the best one.
+    `unlike_machines`: times count although they are of unlike machines.
     """
 
     metric: str = "ndcg@10"
@@ -30,6 +31,7 @@ class Criteria:
     max_unjudged: float | None = None
     no_loss: bool = True
     cheaper: bool = True
+    unlike_machines: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_p95_ms", "max_cost", "max_tokens", "max_calls", "max_failed", "max_unjudged"):
@@ -38,7 +40,7 @@ class Criteria:
             raise BadInput(f"minimum={self.minimum!r}; give a number")
         if not isinstance(self.metric, str) or not self.metric:
             raise BadInput(f"metric={self.metric!r}; give the name of a measure, such as ndcg@10")
-        for name in ("no_loss", "cheaper"):
+        for name in ("no_loss", "cheaper", "unlike_machines"):
             if not isinstance(getattr(self, name), bool):
                 raise BadInput(f"{name}={getattr(self, name)!r}; give true or false")
 

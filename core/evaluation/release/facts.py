@@ -64,6 +64,9 @@ def limits(measured: Measured, decision: Decision) -> list[str]:
         sentences.append(f"They are a random sample of {sample['of']} (seed {sample['seed']}).")
     if figures.get("interrupted"):
         sentences.append("The evaluation was stopped before its end.")
+    if measured.unlike:
+        used = "Its times count all the same" if decision.criteria.unlike_machines else "No time counts"
+        sentences.append(f"{used}: {measured.unlike}.")
     for route, row in figures["routes"].items():
         if source := row.get("source"):
             sentences.append(

@@ -105,7 +105,7 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
     was not measured.
     """
     equal = measured.equal
-    measured = measured.distinct
+    measured = measured.timed(criteria).distinct
     if criteria.metric not in measured.metrics():
         raise BadInput(
             f"metric {criteria.metric!r} was not measured; there are: {', '.join(measured.metrics())}"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import METRICS
 from core.domain.errors import BadInput
-from core.evaluation import answer_figures, equal_routes, experiment_store
+from core.evaluation import answer_figures, equal_routes, experiment_store, machines
 from core.evaluation.answers import ANSWERS
 from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
+from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.figures import check
 from core.evaluation.release.rule import Prices, spent
 
@@ -29,7 +30,7 @@ LESS_IS_BETTER = ("false_abstention",)  # and every unjudged share
 @dataclass(frozen=True)
 class Measured:
     """Figures as in metrics.json; `evaluation` is None where that file is all there is. `plan`: the routes
-    that alone were planned to be compared with the baseline, see `planned`.
+    that alone were planned to be compared with the baseline, see `planned`. `untimed`: why no time counts.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Measured:
     prices: Prices = (None, None)
     titles: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
+    untimed: str = ""
 
     @property
     def routes(self) -> tuple[str, ...]:
@@ -106,6 +108,17 @@ class Measured:
         }
         return replace(self, figures=figures)
 
+    @cached_property
+    def unlike(self) -> str:
+        """Why its times do not compare, as they are of unlike machines; "" where they do."""
+        if self.evaluation is not None:
+            return machines.unlike(machines.kinds(self.evaluation.outcomes.values()))
+        return machines.unlike(machines.read(self.figures))
+
+    def timed(self, criteria: Criteria) -> Measured:
+        """The same; without times where they are of unlike machines and the criteria do not allow that."""
+        return self if criteria.unlike_machines or not self.unlike else replace(self, untimed=self.unlike)
+
     def title(self, route: str) -> str:
         """A route's title."""
         return self.titles.get(route, route)
@@ -147,14 +160,14 @@ class Measured:
         return self.questions - int(self.figures["routes"][route]["failed"])
 
     def p95(self, route: str) -> float | None:
-        """Its 95th percentile of time in ms; None below the 20 measurements that one needs."""
+        """Its 95th percentile of time in ms; None below the 20 measurements that one needs, and untimed."""
         value = self.figures["routes"][route]["p95_ms"]
-        return None if value is None or self.ended(route) < NEEDED[95] else float(value)
+        return None if self.untimed or value is None or self.ended(route) < NEEDED[95] else float(value)
 
     def p50(self, route: str) -> float | None:
-        """Its median time in ms."""
+        """Its median time in ms; None where that is not known, and untimed."""
         value = self.figures["routes"][route]["p50_ms"]
-        return None if value is None else float(value)
+        return None if self.untimed or value is None else float(value)
 
     def failed(self, route: str) -> float | None:
         """The share of questions at which it did not end well; None without a question."""

@@ -109,7 +109,8 @@ def resamples(measured: Measured, criteria: Criteria, drawn: NDArray[np.int64]) 
 
     scored = column(values)
     ok = np.array([[one.status == "ok" for one in row] for row in outcomes])
-    ms = np.where(ok, [[one.ms for one in row] for row in outcomes], np.nan)
+    timed = ok & (not measured.timed(criteria).untimed)
+    ms = np.where(timed, [[one.ms for one in row] for row in outcomes], np.nan)
     ended = times @ ok.T
     ordered = np.sort(ms.T[drawn], axis=1)  # rows, questions, routes; what is no number comes last
     means, shares = _known(_means(times, scored)), _known(_means(times, column(unjudged)))

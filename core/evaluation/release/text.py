@@ -195,6 +195,8 @@ def asked(criteria: Criteria) -> list[str]:
             phrases.append(f"{name} {in_words(value)}")
     if criteria.no_loss:
         phrases.append("not shown to be worse than the baseline on any kind of question")
+    if criteria.unlike_machines:
+        phrases.append("times of unlike machines allowed")
     return phrases
 
 

@@ -12,11 +12,13 @@ from core.domain.types import Scored
 from core.engine.availability import missing
 from core.evaluation.experiment_store import stamp
 from core.evaluation.outcome import Outcomes
-from core.evaluation.runner import Plan, run
+from core.evaluation.runner import Elsewhere, Plan, run
+from core.evaluation.spread import spread
 from core.evaluation.tuning.sweep_subject import Point, Subject
 from core.routes.registry import pick
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import Place
     from core.engine.engine import Engine
 
 Todo = Mapping[Point, Sequence[str]]  # the questions to ask at each point
@@ -51,10 +53,11 @@ class Running(BackgroundJob):
         self.errors: dict[str, int] = {}  # message -> questions
         self._engine = engine
         self._todo: Todo = {}
+        self._place: Place | None = None
         self._at_end.set()  # nothing is under way
 
-    def ask(self, todo: Todo) -> None:
-        """Ask in the background; what is under way goes on as it is."""
+    def ask(self, todo: Todo, workers: Place | None = None) -> None:
+        """Ask in the background, by workers where some are given; what is under way goes on as it is."""
         if not self.done:
             return
         self._stopped = False
@@ -62,16 +65,18 @@ class Running(BackgroundJob):
         self._at_end.clear()
         self.error, self.errors = None, {}
         self.finished, self.total, self._todo = 0, sum(map(len, todo.values())), dict(todo)
+        self._place = workers
         self.begin()
 
     def _do(self) -> None:
         _comparable(self._engine, self.subject)
-        for point, ids in self._todo.items():
-            if self._cancel.is_set():
-                break
-            self._ask(point, ids)
+        with spread(self._place, self._engine) as elsewhere:
+            for point, ids in self._todo.items():
+                if self._cancel.is_set():
+                    break
+                self._ask(point, ids, elsewhere)
 
-    def _ask(self, point: Point, ids: Sequence[str]) -> None:
+    def _ask(self, point: Point, ids: Sequence[str], elsewhere: Elsewhere | None) -> None:
         subject, before = self.subject, self.finished
         wanted = set(ids)
         labelled = replace(
@@ -83,7 +88,9 @@ class Running(BackgroundJob):
         def follow(done: int, _total: int) -> None:
             self.finished = before + done
 
-        found, _ = run(self._engine, labelled, plan, progress=follow, ended=self._cancel.is_set)
+        found, _ = run(
+            self._engine, labelled, plan, progress=follow, ended=self._cancel.is_set, workers=elsewhere
+        )
         self._keep(point, found)
 
     def _keep(self, point: Point, found: Outcomes) -> None:

@@ -1,0 +1,133 @@
+"""A scheduler and workers of this machine, in processes of their own that end with who started them.
+
+Started as `python -m core.backends.workers.local`: reads one line of JSON from stdin, writes one to stdout,
+and ends when stdin does. It listens on loopback alone, under a certificate made for this start, which others
+who use this machine do not have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from core.domain.errors import Unavailable
+from core.domain.program import PROJECT
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+LOOPBACK = "127.0.0.1"
+START_S = 60.0
+CLIENT = ("tls_ca_file", "tls_client_cert", "tls_client_key")
+LOG = "workers.log"
+LOG_BYTES = 1_000_000  # after which the log is begun anew
+QUIET: dict[str, Any] = {
+    "distributed.worker.memory.terminate": False,
+    "distributed.admin.tick.limit": "60s",
+    "distributed.scheduler.allowed-failures": 3,
+    "distributed.diagnostics.nvml": False,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+
+
+class Local:
+    """The process with the scheduler and the supervisors of the workers, which starts killed ones again."""
+
+    def __init__(self, workers: int, home: Path) -> None:
+        """Starts it and waits until the scheduler listens; Unavailable where it does not."""
+        from distributed.security import Security
+
+        self._log = home / "cache" / LOG
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        paths = filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))
+        env = {**os.environ, "ROUTESCOPE_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths)}
+        large = self._log.exists() and self._log.stat().st_size > LOG_BYTES
+        with self._log.open("wb" if large else "ab") as log:
+            # In a session of its own: Ctrl-C in a terminal is for who started it, who stops at a safe point.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "core.backends.workers.local"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log, env=env, cwd=PROJECT, start_new_session=True, text=True,
+            )  # fmt: skip
+        told = self._told(json.dumps({"workers": workers}))
+        self.address: str = told["address"]
+        self.security: Security = Security(require_encryption=True, **told["security"])
+
+    @property
+    def pid(self) -> int:
+        """Of the process that the workers end with."""
+        return self._process.pid
+
+    def close(self) -> None:
+        """End it with its workers."""
+        stdin, stdout = _pipes(self._process)
+        stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        stdout.close()
+
+    def _told(self, given: str) -> dict[str, Any]:
+        stdin, stdout = _pipes(self._process)
+        timer = threading.Timer(START_S, self._process.kill)
+        timer.start()
+        try:
+            stdin.write(given + "\n")
+            stdin.flush()
+            line = stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        finally:
+            timer.cancel()
+        if not line:
+            self.close()
+            raise Unavailable(f"the workers of this machine did not start; {self._log} says why")
+        told: dict[str, Any] = json.loads(line)
+        return told
+
+
+def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+    if process.stdin is None or process.stdout is None:
+        raise ValueError("the process was started without pipes")
+    return process.stdin, process.stdout
+
+
+async def _serve(workers: int) -> None:
+    import dask
+    from distributed import Nanny, Scheduler
+    from distributed.security import Security
+
+    dask.config.set(QUIET)
+    secured = Security.temporary()
+    listening: dict[str, Any] = {
+        "protocol": "tls", "host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "security": secured,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
+        async with Scheduler(port=0, dashboard=False, **listening) as scheduler:
+            shown = {name: getattr(secured, name) for name in CLIENT}
+            sys.stdout.write(json.dumps({"address": scheduler.address, "security": shown}) + "\n")
+            sys.stdout.flush()
+            os.dup2(2, 1)  # what a library prints must not fill a pipe that nobody reads
+            nannies = [
+                Nanny(scheduler.address, nthreads=1, name=f"worker {n + 1}", memory_limit=None,
+                      local_directory=scratch, **listening)
+                for n in range(workers)
+            ]  # fmt: skip
+            try:
+                await asyncio.gather(*nannies)
+                await asyncio.to_thread(sys.stdin.read)  # until who started it closes it, or is no more
+            finally:
+                await asyncio.gather(*(one.close(timeout=3) for one in nannies), return_exceptions=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(json.loads(sys.stdin.readline())["workers"]))

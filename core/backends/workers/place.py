@@ -1,0 +1,89 @@
+"""Where work is done: in this process, by workers of this machine, or by those of a Dask scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from core.domain.errors import BadInput, Unavailable
+from core.domain.program import INSTALLED
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+
+MOST = 256  # worker processes of one machine
+INSTALL = "pip install 'routescope[server]'" if INSTALLED else "pip install -r requirements-server.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`workers` processes on this machine, or those of the `scheduler` at a tcp:// or tls:// address."""
+
+    workers: int = 0
+    scheduler: str = ""
+
+    @property
+    def local(self) -> bool:
+        """Whether the workers are processes that this one starts."""
+        return not self.scheduler
+
+    def describe(self) -> str:
+        """In words, for messages."""
+        many = "worker" if self.workers == 1 else "workers"
+        return f"{self.workers} {many} on this machine" if self.local else f"the workers of {self.scheduler}"
+
+
+def installed() -> bool:
+    """Whether Dask is there, found without importing it."""
+    return find_spec("distributed") is not None
+
+
+def place(workers: int | None, scheduler: str | None) -> Place | None:
+    """What `--workers` and `--scheduler` say; None for this process. BadInput names what is wrong,
+    Unavailable says how to install what is missing.
+    """
+    if workers is None and scheduler is None:
+        return None
+    if workers is not None and scheduler is not None:
+        raise BadInput("--workers and --scheduler cannot be combined; give one")
+    if scheduler is not None:
+        found = Place(scheduler=checked(scheduler))
+    elif workers is not None and 1 <= workers <= MOST:
+        found = Place(workers)
+    else:
+        raise BadInput(f"workers={workers!r}; give 1 to {MOST}")
+    if not installed():
+        raise Unavailable(f"{found.describe()}: Dask is not installed; run: {INSTALL}")
+    return found
+
+
+def checked(address: str) -> str:
+    """The address of a scheduler; BadInput for what is none."""
+    how = "give tcp://HOST:PORT or tls://HOST:PORT, such as tcp://10.0.0.5:8786"
+    try:
+        parts = urlsplit(address.strip())
+        port = parts.port
+    except ValueError:
+        raise BadInput(f"scheduler {address!r} has no valid port; {how}") from None
+    if parts.scheme not in ("tcp", "tls") or not parts.hostname or port is None:
+        raise BadInput(f"scheduler {address!r} is not the address of a Dask scheduler; {how}")
+    if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise BadInput(f"scheduler {parts.scheme}://{parts.hostname}:{port}: {how}, and nothing else")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{port}"
+
+
+def choices(settings: Settings, cores: int) -> dict[str, Place | None]:
+    """What a page offers, by the words it is offered in; {} where there is no choice, as Dask is missing."""
+    if not installed():
+        return {}
+    found: dict[str, Place | None] = {"this process": None}
+    count = 1
+    while count <= cores:
+        found[Place(count).describe()] = Place(count)
+        count *= 2
+    if settings.scheduler:
+        found[f"the workers of {settings.scheduler}"] = Place(scheduler=checked(settings.scheduler))
+    return found

@@ -1,0 +1,166 @@
+"""Workers that embed passages and ask models for an index: what they are told, and what they answer.
+
+Texts go there a step at a time, as one process embeds them, so that the vectors are the same; what comes back
+is kept by who asked, as it comes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from core.backends.base import Completion, Embedder, LLMRequest, Matrix, Message
+from core.backends.embedder import identity, load_embedder
+from core.backends.llm.cache import from_plain, to_plain
+from core.backends.workers.place import Place
+from core.domain.errors import ModelFailed, Unavailable
+from core.domain.machine import here
+from core.domain.settings import Settings
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from core.backends.workers.pool import Pool
+
+CALL_S = 600.0  # of one call of a model, as in core.corpus.enrichments.recipe
+Batches = Iterable[tuple[int, Sequence[str]]]  # numbered steps of texts
+Stop = Callable[[], bool]
+
+
+class Helpers:
+    """The workers of a place, started or connected to when there is a text to embed. Of one thread."""
+
+    def __init__(self, place: Place, settings: Settings) -> None:
+        self._place, self._settings = place, settings
+        self._pool: Pool | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection, and end the workers of this machine."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def embed(self, name: str, known_as: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, Matrix]]:
+        """The vectors of each step, shape (n, dim), in the order they come. Ends early where stopped."""
+        about = {"name": name, "identity": known_as}
+        for number, data in self._each(f"{__name__}:embedded", about, batches, stop):
+            rows = int.from_bytes(data[:8], "little")
+            yield number, np.frombuffer(data, np.float32, offset=8).reshape(rows, -1)
+
+    def made(self, task: str, name: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, bytes]]:
+        """The content of the file that an enrichment keeps of each step: `task` is its function for that."""
+        yield from self._each(task, {"name": name, "identity": identity(name)}, batches, stop)
+
+    def complete(
+        self, llm: str, requests: Sequence[LLMRequest], stop: Stop
+    ) -> Iterator[tuple[int, Completion | ModelFailed]]:
+        """The answer of model `llm`, as the settings name it, to each request, in the order they come."""
+        pool = self._open(stop)
+        calls = ((number, {"llm": llm, "request": asdict(one)}) for number, one in enumerate(requests))
+        for number, data in pool.each(f"{__name__}:completed", calls, stop):
+            told = json.loads(data)
+            yield number, _answer(told)
+
+    def _each(
+        self, task: str, about: Mapping[str, Any], batches: Batches, stop: Stop
+    ) -> Iterator[tuple[int, bytes]]:
+        pool = self._open(stop)
+        calls = ((number, {**about, "texts": list(texts)}) for number, texts in batches)
+        yield from pool.each(task, calls, stop)
+
+    def _open(self, stop: Stop) -> Pool:
+        from core.backends.workers.pool import Pool
+
+        if self._pool is None:
+            self._pool = Pool(self._place, self._settings, ended=stop).open()
+        return self._pool
+
+
+def helpers(place: Place | None, settings: Settings) -> AbstractContextManager[Helpers | None]:
+    """The workers of a place while it is entered; None for this process."""
+    return nullcontext() if place is None else Helpers(place, settings)
+
+
+def _answer(told: Mapping[str, Any]) -> Completion | ModelFailed:
+    """What a worker's model said, or why it failed; where it was read from is the worker's."""
+    if "failed" in told:
+        return ModelFailed(told["failed"])
+    made = from_plain(told["completion"], "recording")
+    return Completion(**{**{name: getattr(made, name) for name in made.__slots__}, "source": told["source"]})
+
+
+# In a worker.
+
+
+def embedded(settings: Settings, payload: Mapping[str, Any]) -> bytes:
+    """The vectors of some texts: their number, 8 bytes, then float32 by rows, both little-endian."""
+    embedder = _embedder(settings, payload["name"], payload["identity"])
+    vectors = np.ascontiguousarray(embedder.embed(payload["texts"]), "<f4")
+    return len(vectors).to_bytes(8, "little") + vectors.tobytes()
+
+
+def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
+    """A model's answer, or why it failed. A model that cannot be asked at all raises Unavailable."""
+    from core.backends.workers.inside import watch
+
+    class Unwanted(threading.Event):
+        """Set once who asked wants the answer no longer."""
+
+        wanted_no_more = staticmethod(watch())
+
+        def is_set(self) -> bool:
+            return self.wanted_no_more()
+
+    asked = payload["request"]
+    request = LLMRequest(**{
+        **asked, "messages": tuple(Message(**one) for one in asked["messages"]), "stop": tuple(asked["stop"]),
+    })  # fmt: skip
+    llm = _llm(settings, payload["llm"])
+    if reason := llm.status():
+        raise Unavailable(f"machine {here().host}: {reason}")
+    try:
+        made = llm.complete(request, timeout=CALL_S, cancel=Unwanted())
+    except ModelFailed as error:
+        return json.dumps({"failed": str(error)}).encode()
+    return json.dumps({"completion": to_plain(made), "source": made.source}).encode()
+
+
+def check(name: str, wanted: str) -> None:
+    """Whether this worker has the weights that are wanted; Unavailable where it has others."""
+    if identity(name) != wanted:
+        raise Unavailable(
+            f"machine {here().host} has other weights of model {name} ({identity(name)}, wanted {wanted}); "
+            "copy the model there"
+        )
+
+
+def _embedder(settings: Settings, name: str, wanted: str) -> Embedder:
+    check(name, wanted)
+    found: Embedder = _loaded(id(settings), name, lambda: load_embedder(name, settings=settings))
+    return found
+
+
+def _llm(settings: Settings, name: str) -> Any:
+    from core.backends.llm import load_llm
+
+    return _loaded(id(settings), f"llm {name}", lambda: load_llm(settings.model_copy(update={"llm": name})))
+
+
+_models: dict[tuple[int, str], Any] = {}
+
+
+def _loaded(settings: int, name: str, load: Callable[[], Any]) -> Any:
+    """A model of this process under the same settings, loaded once."""
+    key = (settings, name)
+    if key not in _models:
+        _models[key] = load()
+    return _models[key]

@@ -1,0 +1,72 @@
+"""On how many machines of what kind the times of an evaluation were measured, and whether they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.domain.machine import machine
+from core.evaluation.finding import count
+from core.evaluation.outcome import Outcome
+
+UNKNOWN = "a machine that was not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Machines of one `kind`, in words: how many of them, and the questions asked there."""
+
+    kind: str
+    machines: int
+    questions: int
+
+    def describe(self) -> str:
+        """In words."""
+        return f"{count(self.questions)} on {count(self.machines, 'machines')} ({self.kind})"
+
+
+def kinds(outcomes: Iterable[Mapping[str, Outcome]]) -> tuple[Kind, ...]:
+    """The kinds of machine, the one with most questions first; `outcomes` by route, of each question."""
+    hosts: dict[str, set[str]] = {}
+    asked: dict[str, int] = {}
+    for by in outcomes:
+        for kind, host in {(one.machine or UNKNOWN, one.host) for one in by.values()}:
+            hosts.setdefault(kind, set()).add(host)
+            asked[kind] = asked.get(kind, 0) + 1
+    found = [Kind(kind, len(hosts[kind]), asked[kind]) for kind in hosts]
+    return tuple(sorted(found, key=lambda one: (-one.questions, one.kind)))
+
+
+def figures(outcomes: Iterable[Mapping[str, Outcome]]) -> dict[str, Any]:
+    """What metrics.json has of it: the `machine` in words, and the `machines` by kind."""
+    found = kinds(outcomes)
+    return {
+        "machine": "; ".join(one.kind for one in found) or machine(),
+        "machines": [{"kind": k.kind, "machines": k.machines, "questions": k.questions} for k in found],
+    }
+
+
+def read(figures: Mapping[str, Any]) -> tuple[Kind, ...]:
+    """The opposite; () of figures without it, which are of one process."""
+    return tuple(Kind(**one) for one in figures.get("machines", ()))
+
+
+def unlike(found: Sequence[Kind]) -> str:
+    """Why times of these machines do not compare; "" where they do."""
+    if len(found) < 2:
+        return ""
+    return f"its times are of unlike machines: {'; '.join(one.describe() for one in found)}"
+
+
+def sentences(figures: Mapping[str, Any]) -> list[str]:
+    """What a report says where it was more than one machine."""
+    found = read(figures)
+    if len(found) == 1 and found[0].machines > 1:
+        return [
+            f"Times were measured on {count(found[0].machines, 'machines')} of one kind: {found[0].kind}."
+        ]
+    if len(found) > 1:
+        each = "; ".join(one.describe() for one in found)
+        return [f"Times were measured on unlike machines and do not compare: {each}."]
+    return []

@@ -1,0 +1,131 @@
+"""On which machines times were measured: written down with each, told in reports, and minded by a release."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from core.cli import main
+from core.domain.errors import BadInput
+from core.domain.machine import here
+from core.evaluation import experiment_store, machines, report
+from core.evaluation.experiment import Prepared, perform
+from core.evaluation.journal import JOURNAL
+from core.evaluation.machines import Kind
+from core.evaluation.release.command import command
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.facts import limits
+from core.evaluation.release.gate import decide
+from core.evaluation.release.measured import find, of_evaluation
+from core.evaluation.release.report import report as release_report
+from core.evaluation.release.selection_stability import sureness
+from core.evaluation.runner import Plan
+from core.evaluation.spec import Spec
+from tests.fakes import FakeEngine
+from tests.released import evaluation, labelled, outcome
+
+FAST, SLOW = "Fast CPU, 64 cores, 256 GiB, Linux x86_64, Python 3.11.7", "Slow CPU, 2 cores, 8 GiB, Linux"
+
+
+def on(kind, host="a", **given):
+    return replace(outcome(1, **given), machine=kind, host=host)
+
+
+def mixed(folder):
+    """30 questions on fast machines, 10 on a slow one."""
+    many = [on(FAST, f"f{n % 2}") for n in range(30)] + [on(SLOW, "s", ms=90.0) for _ in range(10)]
+    found = evaluation(folder, {"one": many, "two": many})
+    return evaluation(folder, {"one": many, "two": many}, more=machines.figures(found.outcomes.values()))
+
+
+def test_the_kinds_of_machine_are_counted(tmp_path):
+    found = machines.kinds(mixed(tmp_path).outcomes.values())
+    assert found == (Kind(FAST, 2, 30), Kind(SLOW, 1, 10))
+    assert machines.read(machines.figures(mixed(tmp_path).outcomes.values())) == found
+
+
+def test_every_outcome_says_where_its_time_was_measured(tmp_path):
+    ready = Prepared(Spec("tiny", ("bm25",)), labelled(2), Plan("tiny", ("bm25",)), "bm25", (), None)
+    figures, _, outcomes = perform(FakeEngine(tmp_path / "home"), ready, out=tmp_path)
+    assert {(one.machine, one.host) for by in outcomes.values() for one in by.values()} == {
+        (here().kind, here().host)
+    }
+    line = json.loads((tmp_path / JOURNAL).read_text().splitlines()[1])
+    assert line["routes"]["bm25"]["machine"] == here().kind
+    assert experiment_store.opened(tmp_path).outcomes == outcomes
+    assert figures["machines"] == [{"kind": here().kind, "machines": 1, "questions": 2}]
+    assert figures["machine"] == here().kind
+
+
+def test_an_older_journal_has_no_machines_and_is_of_one_kind(tmp_path):
+    old = [outcome(1)] * 30
+    found = evaluation(tmp_path, {"one": old, "two": old})
+    assert machines.kinds(found.outcomes.values()) == (Kind(machines.UNKNOWN, 1, 30),)
+    assert of_evaluation(found).unlike == ""
+
+
+def test_a_report_says_on_how_many_machines_of_what_kind(tmp_path):
+    found = mixed(tmp_path)
+    page = report.page(found.figures)
+    assert "Times were measured on unlike machines and do not compare" in page
+    assert f"30 questions on 2 machines ({FAST})" in page
+    alike = [on(FAST, f"f{n % 3}") for n in range(6)]
+    like = evaluation(tmp_path / "like", {"one": alike, "two": alike})
+    said = machines.sentences(machines.figures(like.outcomes.values()))
+    assert said == [f"Times were measured on 3 machines of one kind: {FAST}."]
+    one = evaluation(tmp_path / "one", {"one": alike[:1], "two": alike[:1]})
+    assert machines.sentences(machines.figures(one.outcomes.values())) == []
+
+
+def test_a_release_decision_refuses_times_of_unlike_machines_and_says_why(tmp_path):
+    measured = of_evaluation(mixed(tmp_path))
+    strict = Criteria(max_p95_ms=1000.0)
+    decision = decide(measured, strict)
+    assert decision.verdict == "not decidable"
+    (check,) = [one for one in decision.candidates[0].checks if one.name == "p95"]
+    assert check.state == "cannot be told"
+    assert "its times are of unlike machines: 30 questions on 2 machines (Fast CPU" in check.told
+    assert "--allow-unlike-machines" in check.told
+    assert decision.candidates[0].p50_ms is None
+    assert any(
+        "No time counts: its times are of unlike machines" in one for one in limits(measured, decision)
+    )
+    assert "unlike machines" in release_report(measured, decision, None, kind="markdown")
+    sure = sureness(measured, strict)
+    assert sure is not None
+    assert sure.none == 1.0
+    allowed = decide(measured, Criteria(max_p95_ms=1000.0, unlike_machines=True))
+    assert allowed.verdict == "ship"
+    assert any("count all the same" in one for one in limits(measured, allowed))
+    without = decide(measured, Criteria())  # asks for no time, so none is needed
+    assert without.verdict == "ship"
+
+
+def test_figures_alone_say_it_too(tmp_path):
+    mixed(tmp_path / "whole")
+    alone = tmp_path / "metrics.json"
+    alone.write_bytes((tmp_path / "whole" / "metrics.json").read_bytes())
+    from core.domain.settings import load
+
+    measured = find(load(home=tmp_path), str(alone))
+    assert measured.evaluation is None
+    assert decide(measured, Criteria(max_p95_ms=1000.0)).verdict == "not decidable"
+    assert decide(measured, Criteria(max_p95_ms=1000.0, unlike_machines=True)).verdict == "ship"
+
+
+def test_one_kind_of_machine_is_decided_as_ever(tmp_path):
+    many = [on(FAST, f"f{n % 2}") for n in range(40)]
+    measured = of_evaluation(evaluation(tmp_path, {"one": many, "two": many}))
+    assert decide(measured, Criteria(max_p95_ms=1000.0)).verdict == "ship"
+
+
+def test_the_gate_from_the_command_line(tmp_path, monkeypatch, capsys):
+    mixed(tmp_path)
+    args = ["gate", str(tmp_path), "--max-p95-ms", "1000"]
+    assert main(args) == 1
+    assert "unlike machines" in " ".join(capsys.readouterr().out.split())
+    assert main([*args, "--allow-unlike-machines"]) == 0
+    assert "--allow-unlike-machines" in command("x", Criteria(unlike_machines=True))
+    assert "--allow-unlike-machines" not in command("x", Criteria())
+    with pytest.raises(BadInput, match="unlike_machines='yes'"):
+        Criteria(unlike_machines="yes")
