@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import sys
 from pathlib import Path
 
 import streamlit as st
@@ -13,7 +14,21 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ui.app.visitors import Departures, OwnOrigin
+from core.domain import settings, sign_in
+from core.domain.errors import RouteScopeError
+from ui.app.visitors import Departures, Door, OwnOrigin, listens_elsewhere
+
+
+def secrets() -> dict[str, dict[str, str]]:
+    """What Streamlit's login needs. Ends the process where the server could be reached without one."""
+    try:
+        now = settings.current()
+        sign_in.check(now)
+    except RouteScopeError as error:
+        sys.exit(f"error: {error}")
+    if not now.login and listens_elsewhere():
+        sys.exit(f"error: {sign_in.NO_LOGIN}")
+    return sign_in.streamlit_secrets(now)
 
 
 def inline_scripts() -> list[str]:
@@ -76,8 +91,10 @@ class SecurityHeaders:
 
 app = st.App(
     "pages/frame.py",
+    secrets=secrets(),
     middleware=[
         Middleware(SecurityHeaders),
+        Middleware(Door),
         # Streamlit checks the host of the WebSocket only; files and pages deserve the same.
         Middleware(TrustedHostMiddleware, allowed_hosts=st.get_option("server.allowedHosts") or ["*"]),
         Middleware(OwnOrigin),
