@@ -7,6 +7,7 @@ import hashlib
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from starlette.datastructures import MutableHeaders
@@ -16,10 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.domain import settings, sign_in
 from core.domain.errors import RouteScopeError
+from ui.app.markup import md
 from ui.app.visitors import Departures, Door, OwnOrigin, listens_elsewhere
 
 
-def secrets() -> dict[str, dict[str, str]]:
+def secrets() -> dict[str, Any]:
     """What Streamlit's login needs. Ends the process where the server could be reached without one."""
     try:
         now = settings.current()
@@ -29,6 +31,14 @@ def secrets() -> dict[str, dict[str, str]]:
     if not now.login and listens_elsewhere():
         sys.exit(f"error: {sign_in.NO_LOGIN}")
     return sign_in.streamlit_secrets(now)
+
+
+def told(error: Exception) -> bool:
+    """What a button's callback may not do, or could not, is one line on the page; all else is Streamlit's."""
+    if not isinstance(error, RouteScopeError):
+        return False
+    st.error(md(str(error)))
+    return True
 
 
 def inline_scripts() -> list[str]:
@@ -92,6 +102,7 @@ class SecurityHeaders:
 app = st.App(
     "pages/frame.py",
     secrets=secrets(),
+    on_script_error=told,
     middleware=[
         Middleware(SecurityHeaders),
         Middleware(Door),

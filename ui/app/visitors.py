@@ -41,10 +41,10 @@ def listens_elsewhere() -> bool:
 
 
 class Door:
-    """Lets in whom the login lets in. Without one nobody comes from elsewhere, however the server was started.
-    Behind a proxy that people sign in to, the proxy alone may connect; the account it names is passed on in a
-    header of our own with a seal that nobody outside this process knows, and all that came under that name is
-    dropped.
+    """Lets in whom the login lets in. Without one nobody comes from elsewhere, however the server was
+    started. Behind a proxy that people sign in to, the proxy alone may connect; the account it names is
+    passed on in a header of our own with a seal that nobody outside this process knows, and all that came
+    under that name is dropped.
     """
 
     def __init__(self, app: ASGIApp) -> None:
