@@ -98,8 +98,9 @@ def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> N
     marked as such, as a name may lead elsewhere later.
 
     Raises NotAllowed for who is no owner. All or none: raises BadInput for an unknown, a wrong or an
-    environment's setting, Unavailable if the file cannot be written. The file is replaced at once and readable by its owner only. An address that changes
-    loses the key that was stored for it, unless one is given with it.
+    environment's setting, Unavailable if the file cannot be written. The file is replaced at once and
+    readable by its owner only. An address that changes loses the key that was stored for it, unless one is
+    given with it.
     """
     people.require("settings")
     for name in changes:

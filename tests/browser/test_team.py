@@ -124,7 +124,7 @@ def test_sign_in_ask_share_and_sign_out(visit, server, team_home, identity):
         store.share(hers)
     bob.goto(f"{server}/?run={hers}")
     bob.wait_for_selector("[data-testid=stTabs]")
-    bob.goto(f"{server}/settings?settings_tab=Settings")
+    bob.goto(f"{server}/settings?tab=Settings")
     bob.get_by_text("needs the role owner").first.wait_for()
 
     other = ann.context.new_page()

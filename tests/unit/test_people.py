@@ -1,4 +1,4 @@
-"""Roles: what each may do, checked at the operations, by whoever calls them; and what is kept of who did it."""
+"""Roles: what each may do, checked at the operations, whoever calls them; and what is kept of who did it."""
 
 import threading
 from dataclasses import replace
@@ -292,8 +292,8 @@ class Endpoint:
 @pytest.fixture
 def model(tmp_path, store):
     return CachedLLM(
-        Endpoint(), cache=CompletionCache(tmp_path / "llm.sqlite"), recordings=Recordings(tmp_path), mode="live",
-        daily=150,
+        Endpoint(), cache=CompletionCache(tmp_path / "llm.sqlite"), recordings=Recordings(tmp_path),
+        mode="live", daily=150,
     )  # fmt: skip
 
 
@@ -310,7 +310,7 @@ def test_tokens_are_counted_by_person_and_day_and_end_at_the_budget(model, store
         assert store.spent(BOB.account) == 100
         call(model, "two")  # begun below the budget
         with pytest.raises(
-            BudgetSpent, match="bob@example.org has used 200 of the 150 model tokens of today"
+            BudgetSpent, match=r"bob@example\.org has used 200 of the 150 model tokens of today"
         ):
             call(model, "three")
         assert call(model, "two").source == "cache"

@@ -34,10 +34,10 @@ def test_a_whole_login_or_none_is_fine(given):
     ("given", "environment", "told"),
     [
         ({**WHOLE, **PROXY}, EMPTY, "people sign in by one"),
-        *[({**WHOLE, name: None if "secret" in name else ""}, EMPTY, f"setting {name}: a login by oidc_url needs")
+        *[({**WHOLE, name: None if "secret" in name else ""}, EMPTY, f"setting {name}: a login by oidc_url")
           for name in ("oidc_client_id", "oidc_client_secret", "cookie_secret", "public_url")],
         ({**WHOLE, "cookie_secret": "short"}, EMPTY, "give 32 random characters"),
-        ({**WHOLE, "public_url": "http://scope.example"}, EMPTY, "setting public_url: give an https:// address"),
+        ({**WHOLE, "public_url": "http://scope.example"}, EMPTY, "setting public_url: give an https://"),
         ({**WHOLE, "public_url": "https://scope.example/x"}, EMPTY, "without a path"),
         ({**WHOLE, "oidc_url": "http://id.example/x"}, EMPTY, "setting oidc_url: give an https:// address"),
         ({"proxy_header": "X User"}, EMPTY, "is no name of a header"),
@@ -127,8 +127,10 @@ def test_only_the_proxy_comes_in_and_its_header_is_sealed(monkeypatch):
         assert healthy["headers"][1][0] == SEALED.encode()
 
 
-@given(st.lists(st.tuples(st.sampled_from([b"x-forwarded-email", b"X-Forwarded-Email", SEALED.encode(), b"a"]),
-                          st.binary(max_size=8)), max_size=6))  # fmt: skip
+NAMES = [b"x-forwarded-email", b"X-Forwarded-Email", SEALED.encode(), b"a"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.binary(max_size=8)), max_size=6))
 def test_a_seal_stands_before_one_given_account_alone(headers):
     with pytest.MonkeyPatch.context() as patch:
         scope, _ = through(patch, PROXY, {"client": ("10.0.0.7", 1), "headers": headers})

@@ -143,7 +143,7 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
 
 def _moves(order: tuple[Pair, ...], place: int) -> None:
     st.button("Undo", key=f"label_undo:{place}", shortcut="u", on_click=_undo, type="tertiary",
-              **account.needs("label", help="Withdraws your last judgement, returns to its passage"))  # fmt: skip
+              **account.needs("label", help="Withdraws your last judgement and shows it again"))  # fmt: skip
     st.button("Back", key=f"label_back:{place}", shortcut="h", on_click=_to, type="tertiary",
               args=(order[place - 1],), disabled=place == 0)  # fmt: skip
     st.button("Forward", key=f"label_on:{place}", shortcut="l", on_click=_to, type="tertiary",
