@@ -189,7 +189,7 @@ def warm(address: str, home: Path, questions: list[str]) -> list[str]:
 
 
 def measure(people: int = 30, minutes: float = 5.0) -> dict[str, Any]:
-    """Seconds by action (p50, p95, longest), errors, and the server's memory in MiB by quarters of time.
+    """Seconds by action (p50, p95, longest), errors, and the server's memory in MiB by quarters of time."""
     here = settings_module.load()
     home = Path(tempfile.mkdtemp(prefix="routescope-team-"))
     for name in ("indexes", "enrichments"):

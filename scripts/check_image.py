@@ -34,7 +34,10 @@ PLACES = ("/opt/routescope", "/src", "/data", "/models", "/tmp")
 ROOTS = ("apt-get", "groupadd", "useradd", "install --directory")  # what only root of the image can do
 PORT = "8765"
 START_S = 90.0
-LOGIN = {"ROUTESCOPE_PROXY_HEADER": "X-Forwarded-Email", "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1"}
+LOGIN = {
+    "ROUTESCOPE_PROXY_HEADER": "X-Forwarded-Email", "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1",
+    "ROUTESCOPE_PUBLIC_URL": "https://routescope.example.org",
+}  # fmt: skip
 
 
 @dataclass

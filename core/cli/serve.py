@@ -36,13 +36,12 @@ END_S = 15.0  # for what is under way to be stored
 @output_options
 def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
     """Open the dashboard. Its address is printed once it answers; Ctrl-C ends it."""
-    answering = _names(host, names)
+    _check_host(host)
     now = settings_module.current()
     sign_in.check(now, {sign_in.FORWARDED: ""})
     if not now.login and not _loopback(host):
         raise BadInput(f"--host {host}: {sign_in.NO_LOGIN}")
-    if sign_in.host(now):
-        answering = list(dict.fromkeys([*answering, sign_in.host(now)]))
+    answering = _names(host, [*names, *filter(None, [sign_in.host(now)])])
     port = _free(host, port)
     command = [
         sys.executable, "-P", "-m", "streamlit", "run", str(PROJECT / "app.py"),  # -P: not what lies around
@@ -71,14 +70,18 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
     raise Unavailable(f"the dashboard ended with exit code {code}")
 
 
-def _names(host: str, names: Sequence[str]) -> list[str]:
-    """The host names to answer to; BadInput for an address that cannot be listened on."""
+def _check_host(host: str) -> None:
+    """BadInput for an address that cannot be listened on."""
     if host != "localhost":
         try:
             ipaddress.IPv4Address(host)
         except ValueError:
             raise BadInput(f"--host {host!r}: give an IPv4 address or localhost") from None
-    if _everywhere(host) and not (names or sign_in.host(settings_module.current())):
+
+
+def _names(host: str, names: Sequence[str]) -> list[str]:
+    """The host names to answer to; BadInput for one that is none."""
+    if _everywhere(host) and not names:
         raise BadInput(
             f"--host {host} listens on every network of this machine; say by which host name it is reached: "
             f"--name HOSTNAME"

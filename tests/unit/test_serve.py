@@ -21,7 +21,7 @@ from core.domain.program import PROJECT
     [
         (["--host", "elsewhere.example"], "--host 'elsewhere.example': give an IPv4 address or localhost"),
         (["--host", "::1"], "--host '::1': give an IPv4 address or localhost"),
-        (["--host", "0.0.0.0"], "say by which host name it is reached: --name HOSTNAME"),
+        (["--host", "0.0.0.0"], "--host 0.0.0.0: without a login"),
         (["--host", "192.0.2.1", "--port", "0"], "--host 192.0.2.1: without a login"),
         (["--name", "http://x"], "--name 'http://x': give a host name without scheme, port or *"),
         (["--name", "*"], "--name '*'"),
@@ -41,7 +41,12 @@ def test_with_a_login_it_listens_elsewhere(monkeypatch, capsys):
     monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**login))
     assert main(["serve", "--host", "192.0.2.1", "--port", "0"]) == 2
     assert "cannot listen on 192.0.2.1:0" in capsys.readouterr().err
-    login["cookie_secret"] = ""
+    login["public_url"], proxy = "", {"proxy_header": "X-Forwarded-Email"}
+    monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**proxy))
+    assert main(["serve", "--host", "0.0.0.0"]) == 2
+    assert "say by which host name it is reached: --name HOSTNAME" in capsys.readouterr().err
+    login |= {"public_url": "https://scope.example", "cookie_secret": ""}
+    monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**login))
     assert main(["serve", "--port", "0"]) == 2
     assert "setting cookie_secret: a login by oidc_url needs it" in capsys.readouterr().err
 
