@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from core.domain import settings as settings_module
 from core.domain import sign_in
 from core.domain.errors import BadInput
+from core.engine import doctor
 from ui.app import visitors
 from ui.app.visitors import SEAL, SEALED, Door
 
@@ -138,3 +139,18 @@ def test_a_seal_stands_before_one_given_account_alone(headers):
     given_ = [value.strip() for name, value in headers if name.lower() == b"x-forwarded-email"]
     assert sealed == ([f"{SEAL} ".encode() + given_[0]] if len(given_) == 1 and given_[0] else [])
     assert not [name for name, _ in scope["headers"] if name.lower() == b"x-forwarded-email"]
+
+
+@pytest.mark.parametrize(
+    ("given", "roles", "state", "told"),
+    [
+        ({}, {}, "ok", "none: the dashboard listens on this machine alone"),
+        (WHOLE, {"ann@example.org": "owner"}, "ok", "oidc, 1 roles"),
+        (WHOLE, {"@example.org": "viewer"}, "warning", "nobody is an owner"),
+        ({**WHOLE, "public_url": ""}, {}, "failed", "setting public_url"),
+    ],
+)
+def test_doctor_tells_of_it(given, roles, state, told):
+    (found,) = doctor._sign_in(settings_module.load(**given, team={"roles": roles}))
+    assert found.state == state
+    assert told in found.detail
