@@ -19,7 +19,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Role = Literal["viewer", "labeller", "editor", "owner"]  # each may do what those before it may
 ROLES: tuple[Role, ...] = get_args(Role)
-Deed = Literal["look", "ask", "ask a model", "label", "edit", "export", "release", "delete", "settings"]
+Deed = Literal[
+    "look", "ask", "ask a model", "label", "edit", "export", "release", "delete", "settings", "machine"
+]  # fmt: skip
 LEAST: Mapping[Deed, Role] = {
     "look": "viewer",  # at all that is shared
     "ask": "viewer",  # routes that call no model
@@ -30,6 +32,7 @@ LEAST: Mapping[Deed, Role] = {
     "release": "editor",
     "delete": "owner",  # what others made; one's own anybody may delete
     "settings": "owner",
+    "machine": "owner",  # files of the machine, wherever they are
 }
 WORDS: Mapping[Deed, str] = {
     "look": "looking",
@@ -41,6 +44,7 @@ WORDS: Mapping[Deed, str] = {
     "release": "releasing",
     "delete": "deleting what others made",
     "settings": "changing settings",
+    "machine": "reading files of the server's machine",
 }
 
 

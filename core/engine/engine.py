@@ -175,8 +175,14 @@ class Engine(Contexts):
 
 
 def asks_model(route: Route, plan: Plan) -> bool:
-    """Whether a route of a request calls a language model, for its passages or its answer."""
-    return route.asks(plan.parameters[route.name]) or (route.name in plan.answered and plan.by_model)
+    """Whether a route of a request calls a language model, for its passages or its answer; a pipeline that is
+    not ours may.
+    """
+    return (
+        route.external
+        or route.asks(plan.parameters[route.name])
+        or (route.name in plan.answered and plan.by_model)
+    )
 
 
 _shared: list[Engine] = []  # at most one

@@ -1,4 +1,4 @@
-"""What pages show to people with roles: what is not allowed is disabled, says why, and is refused if tried."""
+"""What pages show to people with roles: what is not allowed is disabled, says why, and is refused."""
 
 import pytest
 

@@ -375,3 +375,24 @@ def test_viewers_ask_routes_without_a_model_and_their_runs_are_theirs(tmp_path, 
             engine.run(run.id)
     with acting(NOBODY), pytest.raises(NotAllowed):
         engine.start(Request(Query("How?"), "tiny", ("bm25",)))
+
+
+def test_files_of_the_machine_are_the_owners(tmp_path, server):
+    from core.corpus import builds
+    from core.domain.settings import Settings
+
+    settings = Settings(home=tmp_path / "home")
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    with (
+        acting(CAT),
+        pytest.raises(NotAllowed, match="reading files of the server's machine needs the role owner"),
+    ):
+        builds.start("secret", secret, settings)
+    uploaded = settings.home / "uploads" / "mine"
+    uploaded.mkdir(parents=True)
+    (uploaded / "a.md").write_text("# A\n\nText of mine.\n")
+    with acting(CAT):
+        build = builds.start("mine", uploaded, settings)
+        build.cancel()
+        assert build.wait(30)

@@ -15,6 +15,7 @@ from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.people import MACHINE, NOBODY, Deed, Person
 from core.engine import engine as engine_module
+from core.store import Store
 from ui.app import visitors
 from ui.app.markup import md, show, tag
 
@@ -90,6 +91,17 @@ def notice(deed: Deed) -> bool:
     if why:
         st.info(md(_sentence(why)))
     return not why
+
+
+def key() -> str:
+    """Who looks, for the keys of what is remembered of runs: others may see other ones."""
+    return people.current().account
+
+
+def by(store: Store | None, deed: str, about: str) -> str:
+    """ " by NAME", who did something last; "" where that is not kept."""
+    who = store.maker(deed, about) if store is not None and people.current().account else ""
+    return f" by {who}" if who else ""
 
 
 def by_me(work: Callable[[], Any]) -> Callable[[], Any]:

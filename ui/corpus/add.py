@@ -61,6 +61,8 @@ def _folder() -> None:
             " set (a folder with corpus.jsonl). Everything else is listed with the reason."
         )
     )
+    if not account.notice("machine"):
+        return
     path = st.text_input("Folder or file", key="new_path", placeholder="/home/me/handbook")
     name = st.text_input(
         "Name of the new corpus", key="new_name", placeholder=corpora.suggested(path) or "handbook"

@@ -263,7 +263,7 @@ def _in_words(spec: Spec, count: int) -> str:
     """How long it would take, estimated from earlier runs."""
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
-    times = _times(spec.corpus, newest[0].id, newest[0].status) if newest else []
+    times = _times(spec.corpus, f"{newest[0].id} {account.key()}", newest[0].status) if newest else []
     history = experiment_index.medians(times, answered=spec.answers)
     found = experiment_index.estimate(history, spec.routes, count * spec.repeats)
     if not found.seconds:

@@ -107,7 +107,8 @@ def about(desk: Desk) -> None:
         )
     st.caption(
         md(
-            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}. "
+            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}"
+            f"{account.by(store(), 'label set made', one.name)}. "
             f"A passage counts as relevant from grade {one.relevant_from}."
         )
     )
