@@ -59,11 +59,11 @@ navigation = st.navigation(
     expanded=True,
 )
 with st.sidebar:
+    account.sidebar()
     corpora.choose()
     jobs.draw()
     first_start.draw()
     health.summary()
-    account.sidebar()
 tour.show()
 try:
     navigation.run()

@@ -146,7 +146,9 @@ def why_not(deed: Deed, person: Person | None = None) -> str:
         return (
             f"{who.account or 'who is not signed in'} has no role here; an owner of this server can give one"
         )
-    return f"{WORDS[deed]} needs the role {LEAST[deed]} or a higher one; {who.account} is {who.role}"
+    least = LEAST[deed]
+    above = "" if least == ROLES[-1] else " or a higher one"
+    return f"{WORDS[deed]} needs the role {least}{above}; {who.account} is {who.role}"
 
 
 def require(deed: Deed) -> Person:

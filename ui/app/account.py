@@ -46,7 +46,7 @@ def admitted() -> bool:
     who = people.current()
     if who.may("look"):
         return True
-    st.title("RouteScope", anchor=False)
+    st.subheader("Sign in to RouteScope", anchor=False)
     _, why = _known(now.login)
     if who.account:
         st.warning(
@@ -57,7 +57,7 @@ def admitted() -> bool:
         st.error(md(why))
         _sign_out("sign_out_page")
     elif now.login == "oidc":
-        st.caption("Sign in to see and ask questions, label passages and compare routes.")
+        st.caption("People of this team ask questions here, compare routes and label passages.")
         if st.button("Sign in", key="sign_in", type="primary"):
             st.login()
     else:

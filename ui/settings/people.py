@@ -36,6 +36,9 @@ def draw() -> None:
     rows = [tag("tr", tag("td", role), tag("td", MEANS[role])) for role in ROLES]
     show(tag("div", table_of(_head("Role", "May"), rows), css="rs"))
     st.markdown("**Accounts**")
+    me = people.current()
+    if not me.may("settings"):  # what others used is the owners' to know
+        used = {name: tokens for name, tokens in used.items() if name == me.account}
     names = dict.fromkeys([*roles, *used])
     rows = [
         tag("tr", tag("td", name), tag("td", roles.get(name) or people.role_of(name, roles) or NO_ROLE),
