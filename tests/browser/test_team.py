@@ -17,6 +17,7 @@ from core.store import Store
 from scripts import serving
 from tests.browser.acting import settle
 from tests.browser.conftest import ROOT
+from tests.browser.test_accessibility import AXE, faults
 from tests.identity_provider import CLIENT, SECRET, provider
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket, pytest.mark.trust]
@@ -151,6 +152,25 @@ def test_who_has_no_role_is_told_so(visit):
     sign_in(page, CAT)
     page.get_by_text(f"You are signed in as {CAT}").wait_for()
     assert page.locator("textarea").count() == 0
+
+
+def test_axe_finds_nothing_serious_where_people_sign_in_and_on_what_is_disabled(visit, server):
+    page = visit()
+    found = []
+    for path in ("/", "/settings?tab=People", "/label", "/corpus?tab=Add"):
+        page.goto(server + path)
+        page.locator("[data-testid=stSidebarNav], button:has-text('Sign in')").first.wait_for()
+        settle(page)
+        page.evaluate(AXE)
+        found += [f"{path}: {fault}" for fault in faults(page)]
+        page.emulate_media(color_scheme="dark")
+        settle(page)
+        found += [f"{path}, dark: {fault}" for fault in faults(page, rule="color-contrast")]
+        page.emulate_media(color_scheme="light")
+        if path == "/":
+            sign_in(page, BOB)
+            page.wait_for_selector("textarea")
+    assert found == []
 
 
 def test_a_forged_cookie_is_nobody(server):
