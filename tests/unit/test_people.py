@@ -25,6 +25,7 @@ from tests.fakes import FakeEngine
 from tests.fixtures.store.build import POOLED
 from tests.runs import make_run
 
+pytestmark = pytest.mark.trust
 ANN, BOB, CAT, DAN = (
     Person("ann@example.org", "viewer"), Person("bob@example.org", "labeller"),
     Person("cat@example.org", "editor"), Person("dan@example.org", "owner"),

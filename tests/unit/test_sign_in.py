@@ -13,6 +13,7 @@ from core.engine import doctor
 from ui.app import visitors
 from ui.app.visitors import SEAL, SEALED, Door
 
+pytestmark = pytest.mark.trust
 WHOLE = {
     "oidc_url": "https://id.example/.well-known/openid-configuration", "oidc_client_id": "us",
     "oidc_client_secret": "secret", "cookie_secret": "c" * 32, "public_url": "https://scope.example",
