@@ -46,6 +46,7 @@ def admitted() -> bool:
     who = people.current()
     if who.may("look"):
         return True
+    st.space("medium")  # below the logo, which hangs above the page without a sidebar
     st.subheader("Sign in to RouteScope", anchor=False)
     _, why = _known(now.login)
     if who.account:
