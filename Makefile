@@ -24,10 +24,10 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-mutation soak lint format route bench bench-check wheel shots docs clean
+.PHONY: image run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-mutation soak lint format route bench bench-check wheel shots docs clean
 
 run: $(VENV)/.installed  ## install and open the dashboard, which makes models and corpora ready meanwhile
-	$(PY) -m streamlit run app.py --server.port $(PORT)
+	FORWARDED_ALLOW_IPS= $(PY) -m streamlit run app.py --server.port $(PORT)
 
 setup: $(VENV)/.installed
 	$(PY) -m core models pull $(strip $(MODEL))
@@ -90,6 +90,7 @@ lint: $(VENV)/.installed-dev
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
+	$(VENV)/bin/hadolint Dockerfile
 
 format: $(VENV)/.installed-dev
 	$(PY) -m ruff check --fix-only .
@@ -106,6 +107,9 @@ bench-check: $(VENV)/.installed-dev setup  ## fail where a ratio is a third abov
 
 wheel: $(VENV)/.installed  ## the whole program as a wheel in dist/
 	$(PY) -m pip wheel -q --no-deps -w dist .
+
+image: $(VENV)/.installed  ## the steps of the Dockerfile without a container engine: minutes, and 3 GB
+	$(PY) -m scripts.check_image
 
 shots: $(VENV)/.installed-dev setup  ## screenshots of each page into docs/
 	$(PY) -m scripts.screenshots

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from starlette.datastructures import MutableHeaders
@@ -13,8 +15,31 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from core.domain import memory
-from ui.app.visitors import Departures, OwnOrigin
+from core.domain import memory, settings, sign_in
+from core.domain.errors import RouteScopeError
+from ui.app.markup import md
+from ui.app.visitors import Departures, Door, OwnOrigin, listens_elsewhere
+
+
+def secrets() -> dict[str, Any]:
+    """What Streamlit's login needs. Ends the process where the server could be reached without one."""
+    try:
+        now = settings.current()
+        sign_in.check(now)
+    except RouteScopeError as error:
+        sys.exit(f"error: {error}")
+    if not now.login and listens_elsewhere():
+        sys.exit(f"error: {sign_in.NO_LOGIN}")
+    return sign_in.streamlit_secrets(now)
+
+
+def told(error: Exception) -> bool:
+    """What a button's callback may not do, or could not, is one line on the page; all else is Streamlit's."""
+    if not isinstance(error, RouteScopeError):
+        return False
+    st.error(md(str(error)))
+    return True
+
 
 memory.settle()
 
@@ -79,8 +104,11 @@ class SecurityHeaders:
 
 app = st.App(
     "pages/frame.py",
+    secrets=secrets(),
+    on_script_error=told,
     middleware=[
         Middleware(SecurityHeaders),
+        Middleware(Door),
         # Streamlit checks the host of the WebSocket only; files and pages deserve the same.
         Middleware(TrustedHostMiddleware, allowed_hosts=st.get_option("server.allowedHosts") or ["*"]),
         Middleware(OwnOrigin),

@@ -30,9 +30,10 @@ PARTS: Mapping[str, str] = {  # where each part is measured
     "scale": "bench.scale:measure",
     "pages": "bench.pages:measure",
     "workers": "bench.workers:measure",
+    "team": "bench.team:measure",
     "model": "bench.engine:model",
 }
-LONG = ("model", "workers")  # left out where no part is named: minutes of the model, or not installed
+LONG = ("model", "workers", "team")  # left out where no part is named: minutes of the model, or not installed
 
 
 def figures(part: str) -> dict[str, Any]:

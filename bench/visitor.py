@@ -21,9 +21,12 @@ _TAG = re.compile(r"<[^>]*>")
 
 @dataclass
 class Visitor:
-    """One person at one page at a time. `errors` are exceptions and error messages that were on a page."""
+    """One person at one page at a time. `errors` are exceptions and error messages that were on a page;
+    `headers` are sent with the handshake, as a proxy adds them.
+    """
 
     address: str
+    headers: Any = None
     errors: list[str] = field(default_factory=list)
     took: list[tuple[str, float]] = field(default_factory=list)  # what was done, seconds until it was drawn
     _socket: ClientConnection | None = None
@@ -41,7 +44,7 @@ class Visitor:
         port = self.address.rsplit(":", 1)[1]
         self._socket = connect(
             f"ws://localhost:{port}/_stcore/stream", subprotocols=["streamlit"],  # type: ignore[list-item]
-            origin=self.address, max_size=None, legacy=True,  # type: ignore[arg-type]
+            origin=self.address, max_size=None, legacy=True, additional_headers=self.headers,  # type: ignore[arg-type]
         )  # fmt: skip
         self._page, self._script, self._query = page, "", urlencode(query)
         self._elements, self._values, self._cached, self._looks = {}, {}, {}, {}

@@ -11,6 +11,7 @@ from ui.app import corpora, health, link, state
 from ui.app.markup import md
 from ui.compare import ask, live, results
 from ui.compare.welcome import hello
+from ui.components import sharing
 
 
 def opened() -> tuple[Run | None, Job | None]:
@@ -53,6 +54,8 @@ if stop_pressed and job is not None:
 with below:
     if run is not None:
         link.in_words(run.id)
+        if not under_way:
+            sharing.draw(run.id)
     corpora.notice(corpus)
     if job is not None:
         health.warnings(job)

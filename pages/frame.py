@@ -6,8 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.domain import people
 from core.domain.errors import RouteScopeError
-from ui.app import corpora, first_start, health, jobs, link, tour
+from ui.app import account, corpora, first_start, health, jobs, link, tour
 from ui.app.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
@@ -19,7 +20,10 @@ theme = "dark" if st.context.theme.type == "dark" else "light"
 st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
 st.logo(UI / f"logo-{theme}.svg", size="large")
 try:
-    first_start.begin()
+    if not account.admitted():
+        st.stop()
+    with people.acting(people.MACHINE):  # whoever comes first
+        first_start.begin()
     link.adopt()
 except RouteScopeError as error:  # the settings, or the file of sessions, are not ours to use: it says why
     st.error(md(str(error)))
@@ -55,6 +59,7 @@ navigation = st.navigation(
     expanded=True,
 )
 with st.sidebar:
+    account.sidebar()
     corpora.choose()
     jobs.draw()
     first_start.draw()

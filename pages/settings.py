@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ui.app.tabs import tabs
-from ui.settings import edit, models, probes, versions
+from ui.settings import edit, models, people, probes, versions
 
 tabs(
     {
@@ -11,6 +11,7 @@ tabs(
         "Endpoints": probes.draw,
         "Models": models.draw,
         "Settings": edit.draw,
+        "People": people.draw,
         "Versions": versions.draw,
     },
     "settings_tab",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ui.app import tabs
+from ui.app import account, tabs
 from ui.tune import calibration, fusion_weights, sweep
 
+account.notice("edit")
 tabs.tabs(
     {
         "Calibration": calibration.draw,

@@ -15,19 +15,23 @@ from pathlib import Path
 from core.domain.settings import PROJECT
 
 START_S = 60.0
-QUIET = {"ROUTESCOPE_FIRST_START": "off"}  # nothing goes on beside what is looked at, unless that is wanted
+QUIET = {
+    "ROUTESCOPE_FIRST_START": "off",
+    "FORWARDED_ALLOW_IPS": "",
+}  # nothing goes on beside what is looked at, unless that is wanted
 
 
 @contextmanager
 def served(
-    log: Path | None = None, environment: Mapping[str, str] | None = None
+    log: Path | None = None, environment: Mapping[str, str] | None = None, port: int = 0
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Its address and its process. `log` gets what it writes, `environment` is added to this process's.
+    """Its address and its process. `log` gets what it writes, `environment` is added to this process's. A
+    `port` of 0 is a free one.
 
     Raises RuntimeError where it does not answer within START_S.
     """
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind(("127.0.0.1", port))
         port = probe.getsockname()[1]
     with (log or Path(os.devnull)).open("wb") as out:
         server = subprocess.Popen(

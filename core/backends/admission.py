@@ -20,6 +20,7 @@ from typing import Protocol
 
 from core.domain.errors import Cancelled
 from core.domain.outputs import Output, Waited
+from core.domain.people import Person, current
 from core.domain.types import SpanKind
 
 WAIT = "wait for the model"  # the span's name
@@ -55,13 +56,18 @@ class Asker:
     """On whose behalf models are used: a route of a run, or other work.
 
     `run` is equal for all that share a turn. `trace` is the route's, whose clock leaves out waits; setting
-    `cancel` ends a wait.
+    `cancel` ends a wait. `person`: whose tokens its calls are, who acts where it is made.
     """
 
     def __init__(
-        self, run: str = "", trace: RouteClock | None = None, cancel: threading.Event | None = None
+        self,
+        run: str = "",
+        trace: RouteClock | None = None,
+        cancel: threading.Event | None = None,
+        person: Person | None = None,
     ) -> None:
         self.run = run or f"alone-{next(_numbers)}"
+        self.person = person or current()
         self.trace, self.cancel = trace, cancel
         self.free: dict[int, list[float]] = {}  # by turns: since when each slot is free on the route's clock
         self._lock = threading.Lock()

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
 from core.domain.program import COMMAND
@@ -107,6 +108,7 @@ def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
 
 def write(home: Path, fitted: FittedWeights) -> Path:
     """Store it in place of that name's earlier one, whole or not at all; BadInput for a name not allowed."""
+    people.require("edit")
     path = folder(home, fitted.corpus) / f"{checked(fitted.name)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
@@ -118,6 +120,7 @@ def write(home: Path, fitted: FittedWeights) -> Path:
 
 def remove(home: Path, corpus: str, name: str) -> FittedWeights | None:
     """Delete weights and give back what they were, None for damaged ones; BadInput if there are none."""
+    people.require("edit")
     try:
         found = read(home, corpus, checked(name))
     except Unavailable:

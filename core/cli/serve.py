@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import signal
 import socket
 import subprocess
@@ -14,7 +15,9 @@ from collections.abc import Sequence
 
 import click
 
-from core.cli.common import emit, note, output_options
+from core.cli.common import emit, output_options
+from core.domain import settings as settings_module
+from core.domain import sign_in
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import PROJECT
 
@@ -27,13 +30,18 @@ END_S = 15.0  # for what is under way to be stored
 @click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, metavar="N",
               help="Port to listen on; 0 takes a free one.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-              help="IPv4 address to listen on. There is no login.")  # fmt: skip
+              help="IPv4 address to listen on; another than this machine's needs a login.")  # fmt: skip
 @click.option("--name", "names", multiple=True, metavar="HOSTNAME",
               help="Also answer to this host name, for example a proxy's; repeatable.")  # fmt: skip
 @output_options
 def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
     """Open the dashboard. Its address is printed once it answers; Ctrl-C ends it."""
-    answering = _names(host, names)
+    _check_host(host)
+    now = settings_module.current()
+    sign_in.check(now, {sign_in.FORWARDED: ""})
+    if not now.login and not _loopback(host):
+        raise BadInput(f"--host {host}: {sign_in.NO_LOGIN}")
+    answering = _names(host, [*names, *filter(None, [sign_in.host(now)])])
     port = _free(host, port)
     command = [
         sys.executable, "-P", "-m", "streamlit", "run", str(PROJECT / "app.py"),  # -P: not what lies around
@@ -44,16 +52,13 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # it names its address before it answers there
+        env={**os.environ, sign_in.FORWARDED: ""},  # no header of a request changes whose it is
         start_new_session=True,  # Ctrl-C is for this process, which ends it
     )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _wait(child, host, port)
         address = f"http://{'localhost' if _everywhere(host) or host == '127.0.0.1' else host}:{port}"
-        if not _loopback(host):
-            note(
-                f"warning: it listens on {host}, without a login; docs/security.md says what visitors can do"
-            )
         emit({"url": address, "pid": child.pid}, lambda: f"RouteScope: {address}", as_json=as_json)
         sys.stdout.flush()
         code = child.wait()
@@ -65,13 +70,17 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
     raise Unavailable(f"the dashboard ended with exit code {code}")
 
 
-def _names(host: str, names: Sequence[str]) -> list[str]:
-    """The host names to answer to; BadInput for an address that cannot be listened on."""
+def _check_host(host: str) -> None:
+    """BadInput for an address that cannot be listened on."""
     if host != "localhost":
         try:
             ipaddress.IPv4Address(host)
         except ValueError:
             raise BadInput(f"--host {host!r}: give an IPv4 address or localhost") from None
+
+
+def _names(host: str, names: Sequence[str]) -> list[str]:
+    """The host names to answer to; BadInput for one that is none."""
     if _everywhere(host) and not names:
         raise BadInput(
             f"--host {host} listens on every network of this machine; say by which host name it is reached: "

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from core.backends.workers.place import Place
+from core.corpus import index_record, uploads
 from core.corpus.build import Progress
+from core.corpus.catalogue import BUILT_IN
 from core.corpus.helpers import helpers
 from core.corpus.source import Source
+from core.domain import people
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
@@ -53,7 +56,12 @@ class Build(BackgroundJob):
 
 
 def start(name: str, source: Source | str | Path, settings: Settings, workers: Place | None = None) -> Build:
-    """Begin building a corpus, by `workers` where some are given; BadInput if it is being built already."""
+    """Begin building a corpus, by `workers` where some are given; BadInput if it is being built already,
+    NotAllowed for who may not read what it is made of: other files than those uploaded are the owners'.
+    """
+    path = source.path if isinstance(source, Source) else source if isinstance(source, Path) else None
+    if path is not None and not _is_known(name, Path(path), settings):
+        people.require("machine")
 
     def work(progress: Progress, cancel: threading.Event) -> None:
         from core.corpus import index
@@ -63,6 +71,17 @@ def start(name: str, source: Source | str | Path, settings: Settings, workers: P
             index.build(called, source, settings=settings, progress=progress, cancel=cancel, helpers=helping)
 
     return _begin(name, work, settings.home)
+
+
+def _is_known(name: str, path: Path, settings: Settings) -> bool:
+    """Whether these files were uploaded, belong to the program, or are what the corpus is made of already."""
+    found = index_record.current(name, settings)
+    own = [one.path for one in BUILT_IN.values() if one.path is not None]
+    return (
+        uploads.is_uploaded(path, settings)
+        or path in own
+        or (found is not None and found.source.path is not None and Path(found.source.path) == path)
+    )
 
 
 def start_enrichment(corpus: str, name: str, settings: Settings, workers: Place | None = None) -> Build:

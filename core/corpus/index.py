@@ -28,6 +28,7 @@ from core.corpus.index_record import CURRENT, _home, current, current_fingerprin
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.source import Source
+from core.domain import people
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.program import COMMAND
 from core.domain.settings import Settings
@@ -121,6 +122,7 @@ def remove(name: str, *, settings: Settings) -> None:
     """Delete the index of a corpus with its enrichments and its other chunkings, never its source; BadInput
     when there is none.
     """
+    people.require("delete")
     home = _home(name, settings)
     if home.name not in names(settings):
         raise BadInput(
@@ -132,6 +134,7 @@ def remove(name: str, *, settings: Settings) -> None:
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
     enrichments.remove(name, settings)
+    people.record("index deleted", name)
 
 
 def _build(

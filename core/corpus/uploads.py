@@ -20,6 +20,7 @@ from core.corpus.load_report import LoadReport
 from core.corpus.reading import Reader
 from core.corpus.source import NEW, is_slug, slug
 from core.corpus.types import Document, Reading
+from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 
@@ -96,6 +97,7 @@ def add(
     Each file is read first as indexing reads it. Raises BadInput for files without text, in one message for
     all of them, and for no files; Unavailable where they cannot be saved.
     """
+    people.require("edit")
     if not files:
         raise BadInput("no file was chosen; choose at least one")
     home = folder(corpus, settings)
@@ -118,6 +120,7 @@ def add(
                 home.rmdir()
     except OSError as error:
         raise Unavailable(f"cannot save the files in {home}: {error.strerror or error}") from error
+    people.record("files uploaded", f"{corpus}: {', '.join(names)}")
     return list(names)
 
 
@@ -141,6 +144,7 @@ def documents_of(corpus: str, name: str, settings: Settings) -> list[Document]:
 
 def remove(corpus: str, name: str, settings: Settings) -> None:
     """Take a file out; `restore` brings it back until another one is taken out. BadInput for the last one."""
+    people.require("edit")
     path = _one(corpus, name, settings)
     if len(kept(corpus, settings)) == 1:
         raise BadInput(f"{name!r} is the only document of {corpus}; delete the corpus instead")
@@ -148,6 +152,7 @@ def remove(corpus: str, name: str, settings: Settings) -> None:
     shutil.rmtree(bin_, ignore_errors=True)
     bin_.mkdir()
     os.replace(path, bin_ / name)
+    people.record("file removed", f"{corpus}: {name}")
 
 
 def removed(corpus: str, settings: Settings) -> str | None:
@@ -158,6 +163,7 @@ def removed(corpus: str, settings: Settings) -> str | None:
 
 def restore(corpus: str, settings: Settings) -> str:
     """Bring the file back that was taken out last; BadInput where there is none or its name is taken."""
+    people.require("edit")
     name = removed(corpus, settings)
     home = folder(corpus, settings)
     if name is None:
@@ -170,7 +176,8 @@ def restore(corpus: str, settings: Settings) -> str:
 
 
 def delete(corpus: str, settings: Settings) -> None:
-    """Delete all files of a corpus, those taken out too."""
+    """Delete all files of a corpus, those taken out too; for owners."""
+    people.require("delete")
     shutil.rmtree(folder(corpus, settings), ignore_errors=True)
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
+from core.domain import people
 from core.domain.errors import Cancelled, RouteScopeError, describe
 
 log = logging.getLogger("routescope.jobs")
@@ -32,12 +33,14 @@ class BackgroundJob(ABC):
 
     kind: ClassVar[str]  # in a word, for lists
     private: ClassVar[bool] = False  # whether it is told to nobody but who began it
+    deed: ClassVar[people.Deed] = "edit"  # what beginning it is, and stopping another person's
     kept: ClassVar[int] = 16  # of its kind that are remembered after their end
     forgotten_s: ClassVar[float] = 3600.0  # how long after its end, or after somebody looked last
 
     def __init__(self, title: str, total: int = 0, home: Path | None = None) -> None:
         self.id = secrets.token_hex(8)
         self.title, self.home, self.owner = title, home, owner.get()
+        self.person = people.current()  # on whose behalf it works
         self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.stage, self.finished, self.total = "", 0, total
         self.error: str | None = None
@@ -92,7 +95,13 @@ class BackgroundJob(ABC):
 
     def cancel(self) -> None:
         """Stop at the next place where it can; what is done stays."""
+        self._may_stop()
         self._cancel.set()
+
+    def _may_stop(self) -> None:
+        """NotAllowed for who did not begin it and may not edit."""
+        if people.current().account != self.person.account:
+            people.require("edit")
 
     def wait(self, timeout: float | None = None) -> object:
         """Whether it has ended within `timeout` seconds; a subclass may give its result instead."""
@@ -109,7 +118,8 @@ class BackgroundJob(ABC):
 
     def _work(self) -> None:
         try:
-            self._do()
+            with people.acting(self.person):
+                self._do()
         except Cancelled:
             self._stopped = True
         except RouteScopeError as error:
@@ -144,15 +154,20 @@ class Jobs:
     ) -> J:
         """The known job if it is the `same`, which one that has not ended is, else a new one, begun now.
 
-        Raises what `make` raises, which may take its time: it holds up nobody who begins something else.
+        Raises NotAllowed where the role of who acts does not allow this kind, and what `make` raises, which
+        may take its time: it holds up nobody who begins something else.
         """
+        people.require(kind.deed)
         job, fresh = self._given(kind, key, make, same)
         if fresh:
             job.begin()
+            if not kind.private:
+                people.record(f"{kind.kind} begun", job.title)
         return job
 
     def keep(self, kind: type[J], key: Hashable, make: Callable[[], J]) -> J:
         """The known job, else a new one that is not begun yet."""
+        people.require(kind.deed)
         return self._given(kind, key, make, lambda _: True)[0]
 
     def latest(self, kind: type[J], key: Hashable) -> J | None:

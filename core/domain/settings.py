@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from platformdirs import user_cache_path, user_data_path
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from core.domain.errors import BadInput
+from core.domain.people import Role
 from core.domain.pipelines import PipelineSettings
 from core.domain.program import INSTALLED
 from core.domain.program import PROJECT as PROJECT
@@ -37,6 +38,14 @@ def default_home() -> Path:
 def settings_file() -> Path:
     """The file that settings are written to, there or not."""
     return default_home() / "routescope.toml"
+
+
+class Team(BaseModel):
+    """The table [team] of the settings file. `roles`: by account, "@domain" or "*" for all others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    roles: dict[str, Role] = Field(default_factory=dict)
 
 
 class Settings(BaseSettings):
@@ -180,6 +189,45 @@ class Settings(BaseSettings):
         description="settings whose address must be public, separated by spaces: those entered on a page that"
         " other machines can reach",
     )
+    oidc_url: str = Field(
+        "",
+        description="OpenID Connect provider that people sign in with: the address of its metadata, "
+        "https://.../.well-known/openid-configuration; empty: none",
+    )
+    oidc_client_id: str = Field("", description="name of this server at the provider")
+    oidc_client_secret: SecretStr | None = Field(
+        None, description="secret of this server at the provider; never shown, logged or stored"
+    )
+    oidc_email: Literal["verified", "any"] = Field(
+        "verified",
+        description="verified: an account is its email address only where the provider says that it verified "
+        "it; any: also where it says nothing about that",
+    )
+    cookie_secret: SecretStr | None = Field(
+        None, description="signs the cookie of who signed in: 32 random characters or more; never shown"
+    )
+    public_url: str = Field(
+        "", description="address that people open the dashboard by, such as https://routescope.example.org"
+    )
+    proxy_header: str = Field(
+        "",
+        description="header in which a proxy that people sign in to names their account; empty: none",
+    )
+    proxy_addresses: str = Field(
+        "127.0.0.1",
+        description="addresses or networks of that proxy, separated by spaces; no other may connect",
+    )
+    proxy_sign_out: str = Field(
+        "",
+        pattern=r"^(/\S*|https://\S+)?$",
+        description="where that proxy signs people out, such as /oauth2/sign_out",
+    )
+    daily_tokens: int | None = Field(
+        None, ge=0, description="model tokens that a person may use a day (UTC); empty: no limit"
+    )
+    team: Team = Field(
+        default_factory=Team, description="roles of people, a table [team.roles]; in the settings file alone"
+    )
     external: dict[str, PipelineSettings] = Field(
         default_factory=dict,
         description="pipelines of your own, a table [external.NAME] each; in the settings file alone",
@@ -192,6 +240,11 @@ class Settings(BaseSettings):
         """Every key that is set: what must not come back out, whoever repeats it."""
         values = (getattr(self, name) for name in type(self).model_fields)
         return tuple(one.get_secret_value() for one in values if isinstance(one, SecretStr))
+
+    @property
+    def login(self) -> Literal["", "oidc", "proxy"]:
+        """How people sign in; "" where they do not."""
+        return "oidc" if self.oidc_url else "proxy" if self.proxy_header else ""
 
     def private(self, name: str) -> bool:
         """Whether the address in a setting may be of this machine or its own network."""
@@ -208,11 +261,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Request before environment before file. What is executed is named in the file alone."""
         file = TomlConfigSettingsSource(settings_cls, settings_file())
-        return init_settings, _WithoutPipelines(settings_cls, env_settings), file
+        return init_settings, _WithoutTables(settings_cls, env_settings), file
 
 
-class _WithoutPipelines(PydanticBaseSettingsSource):
-    """A source without `external`: a variable of the environment is set more easily than a file written."""
+class _WithoutTables(PydanticBaseSettingsSource):
+    """A source without `external` and `team`: a variable of the environment is set more easily than a file
+    written.
+    """
 
     def __init__(self, settings_cls: type[BaseSettings], source: PydanticBaseSettingsSource) -> None:
         super().__init__(settings_cls)
@@ -223,8 +278,8 @@ class _WithoutPipelines(PydanticBaseSettingsSource):
         return self._source.get_field_value(field, field_name)
 
     def __call__(self) -> dict[str, Any]:
-        """All of the source but `external`."""
-        return {name: value for name, value in self._source().items() if name != "external"}
+        """All of the source but the tables of the file."""
+        return {name: value for name, value in self._source().items() if name not in ("external", "team")}
 
 
 def load(**request: Any) -> Settings:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from core.domain import reach
+from core.domain import people, reach
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import ENV_PREFIX, Settings, load
 
@@ -26,7 +26,13 @@ ONLY_PUBLIC = "only_public"
 PIPELINES = "external"
 # A scheduler executes what it is sent and answers with what is executed here.
 SCHEDULER = ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key")
-FIXED = ("home", "models_dir", ONLY_PUBLIC, PIPELINES, *SCHEDULER)
+# How people sign in is no page's to change: it could let in whoever asks. Roles have a page of their own.
+ROLES = "team"
+LOGIN = (
+    "oidc_url", "oidc_client_id", "oidc_client_secret", "oidc_email", "cookie_secret", "public_url",
+    "proxy_header", "proxy_addresses", "proxy_sign_out",
+)  # fmt: skip
+FIXED = ("home", "models_dir", ONLY_PUBLIC, PIPELINES, ROLES, *SCHEDULER, *LOGIN)
 ADDRESSES = ("llm_base_url", "self_rag_base_url", "reranker", "web_search")  # what may hold one
 # A key is for one address: whoever may change the address must not thereby be sent the key.
 KEY_OF = {
@@ -60,11 +66,11 @@ class Setting:
 
 
 def listed(settings: Settings) -> list[Setting]:
-    """Every setting in force, in the order they are defined; pipelines have a page of their own."""
+    """Every setting in force, in the order they are defined; pipelines and roles have pages of their own."""
     in_file = _read(settings.home / FILE)
     found = []
     for name, field in Settings.model_fields.items():
-        if name == PIPELINES:
+        if name in (PIPELINES, ROLES):
             continue
         kind, choices, optional = _kind(field.annotation)
         source: Source = (
@@ -93,10 +99,12 @@ def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> N
     `exposed`: they come from a page that others can reach. Addresses given there must be public, and stay
     marked as such, as a name may lead elsewhere later.
 
-    All or none: raises BadInput for an unknown, a wrong or an environment's setting, Unavailable if the file
-    cannot be written. The file is replaced at once and readable by its owner only. An address that changes
-    loses the key that was stored for it, unless one is given with it.
+    Raises NotAllowed for who is no owner. All or none: raises BadInput for an unknown, a wrong or an
+    environment's setting, Unavailable if the file cannot be written. The file is replaced at once and
+    readable by its owner only. An address that changes loses the key that was stored for it, unless one is
+    given with it.
     """
+    people.require("settings")
     for name in changes:
         if name not in Settings.model_fields or name in FIXED:
             known = ", ".join(field for field in Settings.model_fields if field not in FIXED)
@@ -119,6 +127,36 @@ def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> N
     text = tomlkit.dumps(document)
     load(**{name: value for name, value in tomllib.loads(text).items() if not _from_environment(name)})
     _replace(home / FILE, text)
+    people.record("settings", ", ".join(sorted(changes)))
+
+
+def write_role(who: str, role: people.Role | None, home: Path) -> None:
+    """Give an account, "@domain" or "*" a role, or take it away; in force once it is loaded.
+
+    Raises NotAllowed for who is no owner, BadInput for a role or a name that is none, and where no owner
+    would be left.
+    """
+    person = people.require("settings")
+    name = " ".join(str(who).split()).lower()
+    if not (name == "*" or (name.startswith("@") and len(name) > 1)):
+        name = people.account(name)
+    if role is not None and role not in people.ROLES:
+        raise BadInput(f"role {role!r}; give {', '.join(people.ROLES)}")
+    import tomlkit
+
+    document = tomlkit.parse(_text(home / FILE))
+    team = document.setdefault(ROLES, tomlkit.table())
+    roles = team.setdefault("roles", tomlkit.table())
+    for known in [one for one in roles if one.strip().lower() == name]:
+        del roles[known]
+    if role is not None:
+        roles[name] = role
+    if person.account and people.role_of(person.account, dict(roles)) != "owner":
+        raise BadInput(f"{person.account} would no longer be an owner; let another owner change that")
+    text = tomlkit.dumps(document)
+    load(**{key: value for key, value in tomllib.loads(text).items() if not _from_environment(key)})
+    _replace(home / FILE, text)
+    people.record("role", f"{name}: {role or 'none'}")
 
 
 def _dropped_keys(changes: Mapping[str, Any], home: Path) -> dict[str, None]:

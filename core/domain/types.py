@@ -154,6 +154,7 @@ class Answer:
     source: object = field(default=None, compare=False, repr=False)
 
 
+ASKED_BY = "asked by"  # in the settings of a run: the account of who asked
 EVIDENCE = 0.58  # chosen on 26 questions of clapnq-dev and HotpotQA with the default model: AUC .91
 
 

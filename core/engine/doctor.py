@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from core.corpus.converted import CONVERTERS, missing
 from core.corpus.converted import HOW as INSTALL
+from core.domain import sign_in
 from core.domain.errors import RouteScopeError
 from core.domain.format import size
 from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
@@ -61,6 +63,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
         _corpora,
         _web,
         _model_file,
+        _sign_in,
     ]
     checks += [] if quick else [sessions_whole, _embedder, _language_model]
     for check in checks if INSTALLED else [*checks, _browser]:
@@ -106,6 +109,30 @@ def _packages(_: Settings) -> Checks:
         )
     if not missing and not other:
         yield Check("packages", "ok", f"all {right} match requirements.txt")
+
+
+def _sign_in(settings: Settings) -> Checks:
+    """How people sign in, as the environment of this command has it."""
+    name = "sign-in"
+    if not settings.login:
+        yield Check(name, "ok", "none: the dashboard listens on this machine alone")
+        return
+    try:
+        sign_in.check(settings, {sign_in.FORWARDED: ""})
+    except RouteScopeError as error:
+        yield Check(name, "failed", str(error), "docs/server.md says what a login needs")
+        return
+    if settings.login == "oidc" and find_spec("authlib") is None:
+        fix = f"{sys.executable} -m pip install -r {PROJECT / 'requirements-server.txt'}"
+        yield Check(name, "failed", "the package Authlib is not installed", fix)
+        return
+    roles = settings.team.roles
+    told = f"{settings.login}, {len(roles)} roles, tokens a day: {settings.daily_tokens or 'no limit'}"
+    if "owner" not in roles.values():
+        fix = f'add "you@example.org" = "owner" to [team.roles] in {settings.home / "routescope.toml"}'
+        yield Check(name, "warning", f"{told}; nobody is an owner", fix)
+        return
+    yield Check(name, "ok", told)
 
 
 def _documents(_: Settings) -> Checks:

@@ -10,6 +10,7 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 from core.backends.web import SNAPSHOT
+from core.domain import people
 from core.domain import settings as settings_module
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
@@ -21,6 +22,7 @@ from core.engine.job import Job
 from core.engine.late_answers import Answering, answerable, write_later
 from core.engine.request import MAX_QUESTION, Plan, Request, clean
 from core.engine.session_memory import gather, keep_answer
+from core.routes.declare import Route
 from core.routes.registry import pick
 from core.steps.trace import Trace
 
@@ -41,8 +43,13 @@ class Engine(Contexts):
         self._own = object()  # tells its runs from those of another engine
 
     def start(self, request: Request) -> Job:
-        """Begin a run in the background; raises BadInput or Unavailable at once if it cannot be begun."""
+        """Begin a run in the background; raises BadInput, Unavailable or NotAllowed at once if it cannot be
+        begun.
+        """
+        people.require("ask")
         plan = self._check(request)
+        if request.models and any(asks_model(route, plan) for route in plan.routes):
+            people.require("ask a model")
         job = Job(self, request, plan)
         if request.stored:
             return jobs.begin(Job, (self._own, job.id), lambda: job)
@@ -54,8 +61,9 @@ class Engine(Contexts):
         return self.start(request).wait()
 
     def job(self, run_id: str) -> Job | None:
-        """A job of this process by its run's id, if it is still remembered."""
-        return jobs.latest(Job, (self._own, run_id))
+        """A job of this process by its run's id, if it is still remembered, and was begun by who acts."""
+        found = jobs.latest(Job, (self._own, run_id))
+        return found if found is not None and people.current().account in ("", found.person.account) else None
 
     def run(self, run_id: str) -> Run:
         """A run by its id: of a job remembered here, else from the store. BadInput or Unavailable if none."""
@@ -75,6 +83,8 @@ class Engine(Contexts):
 
         Raises BadInput at once if there is nothing to write, or another route's is being written.
         """
+
+        people.require("ask a model" if style is None or style.by == "model" else "ask")
 
         def made() -> Answering:
             run = self.run(run_id)
@@ -145,7 +155,7 @@ class Engine(Contexts):
             self.web()  # raises for an address that is none
         return Plan(
             query, routes, parameters, chosen[request.answers], request.corpus, corpus, web, tuple(warnings),
-            request.session, memory,
+            request.session, memory, request.style.by == "model",
         )  # fmt: skip
 
     def _remembered(self, session: str, query: Query, warnings: list[str]) -> tuple[Remembered, ...]:
@@ -164,6 +174,17 @@ class Engine(Contexts):
         return gather(stored, query.history)
 
 
+def asks_model(route: Route, plan: Plan) -> bool:
+    """Whether a route of a request calls a language model, for its passages or its answer; a pipeline that is
+    not ours may.
+    """
+    return (
+        route.external
+        or route.asks(plan.parameters[route.name])
+        or (route.name in plan.answered and plan.by_model)
+    )
+
+
 _shared: list[Engine] = []  # at most one
 _sharing = threading.Lock()
 
@@ -178,7 +199,9 @@ def shared_engine() -> Engine:
 
             settings = settings_module.current()
             undo_s = 60 * settings.delete_undo_minutes
-            _shared.append(Engine(settings, Store(settings.home / "routescope.sqlite", undo_s)))
+            store = Store(settings.home / "routescope.sqlite", undo_s)
+            people.keep_in(store)
+            _shared.append(Engine(settings, store))
         return _shared[0]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from core.domain import people
 from core.domain.errors import RouteScopeError, Unavailable, describe
 from core.domain.external import Reply
 from core.domain.types import Query
@@ -44,6 +45,7 @@ def attempt(engine: Engine, name: str, question: str, corpus: str, cancel: threa
     """Ask a pipeline, whatever is stored, and remember what came of it. Raises BadInput for a question that
     cannot be asked, and what a stop raises.
     """
+    people.require("ask a model")  # it may call one, and costs whoever runs it
     query, _ = clean(Query(question))
     when = datetime.now(UTC).isoformat(timespec="seconds")
     try:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from core.backends.admission import Asker
+from core.domain import people
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import (
     Cancelled,
@@ -22,7 +23,7 @@ from core.domain.errors import (
     Unavailable,
     describe,
 )
-from core.domain.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
+from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.request import Plan, Request
 from core.engine.session_memory import keep
 from core.routes.declare import Route
@@ -44,6 +45,7 @@ class Job(BackgroundJob):
 
     kind = "question"
     private = True
+    deed = "ask"
     kept = 32  # each holds some megabytes; of others the store tells
     forgotten_s = 600.0
 
@@ -82,6 +84,7 @@ class Job(BackgroundJob):
                 "llm endpoint": llm.endpoint,
                 "llm mode": request.mode or engine.settings.llm_mode,
                 "embedder": "",
+                **({ASKED_BY: self.person.account} if self.person.account else {}),
                 **({"draw": request.draw} if request.draw else {}),
                 **({"forced": dict(request.forced)} if request.forced else {}),
             },
@@ -186,11 +189,15 @@ class Job(BackgroundJob):
         return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 
     def _one(self, route: Route) -> None:
+        with people.acting(self.person):  # a pool's thread acts for nobody
+            self._one_of(route)
+
+    def _one_of(self, route: Route) -> None:
         start = self._elapsed()
         trace = Trace(route.name)
         with self._lock:
             self._traces[route.name] = trace
-        asker = Asker(self.id, trace, self._cancel)
+        asker = Asker(self.id, trace, self._cancel, self.person)
         outcome: list[RouteResult] = []
         thread = threading.Thread(
             target=lambda: outcome.append(self._route(route, trace, asker)),
@@ -228,7 +235,7 @@ class Job(BackgroundJob):
         return "timeout", f"did not stop within {limit:g} s and was abandoned"
 
     def _route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
-        with asker.asking():
+        with people.acting(self.person), asker.asking():
             return self._routed(route, trace, asker)
 
     def _routed(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:

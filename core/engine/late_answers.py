@@ -25,6 +25,7 @@ class Answering(BackgroundJob):
 
     kind = "answer"
     private = True
+    deed = "ask"
     kept = 50
 
     def __init__(self, run_id: str, route: str, write: Callable[[Answering], object], home: Path) -> None:

@@ -66,6 +66,7 @@ class Plan:
     warnings: tuple[str, ...]
     session: str = ""
     memory: tuple[Remembered, ...] = ()  # what was said before the question, as it was when the run began
+    by_model: bool = True  # whether answers are written by the language model
 
 
 def clean(query: Query) -> tuple[Query, list[str]]:

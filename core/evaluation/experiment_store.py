@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import Values, by_question
+from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Run
 from core.evaluation.dataset import LabelledSet, Question
@@ -142,11 +143,13 @@ def remove(settings: Settings, name: str) -> None:
     """Delete an evaluation with its runs; BadInput where there is none, or another process writes to it."""
     from core.evaluation.journal import alone
 
+    people.require_own(people.maker("evaluation begun", name))
     folder = place(settings, name)
     if not folder.is_dir():
         raise BadInput(f"there is no evaluation {name!r}; there are: {', '.join(names(settings)) or 'none'}")
     with alone(folder):
         shutil.rmtree(folder)
+    people.record("evaluation deleted", name)
 
 
 def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any]) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from core.domain import people
 from core.domain.errors import BadInput, Unavailable
-from core.domain.types import Remembered, Run, Turn
-from core.store import memory, playlists, purge, run_annotations, runs, traces
+from core.domain.types import ASKED_BY, Remembered, Run, Turn
+from core.store import deeds, memory, playlists, purge, run_annotations, runs, traces
 from core.store import search as searching
 from core.store.deletion import Deletion
 from core.store.files import empty_log, open_to_write, reading
@@ -83,11 +84,12 @@ class Store:
 
         Raises BadInput if there is no such run or it was deleted, Unavailable if the file cannot be read.
         """
+        who = people.require("look")
         waiting = self._writer.waiting(run_id)
-        if waiting is not None:
-            return waiting
+        if waiting is not None and (not who.account or waiting.settings.get(ASKED_BY) == who.account):
+            return waiting  # of another's it is not known here whether it is shared
         with reading(self.path) as connection:
-            number = run_annotations.number_of(connection, run_id)
+            number = run_annotations.number_of(connection, run_id, who=who)
             written = runs.written(connection, number)
             kept = self._kept.get(run_id)
             if kept is not None and written is not None and kept[0] == written:
@@ -114,7 +116,8 @@ class Store:
         """One run's line of the list; BadInput if there is no such run or it was deleted."""
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
-            return searching.session(connection, run_annotations.number_of(connection, run_id))
+            who = people.current()
+            return searching.session(connection, run_annotations.number_of(connection, run_id, who=who))
 
     def count(self, search: str = "", **only: Unpack[Filters]) -> int:
         """How many runs `sessions` lists in all."""
@@ -159,17 +162,37 @@ class Store:
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Give a run these tags in place of those it had."""
-        cleaned = run_annotations.clean_tags(tags)
-        self.write(lambda connection: run_annotations.set_tags(connection, run_id, cleaned))
+        cleaned, who = run_annotations.clean_tags(tags), people.current()
+        self.write(
+            lambda connection: run_annotations.set_tags(connection, run_id, cleaned, who),
+            deed=("run tagged", run_id),
+        )
 
     def note(self, run_id: str, text: str) -> None:
         """Write a note on a run in place of the one it had."""
-        cleaned = run_annotations.clean_note(text)
-        self.write(lambda connection: run_annotations.set_note(connection, run_id, cleaned))
+        cleaned, who = run_annotations.clean_note(text), people.current()
+        self.write(
+            lambda connection: run_annotations.set_note(connection, run_id, cleaned, who),
+            deed=("note written", run_id),
+        )
+
+    def share(self, run_id: str, shared: bool = True) -> None:
+        """Show a run to everybody who may look, or again to who asked it alone."""
+        who = people.current()
+        self.write(
+            lambda connection: run_annotations.set_private(connection, run_id, not shared, who),
+            deed=("run shared" if shared else "run made private", run_id),
+        )
 
     def delete(self, run_id: str) -> None:
-        """Take a run off the list; until its undo time has passed `undelete` brings it back."""
-        self.write(lambda connection: run_annotations.set_deleted(connection, run_id, True))
+        """Take a run off the list; until its undo time has passed `undelete` brings it back. NotAllowed for
+        another person's, but to owners.
+        """
+        who = people.current()
+        self.write(
+            lambda connection: run_annotations.set_deleted(connection, run_id, True, who),
+            deed=("run deleted", run_id),
+        )
         self._kept.pop(run_id, None)
         if self.deletion.undo_s > 0:
             self.deletion.later(self.deletion.undo_s)
@@ -178,7 +201,11 @@ class Store:
 
     def undelete(self, run_id: str) -> None:
         """Bring a deleted run back."""
-        self.write(lambda connection: run_annotations.set_deleted(connection, run_id, False))
+        who = people.current()
+        self.write(
+            lambda connection: run_annotations.set_deleted(connection, run_id, False, who),
+            deed=("run restored", run_id),
+        )
 
     def remember(self, session: str, turns: Sequence[Turn], *, run: str = "") -> int:
         """Append turns to what is remembered of a session, on the disk on return; how many were new.
@@ -188,18 +215,20 @@ class Store:
         """
         memory.check_session(session)
         memory.check_turns(turns, run)
-        return self.write(lambda connection: memory.add(connection, session, turns, run))
+        who = people.current()
+        return self.write(lambda connection: memory.add(connection, session, turns, run, who))
 
     def recall(self, session: str) -> tuple[Remembered, ...]:
         """What is remembered of a session, oldest first; nothing of one that is unknown."""
         memory.check_session(session)
         with reading(self.path) as connection:
+            memory.check_owner(connection, session, people.require("look"))
             return memory.read(connection, session)
 
     def sessions_remembered(self) -> tuple[MemoryRow, ...]:
         """The sessions of which something is remembered, the one spoken in last first."""
         with reading(self.path) as connection:
-            return memory.sessions(connection)
+            return memory.sessions(connection, people.require("look"))
 
     def forget(self, session: str, numbers: Collection[int] | None = None) -> int:
         """Delete what is remembered of a session, or only the turns of these numbers; how many turns.
@@ -208,7 +237,13 @@ class Store:
         them. BadInput if there is nothing of that session, or a number is not among its turns.
         """
         memory.check_session(session)
-        count = self.write(lambda connection: memory.remove(connection, session, numbers))
+        who = people.current()
+
+        def work(connection: sqlite3.Connection) -> int:
+            memory.check_owner(connection, session, who)
+            return memory.remove(connection, session, numbers)
+
+        count = self.write(work)
         try:
             empty_log(self.path)
         except sqlite3.Error as error:
@@ -227,13 +262,19 @@ class Store:
 
         BadInput for a name that is no tag, and for an entry without a question or with too much of anything.
         """
+        people.require("edit")
         cleaned, checked = playlists.clean_name(name), playlists.clean_entries(entries)
-        self.write(lambda connection: playlists.put(connection, cleaned, checked))
+        self.write(
+            lambda connection: playlists.put(connection, cleaned, checked), deed=("playlist saved", cleaned)
+        )
 
     def delete_playlist(self, name: str) -> None:
         """Forget a playlist; its runs stay. BadInput if there is none of that name."""
         cleaned = playlists.clean_name(name)
-        self.write(lambda connection: playlists.remove(connection, cleaned))
+        people.require_own(self.maker("playlist saved", cleaned))
+        self.write(
+            lambda connection: playlists.remove(connection, cleaned), deed=("playlist deleted", cleaned)
+        )
 
     def export_bundle(self, run_ids: Sequence[str]) -> bytes:
         """The runs with tags and notes as one file; importing it and exporting again gives the same bytes.
@@ -242,15 +283,17 @@ class Store:
         """
         from core.store import exchange
 
+        who = people.require("export")
         if not run_ids:
             raise BadInput("no run to export")
         self._writer.settle(SETTLE_S)
         packed = []
         with reading(self.path) as connection:
             for run_id in dict.fromkeys(run_ids):
-                number = run_annotations.number_of(connection, run_id)
+                number = run_annotations.number_of(connection, run_id, who=who)
                 row = searching.session(connection, number)
                 packed.append(exchange.Packed(runs.read(connection, number), row.tags, row.note))
+        people.record("runs exported", ", ".join(run_ids))
         return exchange.pack(packed)
 
     def import_bundle(self, data: bytes) -> list[str]:
@@ -261,8 +304,15 @@ class Store:
         """
         from core.store import exchange
 
+        who = people.require("edit")
         packed = exchange.unpack(data)
-        return self.write(lambda connection: [one.run.id for one in packed if self._add(connection, one)])
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            new = [one.run.id for one in packed if self._add(connection, one)]
+            run_annotations.set_maker(connection, new, who.account)
+            return new
+
+        return self.write(work, deed=("runs imported", ", ".join(one.run.id for one in packed)))
 
     def present(self, run_ids: Sequence[str]) -> set[str]:
         """Those of `run_ids` that are stored here and not deleted."""
@@ -275,8 +325,12 @@ class Store:
         comes back as it was. On the disk on return.
         """
 
+        who = people.require("edit")
+
         def work(connection: sqlite3.Connection) -> list[str]:
-            return [run.id for run in runs if self._add_run(connection, run)]
+            new = [run.id for run in runs if self._add_run(connection, run)]
+            run_annotations.set_maker(connection, new, who.account)
+            return new
 
         return self.write(work)
 
@@ -284,26 +338,81 @@ class Store:
         """The run's rankings as lines of a TREC run file; scores decrease with rank."""
         from core.store import exchange
 
+        people.require("export")
+        people.record("runs exported", run.id)
+
         return exchange.trec(run)
 
     def export_jsonl(self, run: Run) -> str:
         """The run as lines of JSON, one for each route's result."""
         from core.store import exchange
 
+        people.require("export")
+        people.record("runs exported", run.id)
+
         return exchange.jsonl(run)
 
-    def write(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
+    def write(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        durable: bool = True,
+        deed: tuple[str, str] | None = None,
+    ) -> T:
         """Do `work` in a transaction of its own after all that was saved before, and give its result.
 
-        On the disk on return (synchronous=FULL) if `durable`. Raises Unavailable if the file cannot be
-        written, and what `work` raises, which undoes it.
+        On the disk on return (synchronous=FULL) if `durable`. `deed`, what is done and to what, is kept with
+        it where who acts has an account. Raises Unavailable if the file cannot be written, NotAllowed for who
+        has no role, and what `work` raises, which undoes it.
         """
-        return self._writer.do(work, durable=durable)
+        who = people.require("look")
+
+        def both(connection: sqlite3.Connection) -> T:
+            done = work(connection)
+            if deed is not None:
+                deeds.add(connection, who.account, *deed)
+            return done
+
+        return self._writer.do(both, durable=durable)
+
+    def record(self, who: str, deed: str, about: str) -> None:
+        """Keep that `who` did something; Unavailable where it cannot be kept."""
+        self._writer.do(lambda connection: deeds.add(connection, who, deed, about), durable=True)
+
+    def done(self, limit: int = 200) -> list[deeds.Done]:
+        """What people with accounts did, the newest first."""
+        people.require("look")
+        with reading(self.path) as connection:
+            return deeds.listed(connection, limit)
+
+    def makers(self, deed: str) -> dict[str, deeds.Done]:
+        """Who did something last, by what it was done to: "preset saved", say."""
+        with reading(self.path) as connection:
+            return deeds.newest(connection, deed)
+
+    def maker(self, deed: str, about: str) -> str:
+        """The account of who did it last to `about`, "" where nobody with an account did."""
+        found = self.makers(deed).get(about)
+        return found.who if found is not None else ""
+
+    def spend(self, who: str, tokens: int) -> None:
+        """Add to the model tokens that `who` used today (UTC)."""
+        day = deeds.today()
+        self._writer.do(lambda connection: deeds.spend(connection, day, who, tokens), durable=False)
+
+    def spent(self, who: str) -> int:
+        """The model tokens that `who` used today (UTC)."""
+        return self.spent_today().get(who, 0)
+
+    def spent_today(self) -> dict[str, int]:
+        """The model tokens that each person used today (UTC)."""
+        with reading(self.path) as connection:
+            return deeds.spent(connection, deeds.today())
 
     def flush(self) -> bool:
         """Wait until what was saved is on the disk; False, and a warning, if it cannot be written."""
         try:
-            self.write(runs.touch)
+            self._writer.do(runs.touch, durable=True)
         except Unavailable:
             return False
         return True

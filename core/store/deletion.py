@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from core.domain import people
 from core.domain.errors import Unavailable
 from core.store import purge
 from core.store.files import empty_log, reading
@@ -38,7 +39,8 @@ class Deletion:
         return self._purge(lambda connection: purge.due(connection, time.time() - self.undo_s))
 
     def before(self, moment: datetime) -> Purged:
-        """The same of all runs that were asked before `moment`, without an undo time."""
+        """The same of all runs that were asked before `moment`, without an undo time; for owners."""
+        people.require("delete")
         return self._purge(lambda connection: purge.asked_before(connection, _text(moment)))
 
     def count(self, moment: datetime) -> int:

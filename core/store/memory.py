@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from reprlib import repr as short
 
 from core.domain.errors import BadInput
+from core.domain.people import MACHINE, Person
 from core.domain.types import Remembered, Turn
 from core.store.rows import bind, text
 
@@ -49,8 +50,20 @@ def check_turns(turns: Sequence[Turn], run: str) -> None:
             )
 
 
-def add(connection: sqlite3.Connection, session: str, turns: Sequence[Turn], run: str) -> int:
-    """Append turns to a session; how many were new. Of one run each role is remembered once."""
+def check_owner(connection: sqlite3.Connection, session: str, who: Person) -> None:
+    """BadInput where a session is another person's: what was said in it is theirs alone."""
+    row = connection.execute("SELECT maker FROM memories WHERE session = ?", (session,)).fetchone()
+    if row is not None and who.account and text(row[0]) != who.account:
+        raise BadInput(f"session {short(session)} is another person's; use another name")
+
+
+def add(
+    connection: sqlite3.Connection, session: str, turns: Sequence[Turn], run: str, who: Person = MACHINE
+) -> int:
+    """Append turns to a session; how many were new. Of one run each role is remembered once. A new session
+    is `who`'s.
+    """
+    check_owner(connection, session, who)
     row = connection.execute("SELECT last FROM memories WHERE session = ?", (session,)).fetchone()
     number = row[0] if row else 0
     held = connection.execute("SELECT count(*) FROM memory WHERE session = ?", (session,)).fetchone()[0]
@@ -69,8 +82,9 @@ def add(connection: sqlite3.Connection, session: str, turns: Sequence[Turn], run
             "delete some, or use another name"
         )
     connection.execute(
-        "INSERT INTO memories VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET last = excluded.last",
-        (session, number + len(new)),
+        "INSERT INTO memories (session, last, maker) VALUES (?, ?, ?) "
+        "ON CONFLICT (session) DO UPDATE SET last = excluded.last",
+        (session, number + len(new), bind(who.account)),
     )
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     connection.executemany(
@@ -92,11 +106,13 @@ def read(connection: sqlite3.Connection, session: str) -> tuple[Remembered, ...]
     )
 
 
-def sessions(connection: sqlite3.Connection) -> tuple[MemoryRow, ...]:
-    """Every session of which something is remembered, the one spoken in last first."""
+def sessions(connection: sqlite3.Connection, who: Person = MACHINE) -> tuple[MemoryRow, ...]:
+    """Every session of which something is remembered, or `who`'s alone; the one spoken in last first."""
     rows = connection.execute(
-        "SELECT session, count(*), max(created) AS last FROM memory GROUP BY session "
-        "ORDER BY last DESC, session"
+        "SELECT session, count(*), max(created) AS last FROM memory "
+        "WHERE ? = '' OR session IN (SELECT session FROM memories WHERE maker = ?) "
+        "GROUP BY session ORDER BY last DESC, session",
+        (who.account, bind(who.account)),
     )
     return tuple(MemoryRow(*row) for row in rows)
 

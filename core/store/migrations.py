@@ -164,3 +164,25 @@ def v7_purged(db: Database) -> None:
         "ALTER TABLE runs ADD COLUMN boot TEXT",
     ):
         db.execute(statement)
+
+
+@steps()
+def v8_people(db: Database) -> None:
+    """Who asked a run and whether only they see it, whose a remembered session is, who did what, and how many
+    model tokens each used by day. '' is whoever was at the machine itself.
+    """
+    for statement in (
+        "ALTER TABLE runs ADD COLUMN maker TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE runs ADD COLUMN private INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE memories ADD COLUMN maker TEXT NOT NULL DEFAULT ''",
+        # about: what it was done to, by its name or id; at: ISO 8601, UTC
+        """CREATE TABLE deeds (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, who TEXT NOT NULL, deed TEXT NOT NULL,
+            about TEXT NOT NULL)""",
+        "CREATE INDEX deeds_by_kind ON deeds(deed, about, number)",
+        # day: ISO 8601, UTC
+        """CREATE TABLE spent (
+            day TEXT NOT NULL, who TEXT NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (day, who))
+            WITHOUT ROWID""",
+    ):
+        db.execute(statement)

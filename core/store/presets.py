@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from reprlib import repr as short
 from typing import Any
 
+from core.domain import people
 from core.domain.errors import BadInput
 from core.store import Store
 from core.store.codec import dumps
@@ -66,14 +67,19 @@ def save(store: Store, preset: Preset) -> None:
 
     BadInput for a name, note or parameters that are not allowed.
     """
+    people.require("edit")
     checked = clean(preset)
-    store.write(lambda connection: _put(connection, checked))
+    store.write(lambda connection: _put(connection, checked), deed=("preset saved", checked.name))
 
 
 def delete(store: Store, name: str) -> None:
     """Delete a preset; runs made with it stay. BadInput if there is none of that name."""
     named(store, name)
-    store.write(lambda connection: connection.execute("DELETE FROM presets WHERE name = ?", (bind(name),)))
+    people.require_own(store.maker("preset saved", name))
+    store.write(
+        lambda connection: connection.execute("DELETE FROM presets WHERE name = ?", (bind(name),)),
+        deed=("preset deleted", name),
+    )
 
 
 def clean(preset: Preset) -> Preset:

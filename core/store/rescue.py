@@ -23,11 +23,18 @@ TRIED = 100_000  # row numbers that are tried one after the other where nothing 
 FAR = 2**40  # there is no row that far from the last one that could be read
 _HEADER = 100  # bytes
 _ALL = "texts passages runs results rankings purged memories memory playlists label_sets label_questions "
-TABLES = (*_ALL.split(), "label_pool", "judgements", "presets")  # each after those it names rows of
+TABLES = (
+    *_ALL.split(),
+    "label_pool",
+    "judgements",
+    "presets",
+    "deeds",
+    "spent",
+)  # each after those it names rows of
 _JSON = {"label_questions": "question", "label_pool": "found", "playlists": "entries", "presets": "knobs"}
 _UNTIED = (  # rows whose other half is lost
     "DELETE FROM passages WHERE text NOT IN (SELECT hash FROM texts)",
-    "INSERT OR IGNORE INTO memories SELECT session, max(number) FROM memory GROUP BY session",
+    "INSERT OR IGNORE INTO memories (session, last) SELECT session, max(number) FROM memory GROUP BY session",
     "DELETE FROM label_questions WHERE label_set NOT IN (SELECT name FROM label_sets)",
     """DELETE FROM label_pool WHERE text NOT IN (SELECT hash FROM texts) OR NOT EXISTS
         (SELECT 1 FROM label_questions q WHERE q.label_set = label_pool.label_set AND

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from reprlib import repr as short
 
 from core.domain.errors import BadInput
+from core.domain.people import MACHINE, NotAllowed, Person, acting, require, require_own
 from core.store.codec import dumps
-from core.store.rows import bind
+from core.store.rows import bind, text
 from core.store.search import plain
 
 MAX_TAG = 64  # characters
@@ -17,31 +18,68 @@ MAX_TAGS = 50
 MAX_NOTE = 20_000  # characters
 
 
-def set_tags(connection: sqlite3.Connection, run_id: str, tags: Sequence[str]) -> None:
+def set_tags(connection: sqlite3.Connection, run_id: str, tags: Sequence[str], who: Person = MACHINE) -> None:
     """Replace the tags of a run, also in the search index."""
-    number = number_of(connection, run_id)
+    number = _changed(connection, run_id, who)
     connection.execute("UPDATE runs SET tags = ? WHERE number = ?", (bind(dumps(tags)), number))
     connection.execute("UPDATE search SET tags = ? WHERE rowid = ?", (plain(" ".join(tags)), number))
 
 
-def set_note(connection: sqlite3.Connection, run_id: str, note: str) -> None:
+def set_note(connection: sqlite3.Connection, run_id: str, note: str, who: Person = MACHINE) -> None:
     """Replace the note of a run, also in the search index."""
-    number = number_of(connection, run_id)
+    number = _changed(connection, run_id, who)
     connection.execute("UPDATE runs SET note = ? WHERE number = ?", (bind(note), number))
     connection.execute("UPDATE search SET note = ? WHERE rowid = ?", (plain(note), number))
 
 
-def set_deleted(connection: sqlite3.Connection, run_id: str, deleted: bool) -> None:
-    """Take a run off the list, noting when, or bring it back."""
-    number = number_of(connection, run_id, deleted=not deleted)
+def set_deleted(connection: sqlite3.Connection, run_id: str, deleted: bool, who: Person = MACHINE) -> None:
+    """Take a run off the list, noting when, or bring it back; another's by an owner alone."""
+    number = number_of(connection, run_id, deleted=not deleted, who=who)
+    with acting(who):
+        require_own(maker_of(connection, number))
     when = time.time() if deleted else 0
     connection.execute("UPDATE runs SET deleted = ? WHERE number = ?", (when, number))
 
 
-def number_of(connection: sqlite3.Connection, run_id: str, *, deleted: bool = False) -> int:
-    """The row of a run that is on the list (or, if `deleted`, off it); BadInput if there is none."""
-    row = connection.execute("SELECT number, deleted FROM runs WHERE id = ?", (bind(run_id),)).fetchone()
-    if row is None:
+def set_private(connection: sqlite3.Connection, run_id: str, private: bool, who: Person) -> None:
+    """Show a run to everybody, or to who asked it alone; NotAllowed to anybody else but the machine."""
+    number = number_of(connection, run_id, who=who)
+    maker = maker_of(connection, number)
+    if who.account and maker != who.account:
+        raise NotAllowed(f"run {short(run_id)} is {maker or 'nobody'}'s; only who asked it can share it")
+    connection.execute("UPDATE runs SET private = ? WHERE number = ?", (int(private and maker != ""), number))
+
+
+def maker_of(connection: sqlite3.Connection, number: int) -> str:
+    """The account of who asked a run."""
+    return str(text(connection.execute("SELECT maker FROM runs WHERE number = ?", (number,)).fetchone()[0]))
+
+
+def set_maker(connection: sqlite3.Connection, run_ids: Sequence[str], who: str) -> None:
+    """Note who brought these runs here; everybody sees them."""
+    for run_id in run_ids:
+        connection.execute("UPDATE runs SET maker = ? WHERE id = ?", (bind(who), bind(run_id)))
+
+
+def _changed(connection: sqlite3.Connection, run_id: str, who: Person) -> int:
+    """The row of a run whose tags or note `who` may change: who asked it, and editors."""
+    number = number_of(connection, run_id, who=who)
+    if not who.account or maker_of(connection, number) != who.account:
+        with acting(who):
+            require("edit")
+    return number
+
+
+def number_of(
+    connection: sqlite3.Connection, run_id: str, *, deleted: bool = False, who: Person = MACHINE
+) -> int:
+    """The row of a run that is on the list (or, if `deleted`, off it) and that `who` may see; BadInput if
+    there is none.
+    """
+    row = connection.execute(
+        "SELECT number, deleted, maker, private FROM runs WHERE id = ?", (bind(run_id),)
+    ).fetchone()
+    if row is None or not who.sees(str(text(row["maker"])), private=bool(row["private"])):
         raise BadInput(f"there is no run {short(run_id)}; see the sessions list")
     if bool(row["deleted"]) != deleted:
         raise BadInput(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.domain.types import Passage, RouteResult, Run
+from core.domain.types import ASKED_BY, Passage, RouteResult, Run
 from core.store import codec, process_liveness, purge
 from core.store.codec import Lists, dumps
 from core.store.rows import bind, parsed, real, text
@@ -25,8 +25,10 @@ RUN_COLUMNS = (
     "id", "created", "corpus", "fingerprint", "question", "history", "settings", "status", "wall_ms",
     "routes", "passages", "host", "pid", "born", "saved", "boot",
 )  # fmt: skip
+ONCE = ("maker", "private")  # who asked, and whether only they see it: whoever saves it later
 _SAVE_RUN = (
-    f"INSERT INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({', '.join('?' * len(RUN_COLUMNS))}) "
+    f"INSERT INTO runs ({', '.join((*RUN_COLUMNS, *ONCE))}) "
+    f"VALUES ({', '.join('?' * len((*RUN_COLUMNS, *ONCE)))}) "
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in RUN_COLUMNS[1:])} "
     "RETURNING number, tags, note"
 )
@@ -113,7 +115,9 @@ class RunWriter:
             "saved": by and time.time(),
             "boot": by and by.boot,
         }
-        return connection.execute(_SAVE_RUN, [bind(row[c]) for c in RUN_COLUMNS]).fetchone()  # type: ignore[no-any-return]
+        maker = str(run.settings.get(ASKED_BY, "")) if ours else ""
+        values = [*(bind(row[c]) for c in RUN_COLUMNS), bind(maker), int(bool(maker))]
+        return connection.execute(_SAVE_RUN, values).fetchone()  # type: ignore[no-any-return]
 
     def _write_results(
         self,

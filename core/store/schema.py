@@ -1,4 +1,4 @@
 """Which version of the store's schema this program reads and writes."""
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
-SCHEMA = 7  # steps in migrations.py
+SCHEMA = 8  # steps in migrations.py

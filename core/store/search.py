@@ -10,6 +10,7 @@ from reprlib import repr as short
 from statistics import median
 from typing import Any, TypedDict
 
+from core.domain import people
 from core.domain.errors import BadInput
 from core.store.process_liveness import status_now
 from core.store.rows import bind, parsed, text
@@ -18,7 +19,7 @@ RECENT = 20  # results of a route that its median time is of
 MAX_WORDS = 32  # words of a search that count
 _COLUMNS = (
     "r.id, r.created, (SELECT text FROM texts WHERE hash = r.question) AS question, r.corpus, r.routes, "
-    "r.status, r.wall_ms, r.tags, r.note, r.host, r.pid, r.born, r.saved, r.boot"
+    "r.status, r.wall_ms, r.tags, r.note, r.maker, r.private, r.host, r.pid, r.born, r.saved, r.boot"
 )
 
 
@@ -49,7 +50,9 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One line of the list of runs; `created` is ISO 8601 in UTC, `wall_ms` milliseconds."""
+    """One line of the list of runs; `created` is ISO 8601 in UTC, `wall_ms` milliseconds. `maker` is the
+    account of who asked, "" on the machine itself; of a `private` one nobody else is told.
+    """
 
     id: str
     created: str
@@ -60,6 +63,8 @@ class SessionRow:
     wall_ms: float
     tags: tuple[str, ...]
     note: str
+    maker: str = ""
+    private: bool = False
 
 
 def sessions(
@@ -106,8 +111,11 @@ def count(connection: sqlite3.Connection, *, search: str, only: Filters) -> int:
 
 def choices(connection: sqlite3.Connection) -> Choices:
     """The values that `Filters` would find runs by."""
+    shown, values = visible(people.current())
     tags = connection.execute(
-        f"SELECT DISTINCT CAST(value AS BLOB) FROM runs r, {_TAGS} WHERE NOT r.deleted AND r.tags <> '[]'"
+        f"SELECT DISTINCT CAST(value AS BLOB) FROM runs r, {_TAGS} "
+        f"WHERE NOT r.deleted AND r.tags <> '[]' AND {shown}",
+        values,
     )
     listed = (
         "EXISTS (SELECT 1 FROM results x JOIN runs r ON r.number = x.run WHERE x.route = v AND NOT r.deleted)"
@@ -181,9 +189,16 @@ def match(search: str) -> str | None:
     return " ".join('"' + word.replace('"', '""') + '"*' for word in words) or None
 
 
+def visible(who: people.Person) -> tuple[str, list[Any]]:
+    """WHERE and values for the runs that somebody may see: all but what others keep private."""
+    if not who.may("look"):
+        return "false", []
+    return ("(NOT private OR maker = ?)", [bind(who.account)]) if who.account else ("true", [])
+
+
 def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple[str, list[Any]]:
     """WHERE and values for the runs that are not deleted and fit."""
-    parts: list[tuple[str, list[Any]]] = [("NOT r.deleted", [])]
+    parts: list[tuple[str, list[Any]]] = [("NOT r.deleted", []), visible(people.current())]
     given: Mapping[str, Any] = {name: value for name, value in only.items() if value is not None}
     for name, condition in _CONDITIONS.items():
         if name in given:
@@ -258,4 +273,6 @@ def _session(row: sqlite3.Row) -> SessionRow:
         float(row["wall_ms"]),
         tuple(parsed(row["tags"])),
         text(row["note"]),
+        text(row["maker"]),
+        bool(row["private"]),
     )

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.domain import people
 from core.domain.types import RouteResult, Span, Tokens
 from core.store.rows import bind, parsed, text
+from core.store.search import visible
 
 NEWEST = 200  # runs that are read at most, unless more are asked for
 RESULTS = 2000  # results that are read at most, but those of one run at least: more take over half a second
@@ -34,9 +36,10 @@ def read(connection: sqlite3.Connection, corpus: str | None, limit: int) -> Trac
     """Of the newest runs on `corpus` (None: on any) that are not deleted nor marked as under way, at most
     `limit` of them.
     """
-    where, values = "NOT deleted AND status <> 'running'", list[Any]()
+    shown, values = visible(people.current())
+    where = f"NOT deleted AND status <> 'running' AND {shown}"
     if corpus is not None:
-        where, values = f"{where} AND corpus = ?", [bind(corpus)]
+        where, values = f"{where} AND corpus = ?", [*values, bind(corpus)]
     of = int(connection.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchone()[0])
     chosen = _newest(connection, where, values, limit)
     results: dict[str, list[RouteResult]] = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main, serve
+from core.domain import settings as settings_module
 from core.domain.program import PROJECT
 
 
@@ -20,8 +21,8 @@ from core.domain.program import PROJECT
     [
         (["--host", "elsewhere.example"], "--host 'elsewhere.example': give an IPv4 address or localhost"),
         (["--host", "::1"], "--host '::1': give an IPv4 address or localhost"),
-        (["--host", "0.0.0.0"], "say by which host name it is reached: --name HOSTNAME"),
-        (["--host", "192.0.2.1", "--port", "0"], "cannot listen on 192.0.2.1:0"),
+        (["--host", "0.0.0.0"], "--host 0.0.0.0: without a login"),
+        (["--host", "192.0.2.1", "--port", "0"], "--host 192.0.2.1: without a login"),
         (["--name", "http://x"], "--name 'http://x': give a host name without scheme, port or *"),
         (["--name", "*"], "--name '*'"),
         (["--port", "99999"], "99999 is not in the range"),
@@ -31,6 +32,23 @@ def test_what_cannot_be_served_is_one_error(arguments, told, capsys):
     assert main(["serve", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
+
+
+def test_with_a_login_it_listens_elsewhere(monkeypatch, capsys):
+    """As far as the machine has that address; half a login is none."""
+    login = {"oidc_url": "https://id.example", "oidc_client_id": "us", "oidc_client_secret": "secret",
+             "cookie_secret": "c" * 32, "public_url": "https://scope.example"}  # fmt: skip
+    monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**login))
+    assert main(["serve", "--host", "192.0.2.1", "--port", "0"]) == 2
+    assert "cannot listen on 192.0.2.1:0" in capsys.readouterr().err
+    login["public_url"], proxy = "", {"proxy_header": "X-Forwarded-Email"}
+    monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**proxy))
+    assert main(["serve", "--host", "0.0.0.0"]) == 2
+    assert "say by which host name it is reached: --name HOSTNAME" in capsys.readouterr().err
+    login |= {"public_url": "https://scope.example", "cookie_secret": ""}
+    monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**login))
+    assert main(["serve", "--port", "0"]) == 2
+    assert "setting cookie_secret: a login by oidc_url needs it" in capsys.readouterr().err
 
 
 def test_a_port_in_use_is_told(capsys):

@@ -25,6 +25,7 @@ from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluation.labels import desk
 from core.store import Store, files, migrations, presets, process_liveness, runs, schema, writer
 from tests.fixtures.store.build import (
+    HER,
     HERE,
     JUDGED,
     PLAYLIST,
@@ -84,6 +85,14 @@ def test_every_released_schema_is_brought_up_to_date(tmp_path):
         assert [(one.name, one.entries) for one in store.playlists()] == (
             [] if before_v4 else [("Customer A", PLAYLIST)]
         )
+        before_v8 = int(path.stem[1:]) < 8
+        hers = [(row.id, row.maker, row.private) for row in store.sessions() if row.maker]
+        assert hers == ([] if before_v8 else [("hers", HER, True)])
+        assert [(one.who, one.deed, one.about) for one in store.done()] == (
+            [] if before_v8 else [(HER, "settings", "llm")]
+        )
+        store.spend(HER, 7)
+        assert store.spent(HER) == 7
         store.save_playlist("Later", PLAYLIST[1:])
         assert "Later" in [one.name for one in store.playlists()]
         before_v5 = before_v4 or path.stem == "v4"
@@ -138,6 +147,7 @@ def later(step):
     changed()(migrations.v5_labels)
     changed()(migrations.v6_recorded)
     changed()(migrations.v7_purged)
+    changed()(migrations.v8_people)
     changed()(step)
     return changed
 
@@ -146,20 +156,20 @@ def test_a_later_step_is_applied_once_or_not_at_all(tmp_path):
     path = tmp_path / "a.sqlite"
     shutil.copy(HERE / "v1.sqlite", path)
 
-    def v8_reviews(db: Database) -> None:
+    def v9_reviews(db: Database) -> None:
         db["reviews"].create({"run": str, "grade": int})
 
-    def v8_broken(db: Database) -> None:
+    def v9_broken(db: Database) -> None:
         db["reviews"].create({"run": str})
         raise RuntimeError("half way")
 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         before = list(connection.iterdump())
         with pytest.raises(RuntimeError):
-            migrations.migrate(connection, later(v8_broken), 8)
+            migrations.migrate(connection, later(v9_broken), 9)
         assert list(connection.iterdump()) == before
         for _ in range(2):
-            migrations.migrate(connection, later(v8_reviews), 8)
+            migrations.migrate(connection, later(v9_reviews), 9)
         assert connection.execute("SELECT count(*) FROM reviews").fetchone() == (0,)
     with pytest.raises(BadInput, match="newer RouteScope"):
         Store(path)

@@ -255,7 +255,7 @@ def test_an_earlier_schema_is_saved_and_brought_up_to_date(tmp_path):
         with copy.open("r+b") as file:
             file.write(bytes(16))
         found = rescue.recover(copy)
-        assert (found.runs, found.lost) == (3, 0)
+        assert (found.runs, found.lost) == (3 if int(version.stem[1:]) < 8 else 4, 0)
         with closing(Store(copy)) as store:
             assert store.session("usual").tags == ("demo", "customer A")
 

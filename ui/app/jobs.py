@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain import people
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.format import milliseconds
 from ui.app import redraw, state
@@ -40,7 +41,11 @@ def follow() -> None:
     people's work only the number is shown.
     """
     found = [job for job in jobs.under_way(state.engine().settings.home) if job.listed]
-    mine = [job for job in found if not job.private or job.owner == state.session_id()]
+    me = people.current().account
+    mine = [
+        job for job in found
+        if not job.private or job.owner == state.session_id() or (me and job.person.account == me)
+    ]  # fmt: skip
     for job in mine:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.progress(job.share, text=md(in_words(job)))

@@ -9,6 +9,7 @@ from itertools import groupby
 import streamlit as st
 from markupsafe import Markup
 
+from core.domain import people
 from core.domain.needs import Need
 from core.engine.availability import cautions, why_not
 from core.routes.declare import Route
@@ -28,9 +29,12 @@ def by_family() -> list[Route]:
 
 
 def chosen() -> list[str]:
-    """The routes that Compare asks: until somebody chooses, those that come first."""
+    """The routes that Compare asks: until somebody chooses, those that come first and that they may ask."""
     names: list[str] | None = st.session_state.get(state.ROUTES)
-    return [route.name for route in by_family() if route.first] if names is None else list(names)
+    if names is not None:
+        return list(names)
+    models = people.current().may("ask a model")
+    return [route.name for route in by_family() if route.first and (models or not route.asks())]
 
 
 def also(*names: str) -> None:

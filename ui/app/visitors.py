@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import secrets
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -11,20 +13,83 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect, WebSocketDisconnected
 from streamlit import config
 
-from core.domain import reach
+from core.domain import reach, sign_in
+from core.domain import settings as settings_module
+from core.domain.sign_in import NO_LOGIN as NO_LOGIN
 
 log = logging.getLogger(__name__)
 PORTS = {"http": 80, "https": 443}
+HEALTH = "/_stcore/health"
+SEALED, SEAL = "x-routescope-account", secrets.token_hex(32)  # the header's name, and what proves it is ours
 NO_TEXT, POLICY = 1003, 1008  # WebSocket close codes: data of a kind that is not accepted, policy violation
 
 
 def exposed() -> bool:
-    """Whether others than who sits at this machine can reach the server: it listens on more than loopback."""
+    """Whether others than who sits at this machine can reach the server: it listens on more than loopback, or
+    people sign in to it.
+    """
+    return bool(settings_module.current().login) or listens_elsewhere()
+
+
+def listens_elsewhere() -> bool:
+    """Whether it listens on more than loopback."""
     address = str(config.get_option("server.address") or "")
     found = reach.literal(address.strip("[]"))
     return not (
         address == "localhost" or address.startswith("unix:") or (found is not None and found.is_loopback)
     )
+
+
+class Door:
+    """Lets in whom the login lets in. Without one nobody comes from elsewhere, however the server was
+    started. Behind a proxy that people sign in to, the proxy alone may connect; the account it names is
+    passed on in a header of our own with a seal that nobody outside this process knows, and all that came
+    under that name is dropped.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._settings = settings_module.current()
+        self._trusted = sign_in.trusted(self._settings) if self._settings.login == "proxy" else ()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on or answer with 403."""
+        if scope["type"] in ("http", "websocket"):
+            why = self._refusal(scope)
+            if why:
+                await _refuse(why, scope, receive, send)
+                return
+            if self._settings.login == "proxy":
+                scope = {**scope, "headers": self._sealed(scope["headers"])}
+        await self.app(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> str:
+        login = self._settings.login
+        if not login:
+            host, port = scope.get("server") or ("", None)
+            address = reach.literal(host)  # where this connection came in; a socket file has no port
+            here = port is None or (address is not None and address.is_loopback) or host == "localhost"
+            return "" if here else NO_LOGIN
+        if login == "proxy" and scope["path"] != HEALTH:
+            peer = scope.get("client")
+            if not sign_in.is_trusted(peer[0] if peer else None, self._trusted):
+                return "this server answers to its proxy alone"
+        return ""
+
+    def _sealed(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        own = self._settings.proxy_header.lower().encode()
+        given = [value for name, value in headers if name.lower() == own]
+        kept = [(name, value) for name, value in headers if name.lower() not in (own, SEALED.encode())]
+        if len(given) == 1 and given[0].strip():  # of two nobody knows which is the proxy's
+            kept.append((SEALED.encode(), f"{SEAL} ".encode() + given[0].strip()))
+        return kept
+
+
+async def _refuse(why: str, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":  # closed before it is open: the handshake is answered by 403
+        await send({"type": "websocket.close", "code": POLICY})
+    else:
+        await PlainTextResponse(why, 403)(scope, receive, send)
 
 
 class OwnOrigin:
@@ -46,11 +111,7 @@ class OwnOrigin:
             headers = Headers(scope=scope)
             own = {headers.get("host", "").lower(), *configured()}
             if not all(is_own(origin, own) for origin in headers.getlist("origin")):
-                if scope["type"] == "websocket":  # closed before it is open: the handshake is answered by 403
-                    await send({"type": "websocket.close", "code": POLICY})
-                else:
-                    refused = PlainTextResponse("a page of another origin may not talk to this server", 403)
-                    await refused(scope, receive, send)
+                await _refuse("a page of another origin may not talk to this server", scope, receive, send)
                 return
         await self.app(scope, receive, send)
 

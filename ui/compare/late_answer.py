@@ -8,7 +8,7 @@ from core.analysis.run_view import worked
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.late_answers import Answering
-from ui.app import redraw, state
+from ui.app import account, redraw, state
 from ui.app.markup import md, show, tag
 from ui.app.routes import title
 
@@ -28,7 +28,9 @@ def write(run: Run) -> None:
             st.session_state[ROUTE] = names[0]
         with st.container(horizontal=True, gap="small", vertical_alignment="center", key="write_answer_row"):
             name = st.selectbox("Route to answer", names, key=ROUTE, format_func=title, width=370)
-            pressed = st.button("Write answer", key="write_answer")
+            by_model = state.answer_style().by == "model"
+            needs = account.needs("ask a model" if by_model else "ask")
+            pressed = st.button("Write answer", key="write_answer", **needs)
         if pressed:
             if begin(run.id, name):
                 st.rerun()

@@ -9,7 +9,7 @@ from core.evaluation.tuning.saving import in_words, settled
 from core.routes.registry import routes
 from core.store import Store, presets
 from core.store.presets import Preset
-from ui.app import next_run, state
+from ui.app import account, next_run, state
 from ui.app.markup import cut, md, show, tag
 from ui.app.routes import also
 
@@ -116,7 +116,7 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
     )  # fmt: skip
     preset = found[name]
     lines = [tag("p", line) for line in preset.note.splitlines() if line.strip()]
-    saved = f"Saved {preset.changed[:16].replace('T', ' ')} UTC."
+    saved = f"Saved {preset.changed[:16].replace('T', ' ')} UTC{account.by(store, 'preset saved', name)}."
     show(tag("div", tag("p", tag("b", in_words(preset))), *lines, tag("p", saved, css="dim"), css="rs"))
     with st.container(horizontal=True, gap="small"):
         st.button("Apply", key="named_apply", on_click=apply, args=(preset,), type="primary")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.corpus.corpus import Corpus
+from core.domain import people
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.relevance import relevant
 from core.domain.types import Passage, RouteResult, Run
@@ -78,7 +79,9 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
         )  # fmt: skip
         note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional", width=190)
     with st.container(horizontal=True):
-        who = st.text_input("Reported by", _who(), key=f"{of}:who", max_chars=64, width=140)
+        who = people.current().account or st.text_input(
+            "Reported by", _who(), key=f"{of}:who", max_chars=64, width=140
+        )
         name = st.text_input(
             "Label set", complaints.default_name(run.corpus), key=f"{of}:set", max_chars=64, width=230
         )
@@ -142,7 +145,8 @@ def _save(key: str, name: str, said: Report) -> None:
     except RouteScopeError as error:
         st.session_state[SAID] = (key, said.run.id, False, f"Not saved: {error}", None)
         return
-    st.session_state[WHO] = said.who
+    if not people.current().account:
+        st.session_state[WHO] = said.who
     st.session_state[SAID] = (key, said.run.id, True, kept.in_words(), kept)
 
 

@@ -15,7 +15,7 @@ from core.corpus.source import NEW as READ_NEW
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import size
-from ui.app import corpora, state
+from ui.app import account, corpora, state
 from ui.app.markup import md, show, tag
 from ui.corpus import documents as corpus_documents
 from ui.corpus import reading as corpus_reading
@@ -34,6 +34,8 @@ def draw(name: str) -> None:
     told = st.session_state.pop(TOLD, None)
     if told:
         st.success(md(told))
+    if not account.notice("edit"):
+        return
     mine = _uploaded(name)
     left, right = st.columns(2, gap="large")
     with left:
@@ -59,6 +61,8 @@ def _folder() -> None:
             " set (a folder with corpus.jsonl). Everything else is listed with the reason."
         )
     )
+    if not account.notice("machine"):
+        return
     path = st.text_input("Folder or file", key="new_path", placeholder="/home/me/handbook")
     name = st.text_input(
         "Name of the new corpus", key="new_name", placeholder=corpora.suggested(path) or "handbook"

@@ -22,7 +22,7 @@ from core.evaluation import background, dataset, experiment_index, experiment_st
 from core.evaluation.audit import loops
 from core.evaluation.spec import SEED, Spec
 from core.routes.registry import routes
-from ui.app import address, opening, state, workers
+from ui.app import account, address, opening, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import by_family, directory, title
@@ -238,7 +238,7 @@ def _begin(spec: Spec, count: int) -> None:
         begun = st.button(
             f"Evaluate {len(spec.routes)} {'route' if len(spec.routes) == 1 else 'routes'} on {count} "
             f"{'question' if count == 1 else 'questions'}",
-            type="primary", key="ev_begin",
+            type="primary", key="ev_begin", **account.needs("edit"),
         )  # fmt: skip
     st.caption(md(_in_words(spec, count)))
     if background.active(engine):
@@ -264,7 +264,7 @@ def _in_words(spec: Spec, count: int) -> str:
     """How long it would take, estimated from earlier runs."""
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
-    times = _times(spec.corpus, newest[0].id, newest[0].status) if newest else []
+    times = _times(spec.corpus, f"{newest[0].id} {account.key()}", newest[0].status) if newest else []
     history = experiment_index.medians(times, answered=spec.answers)
     found = experiment_index.estimate(history, spec.routes, count * spec.repeats)
     if not found.seconds:

@@ -12,7 +12,7 @@ from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.background import Evaluating
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import redraw, state, workers
+from ui.app import account, redraw, state, workers
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
 from ui.app.routes import title
@@ -152,6 +152,7 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
         f"{one.routes} routes", timing.get(str(figures.get("timing")), ""),
         "with answers" if spec.get("answers") else "", f"parameters: {parameters}" if parameters else "",
         STATES.get(one.state, one.state), f"{one.changed[:16].replace('T', ' ')} UTC",
+        f"begun{by}" if (by := account.by(state.engine().store, "evaluation begun", one.name)) else "",
     ]  # fmt: skip
     return " · ".join(part for part in parts if part)
 

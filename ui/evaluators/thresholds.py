@@ -18,7 +18,7 @@ from core.evaluation.dataset import LabelledSet
 from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning.labelled_grades import Graded, graded
 from core.routes.registry import routes
-from ui.app import address, opening, state
+from ui.app import account, address, opening, state
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import plot
 from ui.charts.grades import threshold_curves
@@ -106,7 +106,7 @@ def _labelled(corpus: str, fingerprint: str) -> LabelledSet:  # noqa: ARG001 - p
 def _newest(run: Run) -> str:
     store = state.engine().store
     rows = store.sessions(corpus=run.corpus, limit=1) if store is not None else []
-    return rows[0].id if rows else ""
+    return f"{rows[0].id} {account.key()}" if rows else ""
 
 
 @st.cache_data(max_entries=20, show_spinner="Reading stored runs")

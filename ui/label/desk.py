@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.domain import people
 from core.domain.errors import RouteScopeError, Unavailable
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import queue, settling
@@ -31,12 +32,16 @@ def store() -> Store:
 
 
 def annotator() -> str:
-    """The name that judgements are saved under."""
-    return " ".join(str(st.session_state.get(WHO) or "").split()) or ME
+    """The name that judgements are saved under: the account, where there is a login."""
+    return people.current().account or " ".join(str(st.session_state.get(WHO) or "").split()) or ME
 
 
 def choose_annotator() -> None:
-    """Draw the field for the name; it is asked once in a browser session, and in the address."""
+    """Draw the field for the name; it is asked once in a browser session, and in the address. Nothing where
+    there is a login: labels are the account's.
+    """
+    if people.current().account:
+        return
     address.take("annotator", WHO, str)
     st.session_state.setdefault(WHO, ME)
     st.text_input(

@@ -10,7 +10,7 @@ from core.evaluation.dataset import Question, State
 from core.evaluation.labels.types import Desk
 from core.evaluation.questions import job, label_set, question_file
 from core.evaluation.questions.write import KINDS, Kind
-from ui.app import address, state
+from ui.app import account, address, state
 from ui.app.markup import join, md, show, tag
 from ui.app.progress import progress
 from ui.label.desk import annotator, store
@@ -30,7 +30,8 @@ def draw(desk: Desk) -> None:
         "The language model writes questions about passages of the corpus and checks them. Figures made of"
         " them say so. Accept what somebody could ask; drop the rest."
     )
-    _make(desk)
+    if account.notice("edit"):
+        _make(desk)
     found = label_set.questions(store(), desk.set.name)
     if not found:
         st.info("This set has no generated questions yet. Write some above, or add a file of them.")

@@ -13,7 +13,7 @@ from core.evaluation.labels import exchange, listing
 from core.evaluation.labels.final import final, tie
 from core.evaluation.labels.listing import Counts, Line
 from core.evaluation.labels.types import Desk
-from ui.app import opening, state
+from ui.app import account, opening, state
 from ui.app.choice import choice
 from ui.app.markup import md
 from ui.components import tables
@@ -137,12 +137,16 @@ def _table(found: list[Line]) -> None:
 def _out(desk: Desk) -> None:
     name = desk.set.name
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button("TREC qrels", lambda: exchange.qrels(desk), f"{name}.qrels", "text/plain",
-                           key="label_qrels", on_click="ignore",
-                           help="Final grades, one per line: question, 0, passage, grade")  # fmt: skip
-        st.download_button("CSV", lambda: exchange.table(desk, unjudged=True), f"{name}.csv", "text/csv",
-                           key="label_csv", on_click="ignore",
-                           help="Every judgement with its passage, annotator and note")  # fmt: skip
+        st.download_button(
+            "TREC qrels", account.by_me(lambda: exchange.qrels(desk)), f"{name}.qrels", "text/plain",
+            key="label_qrels", on_click="ignore",
+            **account.needs("export", help="Final grades, one per line: question, 0, passage, grade"),
+        )  # fmt: skip
+        st.download_button(
+            "CSV", account.by_me(lambda: exchange.table(desk, unjudged=True)), f"{name}.csv", "text/csv",
+            key="label_csv", on_click="ignore",
+            **account.needs("export", help="Every judgement with its passage, annotator and note"),
+        )  # fmt: skip
         st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": name})
 
 

@@ -13,7 +13,7 @@ from core.evaluation.labels.coverage import Coverage, coverage
 from core.evaluation.labels.pool import Pooling
 from core.evaluation.labels.types import Desk
 from core.routes.registry import routes
-from ui.app import corpora, redraw, state
+from ui.app import account, corpora, redraw, state
 from ui.app.evaluated import reopened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md
@@ -46,8 +46,9 @@ def draw(desk: Desk) -> None:
         return
     if under_way is not None:
         _ended(under_way)
-    _begin(desk)
-    _found_before(desk)
+    if account.notice("edit"):
+        _begin(desk)
+        _found_before(desk)
 
 
 def _held(found: Coverage) -> None:

@@ -8,7 +8,7 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.next_item import onward
 from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
-from ui.app import address, evaluated
+from ui.app import account, address, evaluated
 from ui.app.markup import cut, md, show, tag
 from ui.app.routes import title
 from ui.label import passage as label_passage
@@ -43,6 +43,7 @@ def _desk() -> None:
         st.error(md(str(error)))
         return
     desk, order = now.desk, now.order(who)
+    account.notice("label")
     mine = desk.by(who)
     at = st.session_state.get(AT)
     if at is None or at[1] not in desk.pool.get(at[0], {}):  # nowhere yet, or in another set
@@ -124,7 +125,7 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
         for grade, letter in KEYS.items():
             st.button(
                 f"{grade} {SHORT[grade]}", key=f"label_grade_{grade}:{place}", shortcut=letter,
-                help=GRADES[grade], on_click=_judge, args=(at, "grade", grade),
+                **account.needs("label", help=GRADES[grade]), on_click=_judge, args=(at, "grade", grade),
                 type="primary" if mine is not None and mine.grade == grade else "secondary",
             )  # fmt: skip
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
@@ -133,8 +134,8 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
             ("later", "Later", "k", "Returns after all other passages are judged"),
         ):
             st.button(
-                label, key=f"label_{kind}:{place}", shortcut=letter, help=hint,
-                on_click=_judge, args=(at, kind),
+                label, key=f"label_{kind}:{place}", shortcut=letter,
+                **account.needs("label", help=hint), on_click=_judge, args=(at, kind),
                 type="primary" if mine is not None and mine.kind == kind else "secondary",
             )  # fmt: skip
         _moves(order, place)
@@ -142,7 +143,7 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
 
 def _moves(order: tuple[Pair, ...], place: int) -> None:
     st.button("Undo", key=f"label_undo:{place}", shortcut="u", on_click=_undo, type="tertiary",
-              help="Withdraws your last judgement and returns to its passage")  # fmt: skip
+              **account.needs("label", help="Withdraws your last judgement and shows it again"))  # fmt: skip
     st.button("Back", key=f"label_back:{place}", shortcut="h", on_click=_to, type="tertiary",
               args=(order[place - 1],), disabled=place == 0)  # fmt: skip
     st.button("Forward", key=f"label_on:{place}", shortcut="l", on_click=_to, type="tertiary",

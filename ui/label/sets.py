@@ -14,7 +14,7 @@ from core.evaluation.first_start import EXAMPLE
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import origins
 from core.evaluation.labels.types import Desk, LabelSet
-from ui.app import address, state
+from ui.app import account, address, state
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.label.desk import SET, choose_annotator, in_words, store
@@ -58,6 +58,8 @@ def choose() -> str | None:
 
 def make() -> None:
     """Draw what makes a set over the corpus of the sidebar: its name, and where its questions come from."""
+    if not account.notice("edit"):
+        return
     corpus = st.session_state[state.CORPUS]
     name = st.text_input("Name", key="label_name", placeholder="release-1", max_chars=64, width=320)
     origin = st.radio("Questions from", [CORPUS, FILE, ASKED], key="label_origin", horizontal=True)
@@ -105,7 +107,8 @@ def about(desk: Desk) -> None:
         )
     st.caption(
         md(
-            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}. "
+            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}"
+            f"{account.by(store(), 'label set made', one.name)}. "
             f"A passage counts as relevant from grade {one.relevant_from}."
         )
     )

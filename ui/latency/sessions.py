@@ -14,7 +14,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.store.traces import Traces
-from ui.app import state
+from ui.app import account, state
 from ui.app.help_mark import term
 from ui.app.markup import md, show, table_of, tag
 from ui.app.plot import plot
@@ -113,7 +113,7 @@ def _found(corpus: str | None) -> Found | None:
         if not newest:
             st.info("No runs are stored for this corpus yet.")
             return None
-        version = (newest[0].id, newest[0].status, store.count(corpus=corpus))
+        version = (f"{newest[0].id} {account.key()}", newest[0].status, store.count(corpus=corpus))
         return _read(str(store.path), corpus, version)
     except RouteScopeError as error:
         st.error(md(str(error)))

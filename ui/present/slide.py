@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.analysis.presentation import arranged, found, headline
 from core.corpus.index_record import current_fingerprint
+from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.once import Recent
@@ -17,7 +18,7 @@ from core.domain.types import Query, Run
 from core.engine.engine import Job, Request
 from core.routes.registry import routes
 from core.store.playlists import Entry
-from ui.app import redraw, state
+from ui.app import account, redraw, state
 from ui.app.markup import join, md, show, tag
 from ui.components.gold import gold_grades
 from ui.components.grid import View, grid
@@ -102,7 +103,8 @@ def _run(entry: Entry) -> tuple[Run, Job | None]:
     chosen = tuple(one for one in entry.routes if one in routes())
     names = chosen or tuple(one.name for one in routes().values() if one.first)
     fingerprint = current_fingerprint(entry.corpus, settings=engine.settings)
-    key = (engine.settings.home, entry.corpus, fingerprint, entry.question, entry.history, names)
+    key = (engine.settings.home, entry.corpus, fingerprint, entry.question, entry.history, names,
+           account.key())  # fmt: skip
     if key in begun():
         try:
             return state.find(begun()[key])
@@ -118,6 +120,8 @@ def _run(entry: Entry) -> tuple[Run, Job | None]:
 def _keep(name: str, at: int, entry: Entry, run_id: str) -> None:
     """Note the run of an entry, so that its playlist shows the very same from now on."""
     store = state.engine().store
+    if not people.current().may("edit"):
+        return  # it is found again among the runs that this process began
     for one in store.playlists() if store is not None else ():
         if store is not None and one.name == name and one.entries[at : at + 1] == (entry,):
             entries = (*one.entries[:at], replace(entry, run=run_id), *one.entries[at + 1 :])

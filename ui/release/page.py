@@ -20,7 +20,7 @@ from core.evaluation.release.report import report
 from core.evaluation.release.rule import Prices
 from core.evaluation.release.selection_stability import HOW
 from core.evaluation.release.snapshot import snapshot
-from ui.app import evaluated, opened, state
+from ui.app import account, evaluated, opened, state
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
@@ -106,16 +106,19 @@ def _taken(measured: Measured, decision: Decision) -> None:
     stem = f"release-{measured.name}"
     with st.container(horizontal=True):
         st.download_button(
-            "Report (HTML)", lambda: report(measured, decision, against), f"{stem}.html", "text/html",
-            on_click="ignore", key="release_html",
+            "Report (HTML)", account.by_me(lambda: report(measured, decision, against)), f"{stem}.html",
+            "text/html",
+            on_click="ignore", key="release_html", **account.needs("release"),
         )  # fmt: skip
         st.download_button(
-            "Report (Markdown)", lambda: report(measured, decision, against, kind="markdown"), f"{stem}.md",
-            "text/markdown", on_click="ignore", key="release_md",
+            "Report (Markdown)",
+            account.by_me(lambda: report(measured, decision, against, kind="markdown")), f"{stem}.md",
+            "text/markdown", on_click="ignore", key="release_md", **account.needs("release"),
         )  # fmt: skip
         st.download_button(
-            "Snapshot (JSON)", lambda: snapshot(measured, decision), f"{stem}.json", "application/json",
-            on_click="ignore", key="release_json",
+            "Snapshot (JSON)", account.by_me(lambda: snapshot(measured, decision)), f"{stem}.json",
+            "application/json",
+            on_click="ignore", key="release_json", **account.needs("release"),
         )  # fmt: skip
     st.caption(
         "The report is one file with the decision, its reasons and its limits. The snapshot contains every"

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.domain import people
 from core.domain.format import time_left
 from core.store import Filters, SessionRow, Store
 from core.store.run_annotations import MAX_NOTE
-from ui.app import state
+from ui.app import account, state
 from ui.app.markup import md
-from ui.components import complaint
+from ui.components import complaint, sharing
 from ui.components.gold import gold_grades
 from ui.sessions import pair, replay
 from ui.sessions.run_list import changed
@@ -45,7 +46,10 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         _export(store, picked)
         if len(picked) == 1 and picked[0].status != "running":
             _files(store, ids[0])
-        if st.button(f"Delete {len(ids)}", key="delete"):
+        if len(picked) == 1 and picked[0].maker and picked[0].maker == people.current().account:
+            sharing.button(store, picked[0], "share")
+        mine = all(row.maker == people.current().account for row in picked)
+        if st.button(f"Delete {len(ids)}", key="delete", **account.needs("look" if mine else "delete")):
             for id in ids:
                 store.delete(id)
                 state.engine().forget(id)
@@ -83,13 +87,16 @@ def _export(store: Store, picked: Sequence[SessionRow]) -> None:
 def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
     st.download_button(
         label,
-        data=lambda: store.export_bundle(ids),
+        data=account.by_me(lambda: store.export_bundle(ids)),
         file_name=f"routescope-{ids[0] if len(ids) == 1 else f'{len(ids)}-runs'}.zip",
         mime="application/zip",
-        disabled=not ids,
         on_click="ignore",
         key=key,
-        help="A bundle of the runs with their tags and notes, which any RouteScope can import",
+        **account.needs(
+            "export",
+            disabled=not ids,
+            help="A bundle of the runs with their tags and notes, which any RouteScope can import",
+        ),
     )
 
 
@@ -98,7 +105,8 @@ def _files(store: Store, run_id: str) -> None:
     with st.popover("Other formats", key="files", width="content"):
         st.download_button(
             "Rankings as a TREC run file",
-            data=lambda: store.export_trec(store.load(run_id)),
+            data=account.by_me(lambda: store.export_trec(store.load(run_id))),
+            **account.needs("export"),
             file_name=f"routescope-{run_id}.trec",
             mime="text/plain",
             on_click="ignore",
@@ -106,7 +114,8 @@ def _files(store: Store, run_id: str) -> None:
         )
         st.download_button(
             "Results as JSON lines",
-            data=lambda: store.export_jsonl(store.load(run_id)),
+            data=account.by_me(lambda: store.export_jsonl(store.load(run_id))),
+            **account.needs("export"),
             file_name=f"routescope-{run_id}.jsonl",
             mime="application/jsonl",
             on_click="ignore",
@@ -120,7 +129,8 @@ def _words(store: Store, row: SessionRow) -> None:
     with st.form(f"words:{row.id}", border=False):
         tags = st.text_input("Tags, separated by commas", ", ".join(row.tags), key=f"tags:{row.id}")
         note = st.text_area("Note", row.note, height=80, key=f"note:{row.id}", max_chars=MAX_NOTE)
-        if st.form_submit_button("Save tags and note"):
+        mine = row.maker == people.current().account
+        if st.form_submit_button("Save tags and note", **account.needs("look" if mine else "edit")):
             store.tag(row.id, [tag.strip() for tag in tags.split(",") if tag.strip()])
             store.note(row.id, note)
             changed()

@@ -151,6 +151,9 @@ def _table(rows: Sequence[SessionRow]) -> list[SessionRow]:
             "Note": [row.note for row in rows],
         }
     )
+    if any(row.maker for row in rows):
+        frame.insert(2, "By", [row.maker for row in rows])
+        frame.insert(3, "Seen by", [("only you" if row.private else "all") for row in rows])
     event = tables.show(
         frame,
         hide_index=True,

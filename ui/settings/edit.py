@@ -11,7 +11,7 @@ from core.domain import settings_file
 from core.domain.errors import RouteScopeError
 from core.domain.settings_file import Setting
 from core.engine import engine as engine_module
-from ui.app import state, visitors
+from ui.app import account, state, visitors
 from ui.app.markup import md
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -22,6 +22,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Web search": ("web_",),
     "Reflection model": ("self_",),
     "Sessions": ("delete_",),
+    "Sign-in and people": ("oidc_", "cookie_", "public_", "proxy_", "daily_"),
     "Embedding and index": ("embedder", "late_", "sparse_", "fid_", "exact_"),
 }
 SAVED = "settings_saved"  # what was changed last, and what it was before: for Undo
@@ -37,16 +38,17 @@ def draw() -> None:
             "You can enter secrets here; they are never shown again."
         )
     )
+    allowed = account.notice("settings")
     _in_words()
     left = settings_file.listed(state.engine().settings)
     for group, starts in GROUPS.items():
         mine = [one for one in left if one.name.startswith(starts)]
         left = [one for one in left if one not in mine]
-        _form(group, mine)
-    _form("Folders and other settings", left)
+        _form(group, mine, allowed=allowed)
+    _form("Folders and other settings", left, allowed=allowed)
 
 
-def _form(group: str, settings: list[Setting]) -> None:
+def _form(group: str, settings: list[Setting], *, allowed: bool) -> None:
     if not settings:
         return
     turn = st.session_state.get(ROUND, 0)
@@ -59,7 +61,7 @@ def _form(group: str, settings: list[Setting]) -> None:
         for at, one in enumerate(settings):
             with columns[at % 2]:
                 values[one.name] = _widget(one, turn)
-        able = any(one.editable for one in settings)
+        able = allowed and any(one.editable for one in settings)
         if st.form_submit_button("Save", disabled=not able, key=f"save:{group}:{turn}"):
             _save(
                 {

@@ -24,6 +24,7 @@ def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
         cache=CompletionCache(settings.home / "cache" / "llm.sqlite", settings.llm_cache_mb),
         recordings=Recordings(recordings),
         mode=settings.llm_mode,
+        daily=settings.daily_tokens,
     )
 
 
@@ -39,6 +40,7 @@ def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> Cac
         cache=CompletionCache(settings.home / "cache" / "llm.sqlite", settings.llm_cache_mb),
         recordings=Recordings(recordings),
         mode=settings.llm_mode,
+        daily=settings.daily_tokens,
     )
 
 

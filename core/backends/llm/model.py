@@ -24,7 +24,8 @@ from core.backends.llm.launch import EmbeddedServer
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
-from core.domain.errors import Unavailable
+from core.domain import people
+from core.domain.errors import BudgetSpent, Unavailable
 from core.domain.settings import Settings
 
 Written = Callable[[str], None] | None  # called with the text so far
@@ -162,15 +163,24 @@ class CachedLLM:
     """A model behind its cache on disk and the recordings, in the order `settings.llm_mode` asks for."""
 
     def __init__(
-        self, backend: RemoteLLM | EmbeddedLLM, *, cache: CompletionCache, recordings: Recordings, mode: str
+        self,
+        backend: RemoteLLM | EmbeddedLLM,
+        *,
+        cache: CompletionCache,
+        recordings: Recordings,
+        mode: str,
+        daily: int | None = None,
     ) -> None:
+        """`daily`: the tokens that a person may use a day."""
         self.backend = backend
         self.model, self.endpoint, self.local = backend.model, backend.endpoint, backend.local
-        self._cache, self._recordings, self._mode = cache, recordings, mode
+        self._cache, self._recordings, self._mode, self._daily = cache, recordings, mode, daily
 
     def in_mode(self, mode: str) -> CachedLLM:
         """The same model, cache and recordings, in another order."""
-        return CachedLLM(self.backend, cache=self._cache, recordings=self._recordings, mode=mode)
+        return CachedLLM(
+            self.backend, cache=self._cache, recordings=self._recordings, mode=mode, daily=self._daily
+        )
 
     def status(self) -> str | None:
         """None if calls can be made; in replay mode, if anything of this model is recorded."""
@@ -187,14 +197,19 @@ class CachedLLM:
     def complete(
         self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
     ) -> Completion:
-        """Recall, else call and remember; `source` tells which."""
+        """Recall, else call and remember; `source` tells which. NotAllowed and BudgetSpent where who asks may
+        not call a model, or has used the tokens of a day: what is recalled costs none.
+        """
         key = self._key(request)
         known = self._recall(key)
         if known is not None:
             return known
         if self._mode == "replay":
             raise Unavailable(f"not recorded: {request.prompt} by {self.model}; llm_mode is replay")
+        who = admission.asker().person
+        _check(who, self._daily)
         made = self.backend.complete(request, timeout=timeout, cancel=cancel, written=written)
+        people.spend(made.prompt_tokens + made.completion_tokens, who)
         self._cache.put(key, request, made)
         if self._mode == "record":
             self._recordings.add(key, request, made, endpoint=self.endpoint, model=self._name)
@@ -214,6 +229,15 @@ class CachedLLM:
     def _recall(self, key: str) -> Completion | None:
         cached = None if self._mode == "record" else self._cache.get(key)
         return cached or self._recordings.get(key)
+
+
+def _check(who: people.Person, daily: int | None) -> None:
+    if why := people.why_not("ask a model", who):
+        raise people.NotAllowed(why)
+    if daily is not None and who.account and (used := people.spent(who)) >= daily:
+        raise BudgetSpent(
+            f"{who.account} has used {used:,} of the {daily:,} model tokens of today; more at 00:00 UTC"
+        )
 
 
 def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key") -> str:

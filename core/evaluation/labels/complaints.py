@@ -89,6 +89,7 @@ def report(store: Store, name: str, said: Report) -> Kept:
     failure or a text that is not allowed.
     """
     complaint, answer = _checked(said)
+    desks.check_own(complaint.who)
     name = desks.clean_name(name, "label set")
     fresh = LabelSet(name, said.run.corpus, GUIDELINES, desks.RELEVANT_FROM, rows.now())
 
@@ -115,13 +116,15 @@ def report(store: Store, name: str, said: Report) -> Kept:
             name, question.id, complaint, before, tuple(others), judged, checkable=checkable, answer=answer
         )
 
-    return store.write(work)
+    return store.write(work, deed=("wrong result reported", said.run.id))
 
 
 def undo(store: Store, kept: Kept) -> None:
     """Take a complaint back, with the grade that it gave. The question goes where nobody else said anything
     of it, and the set where that was its only question. BadInput where somebody removed it meanwhile.
     """
+
+    desks.check_own(kept.complaint.who)
 
     def work(connection: sqlite3.Connection) -> None:
         desk = rows.read(connection, kept.set)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from reprlib import repr as short
 from typing import Any
 
+from core.domain import people
 from core.domain.errors import BadInput
 from core.evaluation.dataset import Question
 from core.evaluation.labels import rows
@@ -60,25 +61,29 @@ def create(
     fresh = LabelSet(clean_name(name, "label set"), corpus, clean_note(guidelines), relevant_from, rows.now())
     if relevant_from not in (1, 2, 3):
         raise BadInput(f"relevant_from={relevant_from!r}; a passage is relevant from grade 1, 2 or 3")
+    people.require("edit")
     asked = clean_questions(questions)
-    store.write(lambda connection: rows.insert(connection, fresh, asked))
+    store.write(lambda connection: rows.insert(connection, fresh, asked), deed=("label set made", fresh.name))
     return fresh
 
 
 def set_guidelines(store: Store, name: str, guidelines: str) -> None:
     """Give annotators other guidelines; BadInput if there is no such set, or the text is too long."""
+    people.require("edit")
     told = clean_note(guidelines)
-    _change(store, name, "guidelines", told, deleted=False)
+    _change(store, name, "guidelines", told, deleted=False, deed="guidelines changed")
 
 
 def delete(store: Store, name: str) -> None:
     """Take a set off the list, with nothing of it lost; `undelete` brings it back."""
-    _change(store, name, "deleted", True, deleted=False)
+    people.require_own(store.maker("label set made", name))
+    _change(store, name, "deleted", True, deleted=False, deed="label set deleted")
 
 
 def undelete(store: Store, name: str) -> None:
     """Bring a deleted set back."""
-    _change(store, name, "deleted", False, deleted=True)
+    people.require_own(store.maker("label set made", name))
+    _change(store, name, "deleted", False, deleted=True, deed="label set restored")
 
 
 def load(store: Store, name: str) -> Desk:
@@ -99,6 +104,10 @@ def judge(store: Store, name: str, judgement: Judgement) -> int:
 def judge_all(store: Store, name: str, judgements: Sequence[Judgement]) -> list[int]:
     """Keep several judgements, all or none; see `judge`."""
     checked = [clean(one) for one in judgements]
+    for one in checked:
+        if one.source in ("person", "adjudication"):
+            check_own(one.annotator)
+    people.require("label")
     return store.write(lambda connection: rows.append(connection, name, checked))
 
 
@@ -108,6 +117,7 @@ def undo(store: Store, name: str, annotator: str) -> Judgement | None:
     What held before holds again. Judgements put off and "cannot tell" are taken back as grades are.
     """
     who = clean_name(annotator, "annotator")
+    check_own(who)
     return store.write(lambda connection: rows.take_back(connection, name, who))
 
 
@@ -126,6 +136,7 @@ def add_to_pool(store: Store, name: str, found: Mapping[str, Iterable[Pooled]]) 
     A passage that is there keeps its text and the rank a route first gave it; routes that are new are added.
     BadInput for a question that is not of the set.
     """
+    people.require("edit")
     return store.write(lambda connection: rows.pool_all(connection, name, found))
 
 
@@ -171,9 +182,18 @@ def clean_questions(questions: Sequence[Question]) -> tuple[Question, ...]:
     return tuple(questions)
 
 
-def _change(store: Store, name: str, column: str, value: Any, *, deleted: bool) -> None:
+def check_own(annotator: str) -> None:
+    """NotAllowed where who acts may not label, or labels under another account than their own."""
+    who = people.require("label")
+    if who.account and annotator != who.account:
+        raise people.NotAllowed(
+            f"{who.account} cannot label as {short(annotator)}: labels are their account's"
+        )
+
+
+def _change(store: Store, name: str, column: str, value: Any, *, deleted: bool, deed: str) -> None:
     def work(connection: sqlite3.Connection) -> None:
         own = rows.row_of(connection, name, deleted=deleted)["name"]
         connection.execute(f"UPDATE label_sets SET {column} = ? WHERE name = ?", (bind(value), own))
 
-    store.write(work)
+    store.write(work, deed=(deed, name))

@@ -10,6 +10,7 @@ from reprlib import repr as short
 from typing import Any
 from urllib.parse import unquote
 
+from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from core.evaluation.labels import csv_format, rows
@@ -35,6 +36,8 @@ def qrels(desk: Desk, annotator: str | None = None) -> bytes:
 
     White space in ids, which separates columns there, is percent-encoded, and so is the percent sign.
     """
+    people.require("export")
+    people.record("labels exported", desk.set.name)
     if annotator is None:
         grades = {pair: one.grade for pair, one in final(desk).items()}
     else:
@@ -55,6 +58,8 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
     A cell that a spreadsheet would take for a formula begins with an apostrophe, which `import_table` takes
     off again.
     """
+    people.require("export")
+    people.record("labels exported", desk.set.name)
     out = io.StringIO(newline="")
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerow(csv_format.COLUMNS)
@@ -164,6 +169,7 @@ def _add(
     store: Store, name: str, judgements: Sequence[Judgement], found: Mapping[str, Sequence[Pooled]]
 ) -> Imported:
     """In one transaction: the passages, then the judgements that do not stand already."""
+    people.require("edit")
 
     def work(connection: Any) -> Imported:
         before = {
@@ -179,7 +185,7 @@ def _add(
         rows.append(connection, name, fresh)
         return Imported(len(fresh), len(judgements) - len(fresh), passages)
 
-    return store.write(work)
+    return store.write(work, deed=("labels imported", name))
 
 
 def _content(one: Judgement) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
@@ -66,6 +67,8 @@ def begin(store: Store, evaluation: Evaluation, one: str, other: str, corpus: Do
         if item.query in ids
     }
     asked = _of_sessions(store, desk, one, other)
+
+    people.require("edit")
 
     def work(connection: sqlite3.Connection) -> None:
         for question, passages in asked.items():
@@ -135,6 +138,8 @@ def _own(store: Store, evaluation: Evaluation, corpus: Documents) -> str:
     fresh = LabelSet(name, corpus.name, desks.DEFAULT, labelled.relevant_from, rows.now())
     asked = desks.clean_questions(labelled.questions)
     pool = {id: [Pooled(texts[p]) for p in by if p in texts] for id, by in judged.items()}
+
+    people.require("edit")
 
     def work(connection: sqlite3.Connection) -> None:
         rows.insert(connection, fresh, asked)

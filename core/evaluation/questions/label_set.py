@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.corpus.corpus import Corpus
+from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation import dataset, sets
@@ -49,6 +50,8 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
     fresh = LabelSet(desks.clean_name(name, "label set"), corpus.name, desks.DEFAULT, desks.RELEVANT_FROM,
                      rows.now())  # fmt: skip
 
+    people.require("edit")
+
     def work(connection: sqlite3.Connection) -> int:
         there = _questions(connection, fresh)
         new = [question for question in labelled.questions if question.id not in there]
@@ -84,6 +87,7 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
         raise BadInput(
             f"state {state!r} of question {seen.id!r}; give {', '.join(STATES)} of a generated one"
         )
+    desks.check_own(desks.clean_name(who, "annotator"))
     line = reviewed(_line(seen), state, desks.clean_name(who, "annotator"), " ".join(text.split()))
     made = dataset.Generated.read(line["generated"], seen.id)
     now = replace(seen, query=Query(line["text"], seen.query.history), generated=made)

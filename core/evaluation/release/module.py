@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
+from core.domain import people
 from core.domain.errors import BadInput
 from core.routes.registry import pick
 
@@ -99,6 +100,7 @@ def module(
 
     Parameters at their defaults are written too, so that a later default changes nothing.
     """
+    people.require("release")
     (chosen,) = pick([route])
     if chosen.external:
         raise BadInput(

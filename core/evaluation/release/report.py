@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from core.domain import people
 from core.domain.format import milliseconds
 from core.evaluation.finding import count
 from core.evaluation.naming import named
@@ -58,8 +59,12 @@ def report(
     kind: Literal["html", "markdown"] = "html",
 ) -> str:
     """The whole report; the same input gives the same text. `against`: the comparison with a snapshot."""
+    who = people.require("release")
+    people.record("release report", measured.name)
     title = f"Release decision: {measured.figures.get('dataset', measured.name)}"
     made = parts(measured, decision, against)
+    if who.account:
+        made.insert(1, Part(texts=(f"This report was made by {who.account}.",)))
     return render("release.html" if kind == "html" else "release.md", title=title, parts=made)
 
 

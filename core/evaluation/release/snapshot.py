@@ -12,6 +12,7 @@ from pydantic import ConfigDict, FiniteFloat, TypeAdapter
 from typing_extensions import TypedDict
 
 from core.analysis.metrics import COMPARED
+from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.program import version
 from core.evaluation.answers import ANSWERS_COMPARED
@@ -88,6 +89,8 @@ def side_of(snapshot: Snapshot) -> SnapshotSide | None:
 
 def snapshot(measured: Measured, decision: Decision) -> str:
     """The file's content; without values by question where only a metrics.json is known."""
+    people.require("release")
+    people.record("release snapshot", measured.name)
     metrics = [name for name in (*COMPARED, *ANSWERS_COMPARED) if name in measured.metrics()]
     metrics += [] if decision.criteria.metric in metrics else [decision.criteria.metric]
     columns = {name: values for name in metrics if (values := measured.values(name)) is not None}

@@ -1,0 +1,207 @@
+"""Who acts, and what their role allows. Checked by the operations themselves, whatever page calls them.
+
+Without a login whoever reaches the server is the machine's owner, and so is the command line: their account
+is "". With one, a thread acts for nobody until somebody is known to be behind it, and nobody may do anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import Literal, ParamSpec, Protocol, TypeVar, get_args
+
+from core.domain.errors import BadInput, RouteScopeError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Role = Literal["viewer", "labeller", "editor", "owner"]  # each may do what those before it may
+ROLES: tuple[Role, ...] = get_args(Role)
+Deed = Literal[
+    "look", "ask", "ask a model", "label", "edit", "export", "release", "delete", "settings", "machine"
+]  # fmt: skip
+LEAST: Mapping[Deed, Role] = {
+    "look": "viewer",  # at all that is shared
+    "ask": "viewer",  # routes that call no model
+    "ask a model": "labeller",
+    "label": "labeller",
+    "edit": "editor",  # label sets, corpora, evaluations, presets, playlists, what is made in the background
+    "export": "editor",
+    "release": "editor",
+    "delete": "owner",  # what others made; one's own anybody may delete
+    "settings": "owner",
+    "machine": "owner",  # files of the machine, wherever they are
+}
+WORDS: Mapping[Deed, str] = {
+    "look": "looking",
+    "ask": "asking",
+    "ask a model": "asking a language model",
+    "label": "labelling",
+    "edit": "changing this",
+    "export": "exporting",
+    "release": "releasing",
+    "delete": "deleting what others made",
+    "settings": "changing settings",
+    "machine": "reading files of the server's machine",
+}
+
+
+class NotAllowed(RouteScopeError):
+    """What was asked needs another role; says which."""
+
+
+NotAllowed.__module__ = RouteScopeError.__module__  # told without the name of its type, as its kin are
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who acts: `account` is a lower-case email address or a proxy's name for somebody, "" on this machine
+    itself; `role` is None for who has none.
+    """
+
+    account: str
+    role: Role | None
+
+    def may(self, deed: Deed) -> bool:
+        """Whether the role allows it."""
+        return self.role is not None and ROLES.index(self.role) >= ROLES.index(LEAST[deed])
+
+    def sees(self, maker: str, *, private: bool) -> bool:
+        """Whether something that `maker` made is shown: all but what others keep private."""
+        return self.may("look") and (not private or not self.account or maker == self.account)
+
+
+MACHINE, NOBODY = Person("", "owner"), Person("", None)
+
+
+class Ledger(Protocol):
+    """Where is kept what people did, and how many tokens they used (`core.store.Store`)."""
+
+    def record(self, who: str, deed: str, about: str) -> None:
+        """Keep that `who` did something; Unavailable where it cannot be kept."""
+
+    def maker(self, deed: str, about: str) -> str:
+        """The account of who did it last to `about`, "" where nobody with an account did."""
+
+    def spend(self, who: str, tokens: int) -> None:
+        """Add to what `who` used today (UTC)."""
+
+    def spent(self, who: str) -> int:
+        """Tokens that `who` used today (UTC)."""
+
+
+_acting: ContextVar[Person | None] = ContextVar("acting", default=None)
+_find: list[Callable[[], Person]] = []  # at most one: how a server knows who is behind a thread
+_ledgers: list[Ledger] = []  # at most one: that of this process
+
+
+def current() -> Person:
+    """On whose behalf this thread acts."""
+    known = _acting.get()
+    if known is not None:
+        return known
+    return _find[0]() if _find else MACHINE
+
+
+def find_by(find: Callable[[], Person]) -> None:
+    """Let a server say who is behind a thread that acts for nobody in particular."""
+    _find[:] = [find]
+
+
+def keep_in(ledger: Ledger) -> None:
+    """Keep what is recorded here from now on."""
+    _ledgers[:] = [ledger]
+
+
+@contextmanager
+def acting(person: Person) -> Iterator[None]:
+    """What is done inside, in this thread, is done by `person`."""
+    token = _acting.set(person)
+    try:
+        yield
+    finally:
+        _acting.reset(token)
+
+
+def by_me(work: Callable[P, T]) -> Callable[P, T]:
+    """`work`, done later in another thread, on behalf of who acts now."""
+    person = current()
+
+    @wraps(work)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        with acting(person):
+            return work(*args, **options)
+
+    return call
+
+
+def why_not(deed: Deed, person: Person | None = None) -> str:
+    """Why it is not allowed, "" where it is."""
+    who = person or current()
+    if who.may(deed):
+        return ""
+    if who.role is None:
+        return (
+            f"{who.account or 'who is not signed in'} has no role here; an owner of this server can give one"
+        )
+    least = LEAST[deed]
+    above = "" if least == ROLES[-1] else " or a higher one"
+    return f"{WORDS[deed]} needs the role {least}{above}; {who.account} is {who.role}"
+
+
+def require(deed: Deed) -> Person:
+    """Who acts, if their role allows it; raises NotAllowed."""
+    who = current()
+    if why := why_not(deed, who):
+        raise NotAllowed(why)
+    return who
+
+
+def require_own(maker: str) -> Person:
+    """Who acts, if they made it or may delete what others made; raises NotAllowed."""
+    who = require("look")
+    if who.account and maker == who.account:
+        return who
+    return require("delete")
+
+
+def record(deed: str, about: str) -> None:
+    """Keep that who acts did something; nothing where they have no account or nothing is kept."""
+    who = current()
+    if who.account and _ledgers:
+        _ledgers[0].record(who.account, deed, about)
+
+
+def maker(deed: str, about: str) -> str:
+    """The account of who did something last, "" where that is not kept."""
+    return _ledgers[0].maker(deed, about) if _ledgers else ""
+
+
+def spend(tokens: int, who: Person) -> None:
+    """Count tokens that a model used for somebody with an account."""
+    if who.account and tokens > 0 and _ledgers:
+        _ledgers[0].spend(who.account, tokens)
+
+
+def spent(who: Person) -> int:
+    """Tokens that models used today for somebody with an account."""
+    return _ledgers[0].spent(who.account) if who.account and _ledgers else 0
+
+
+def account(given: object) -> str:
+    """An account as it is compared and stored: trimmed, in lower case; BadInput for what is none."""
+    text = " ".join(str(given or "").split()).lower()
+    if not text or len(text) > 64 or not text.isprintable() or text.startswith(("model:", "@")):
+        raise BadInput(
+            f"account {str(given)[:80]!r}: 1 to 64 printable characters that do not begin with @ or model:"
+        )
+    return text
+
+
+def role_of(who: str, roles: Mapping[str, Role]) -> Role | None:
+    """The role of an account: its own, else that of its domain ("@example.org"), else that of "*"; None."""
+    names = [who, *([f"@{who.rpartition('@')[2]}"] if "@" in who else []), "*"]
+    known = {name.strip().lower(): role for name, role in roles.items()}
+    return next((known[name] for name in names if name in known), None)

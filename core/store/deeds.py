@@ -1,0 +1,67 @@
+"""Who did what, a line each that is only ever added, and the model tokens that each person used by day."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from core.store.rows import bind, text
+
+MAX_ABOUT = 300  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Something a person with an account did; `at` is ISO 8601, UTC, `about` what it was done to."""
+
+    at: str
+    who: str
+    deed: str
+    about: str
+
+
+def add(connection: sqlite3.Connection, who: str, deed: str, about: str) -> None:
+    """Keep one; nothing of who has no account."""
+    if who:
+        connection.execute(
+            "INSERT INTO deeds (at, who, deed, about) VALUES (?, ?, ?, ?)",
+            (datetime.now(UTC).isoformat(timespec="milliseconds"), bind(who), deed, bind(about[:MAX_ABOUT])),
+        )
+
+
+def listed(connection: sqlite3.Connection, limit: int) -> list[Done]:
+    """The newest first."""
+    found = connection.execute(
+        "SELECT at, who, deed, about FROM deeds ORDER BY number DESC LIMIT ?", (limit,)
+    )
+    return [Done(row["at"], text(row["who"]), row["deed"], text(row["about"])) for row in found]
+
+
+def newest(connection: sqlite3.Connection, deed: str) -> dict[str, Done]:
+    """Who did it last, by what it was done to."""
+    found = connection.execute(
+        "SELECT at, who, deed, about FROM deeds WHERE deed = ? ORDER BY number", (deed,)
+    ).fetchall()
+    return {text(row["about"]): Done(row["at"], text(row["who"]), row["deed"], text(row["about"]))
+            for row in found}  # fmt: skip
+
+
+def today() -> str:
+    """The day that tokens are counted to, ISO 8601, UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def spend(connection: sqlite3.Connection, day: str, who: str, tokens: int) -> None:
+    """Add to what a person used on a day."""
+    connection.execute(
+        "INSERT INTO spent (day, who, tokens) VALUES (?, ?, ?) "
+        "ON CONFLICT (day, who) DO UPDATE SET tokens = spent.tokens + excluded.tokens",
+        (day, bind(who), tokens),
+    )
+
+
+def spent(connection: sqlite3.Connection, day: str) -> dict[str, int]:
+    """Tokens by person on a day."""
+    found = connection.execute("SELECT who, tokens FROM spent WHERE day = ?", (day,))
+    return {text(row["who"]): int(row["tokens"]) for row in found}

@@ -1,0 +1,399 @@
+"""Roles: what each may do, checked at the operations, whoever calls them; and what is kept of who did it."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from core.backends import admission
+from core.backends.base import Completion, LLMRequest, Message
+from core.backends.llm.cache import CompletionCache
+from core.backends.llm.model import CachedLLM
+from core.backends.llm.recordings import Recordings
+from core.domain import people, settings_file
+from core.domain import settings as settings_module
+from core.domain.background_job import BackgroundJob, Jobs
+from core.domain.errors import BadInput, BudgetSpent
+from core.domain.people import LEAST, MACHINE, NOBODY, ROLES, NotAllowed, Person, acting
+from core.domain.types import ASKED_BY, Query, Turn
+from core.engine.engine import Request
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk, exchange
+from core.evaluation.labels.types import Judgement
+from core.store import Store, presets
+from tests.fakes import FakeEngine
+from tests.fixtures.store.build import POOLED
+from tests.runs import make_run
+
+pytestmark = pytest.mark.trust
+ANN, BOB, CAT, DAN = (
+    Person("ann@example.org", "viewer"), Person("bob@example.org", "labeller"),
+    Person("cat@example.org", "editor"), Person("dan@example.org", "owner"),
+)  # fmt: skip
+TEAM = (ANN, BOB, CAT, DAN)
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "routescope.sqlite")
+    people.keep_in(made)
+    yield made
+    people._ledgers.clear()
+    made.close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server with a login: a thread acts for nobody until somebody is known to be behind it."""
+    monkeypatch.setattr(people, "_find", [lambda: NOBODY])
+
+
+def run_of(person, id="hers"):
+    return replace(make_run(mishaps=False, run_id=id), settings={ASKED_BY: person.account})
+
+
+def test_each_role_may_what_those_before_it_may():
+    for deed, least in LEAST.items():
+        may = [role for role in ROLES if Person("x", role).may(deed)]
+        assert may == list(ROLES[ROLES.index(least) :])
+        assert not NOBODY.may(deed)
+        assert MACHINE.may(deed)
+
+
+def test_without_a_login_everybody_is_the_machines_owner_and_with_one_nobody_is(server):
+    assert people.current() == NOBODY
+    with pytest.raises(NotAllowed, match="who is not signed in has no role"):
+        people.require("look")
+    with acting(ANN):
+        assert people.require("look") == ANN
+        with pytest.raises(NotAllowed, match="labelling needs the role labeller or a higher one; ann"):
+            people.require("label")
+
+
+def test_another_thread_acts_for_nobody_unless_it_is_told(server):
+    seen = []
+    with acting(DAN):
+        told = people.by_me(lambda: seen.append(people.current()))
+        plain = threading.Thread(target=lambda: seen.append(people.current()))
+        plain.start()
+        plain.join()
+    thread = threading.Thread(target=told)
+    thread.start()
+    thread.join()
+    assert seen == [NOBODY, DAN]
+
+
+@pytest.mark.parametrize(
+    ("who", "role"),
+    [
+        ("ann@example.org", "owner"), ("bob@example.org", "viewer"), ("cat@other.example", "labeller"),
+        ("eve@evil.example@example.org", "viewer"), ("ann", "labeller"),
+    ],
+)  # fmt: skip
+def test_an_accounts_own_role_goes_before_its_domains(who, role):
+    roles = {"Ann@Example.org ": "owner", "@example.org": "viewer", "*": "labeller"}
+    assert people.role_of(who, roles) == role
+    assert people.role_of("x@y", {"@z": "owner"}) is None
+
+
+@pytest.mark.parametrize("given", ["", "  ", "a" * 65, "model:x", "@example.org", "a\x00b", None])
+def test_what_is_no_account_is_refused(given):
+    with pytest.raises(BadInput, match="account"):
+        people.account(given)
+
+
+# Runs
+
+
+def test_a_run_is_its_makers_until_shared(store, server):
+    store.save(run_of(BOB))
+    store.save(make_run(mishaps=False, run_id="everybodys"))
+    assert store.flush()
+    with acting(BOB):
+        assert {row.id for row in store.sessions()} == {"hers", "everybodys"}
+        assert store.load("hers").id == "hers"
+    for other in (ANN, CAT, DAN):
+        with acting(other):
+            assert [row.id for row in store.sessions()] == ["everybodys"]
+            assert (store.count(), store.ids()) == (1, ["everybodys"])
+            assert set(store.traces().results) == {"everybodys"}
+            for ask in (store.load, store.session, store.delete, store.share,
+                        lambda id: store.note(id, "x"), lambda id: store.export_bundle([id])):  # fmt: skip
+                with pytest.raises((BadInput, NotAllowed)):
+                    ask("hers")
+    with acting(CAT), pytest.raises(BadInput, match="there is no run"):
+        store.load("hers")
+    with acting(BOB):
+        store.tag("hers", ["mine"])
+        store.share("hers")
+    with acting(ANN):
+        assert store.session("hers").maker == BOB.account
+        for change in (store.delete, store.share, lambda id: store.tag(id, ["x"])):
+            with pytest.raises(NotAllowed):
+                change("hers")
+    with acting(CAT):
+        store.note("hers", "an editor may")
+        with pytest.raises(NotAllowed, match="deleting what others made"):
+            store.delete("hers")
+    with acting(DAN):
+        store.delete("hers")
+        store.undelete("hers")
+    with acting(NOBODY):
+        assert store.sessions() == []
+        with pytest.raises(NotAllowed):
+            store.done()
+    with acting(MACHINE):
+        told = [(one.who, one.deed) for one in reversed(store.done())]
+    assert told == [
+        (BOB.account, "run tagged"), (BOB.account, "run shared"), (CAT.account, "note written"),
+        (DAN.account, "run deleted"), (DAN.account, "run restored"),
+    ]  # fmt: skip
+
+
+def test_a_run_that_is_saved_again_keeps_its_maker_and_stays_shared(store):
+    store.save(run_of(BOB))
+    with acting(BOB):
+        store.share("hers")
+    store.save(replace(run_of(CAT), wall_ms=1.0))
+    assert store.flush()
+    row = store.session("hers")
+    assert (row.maker, row.private) == (BOB.account, False)
+
+
+def test_whoever_a_bundle_claims_asked_its_maker_is_who_imports_it(store, tmp_path):
+    store.save(run_of(DAN))
+    assert store.flush()
+    data = store.export_bundle(["hers"])
+    elsewhere = Store(tmp_path / "other.sqlite")
+    with acting(CAT):
+        assert elsewhere.import_bundle(data) == ["hers"]
+        assert (elsewhere.session("hers").maker, elsewhere.session("hers").private) == (CAT.account, False)
+    with acting(BOB), pytest.raises(NotAllowed):
+        elsewhere.import_bundle(data)
+    elsewhere.close()
+
+
+def test_a_remembered_session_is_its_first_speakers(store):
+    with acting(BOB):
+        store.remember("demo", [Turn("user", "mine")])
+    with acting(CAT):
+        for ask in (store.recall, store.forget, lambda name: store.remember(name, [Turn("user", "x")])):
+            with pytest.raises(BadInput, match="another person's"):
+                ask("demo")
+        assert store.sessions_remembered() == ()
+    with acting(BOB):
+        assert [turn.text for turn in store.recall("demo")] == ["mine"]
+        assert [row.session for row in store.sessions_remembered()] == ["demo"]
+
+
+# Labels, presets, playlists
+
+
+def test_labels_are_their_accounts(store):
+    with acting(BOB), pytest.raises(NotAllowed, match="changing this needs the role editor"):
+        desk.create(store, "set", "support", [Question("q", Query("?"))])
+    with acting(CAT):
+        desk.create(store, "set", "support", [Question("q", Query("?"))])
+        desk.add_to_pool(store, "set", {"q": [POOLED]})
+    grade = Judgement("q", POOLED.passage.id, BOB.account, "person", "grade", 3)
+    with acting(BOB):
+        desk.judge(store, "set", grade)
+        for forged in (
+            replace(grade, annotator="me"),
+            replace(grade, annotator=CAT.account, source="adjudication"),
+        ):
+            with pytest.raises(NotAllowed, match="cannot label as"):
+                desk.judge(store, "set", forged)
+        with pytest.raises(NotAllowed):
+            desk.undo(store, "set", CAT.account)
+        with pytest.raises(NotAllowed, match="exporting"):
+            exchange.table(desk.load(store, "set"))
+    with acting(ANN), pytest.raises(NotAllowed):
+        desk.judge(store, "set", replace(grade, annotator=ANN.account))
+    other = Person("eve@example.org", "editor")
+    with acting(other), pytest.raises(NotAllowed, match="deleting what others made"):
+        desk.delete(store, "set")
+    with acting(CAT):
+        assert exchange.qrels(desk.load(store, "set")) == b"q 0 a.md:0-9 3\n"
+        desk.delete(store, "set")
+    assert store.makers("label set deleted")["set"].who == CAT.account
+
+
+def test_presets_and_playlists_are_deleted_by_who_saved_them_or_an_owner(store):
+    preset = presets.Preset("Careful", "support", {"hybrid_rrf": {"k": 10}})
+    with acting(BOB), pytest.raises(NotAllowed):
+        presets.save(store, preset)
+    with acting(CAT):
+        presets.save(store, preset)
+        store.save_playlist("Demo", [])
+    with acting(Person("eve@example.org", "editor")):
+        for delete in (lambda: presets.delete(store, "Careful"), lambda: store.delete_playlist("Demo")):
+            with pytest.raises(NotAllowed):
+                delete()
+    with acting(DAN):
+        presets.delete(store, "Careful")
+        store.delete_playlist("Demo")
+
+
+# Settings and roles
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_settings_and_roles_are_the_owners(home, store):
+    for person in (ANN, BOB, CAT):
+        with acting(person):
+            with pytest.raises(NotAllowed, match="changing settings"):
+                settings_file.write({"llm": "x"}, home)
+            with pytest.raises(NotAllowed):
+                settings_file.write_role(person.account, "owner", home)
+    with acting(DAN):
+        settings_file.write_role(DAN.account, "owner", home)
+        settings_file.write_role("@Example.org", "viewer", home)
+        assert settings_module.load().team.roles == {DAN.account: "owner", "@example.org": "viewer"}
+        for role in (None, "editor"):
+            with pytest.raises(BadInput, match="no longer be an owner"):
+                settings_file.write_role(DAN.account, role, home)
+        with pytest.raises(BadInput, match="role 'boss'"):
+            settings_file.write_role("x@y", "boss", home)
+        for name in ("oidc_url", "proxy_header", "cookie_secret", "team"):
+            with pytest.raises(BadInput, match="cannot be changed here"):
+                settings_file.write({name: "x"}, home)
+        settings_file.write({"llm": "tiny"}, home)
+    assert [(one.deed, one.about) for one in store.done()][:1] == [("settings", "llm")]
+
+
+def test_roles_are_in_the_file_alone(home, monkeypatch):
+    monkeypatch.setenv("ROUTESCOPE_TEAM", '{"roles": {"eve@example.org": "owner"}}')
+    assert settings_module.load().team.roles == {}
+
+
+# Models and work in the background
+
+
+class Endpoint:
+    model = identity = endpoint = "fake"
+    local = False
+
+    def __init__(self):
+        self.calls = 0
+
+    def status(self):
+        return None
+
+    def complete(self, request, *, timeout, cancel, written=None):
+        self.calls += 1
+        return Completion("yes", "fake", "stop", 1.0, 60, 40)
+
+
+@pytest.fixture
+def model(tmp_path, store):
+    return CachedLLM(
+        Endpoint(), cache=CompletionCache(tmp_path / "llm.sqlite"), recordings=Recordings(tmp_path),
+        mode="live", daily=150,
+    )  # fmt: skip
+
+
+def call(model, text, asker=None):
+    request = LLMRequest("p/1", (Message("user", text),), 5)
+    with (asker or admission.Asker()).asking():
+        return model.complete(request, timeout=5, cancel=threading.Event())
+
+
+def test_tokens_are_counted_by_person_and_day_and_end_at_the_budget(model, store):
+    with acting(BOB):
+        call(model, "one")
+        call(model, "one")  # from the cache: nothing is used
+        assert store.spent(BOB.account) == 100
+        call(model, "two")  # begun below the budget
+        with pytest.raises(
+            BudgetSpent, match=r"bob@example\.org has used 200 of the 150 model tokens of today"
+        ):
+            call(model, "three")
+        assert call(model, "two").source == "cache"
+    with acting(CAT):
+        call(model, "three")
+    with acting(ANN), pytest.raises(NotAllowed, match="asking a language model needs the role labeller"):
+        call(model, "four")
+    call(model, "four")  # the machine itself has no budget
+    assert store.spent_today() == {BOB.account: 200, CAT.account: 100}
+    assert model.backend.calls == 4
+
+
+def test_tokens_are_those_of_who_asked_whatever_thread_calls(model, store, server):
+    with acting(BOB):
+        asker = admission.Asker()
+    thread = threading.Thread(target=call, args=(model, "one", asker))
+    thread.start()
+    thread.join()
+    assert store.spent(BOB.account) == 100
+    with pytest.raises(NotAllowed, match="not signed in"):
+        call(model, "two")
+
+
+class Work(BackgroundJob):
+    kind = "work"
+
+    def __init__(self):
+        super().__init__("it")
+        self.seen = None
+
+    def _do(self):
+        self.seen = people.current()
+
+
+def test_work_in_the_background_is_that_of_who_began_it(store, server):
+    begun = Jobs()
+    with acting(BOB), pytest.raises(NotAllowed):
+        begun.begin(Work, 1, Work)
+    with acting(CAT):
+        job = begun.begin(Work, 1, Work)
+    job.wait(5)
+    assert job.seen == CAT
+    with acting(BOB), pytest.raises(NotAllowed):
+        job.cancel()
+    with acting(DAN):
+        job.cancel()
+    with acting(MACHINE):
+        assert [(one.who, one.deed) for one in store.done()] == [(CAT.account, "work begun")]
+
+
+def test_viewers_ask_routes_without_a_model_and_their_runs_are_theirs(tmp_path, store, server):
+    engine = FakeEngine(tmp_path, store=store)
+    with acting(ANN):
+        with pytest.raises(NotAllowed, match="asking a language model"):
+            engine.start(Request(Query("How?"), "tiny", ("hyde",)))
+        job = engine.start(Request(Query("How?"), "tiny", ("bm25",)))
+        run = job.wait(60)
+    assert run.settings[ASKED_BY] == ANN.account
+    with acting(BOB):
+        assert engine.job(run.id) is None
+        with pytest.raises(BadInput, match="there is no run"):
+            engine.run(run.id)
+    with acting(NOBODY), pytest.raises(NotAllowed):
+        engine.start(Request(Query("How?"), "tiny", ("bm25",)))
+
+
+def test_files_of_the_machine_are_the_owners(tmp_path, server):
+    from core.corpus import builds
+    from core.domain.settings import Settings
+
+    settings = Settings(home=tmp_path / "home")
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    with (
+        acting(CAT),
+        pytest.raises(NotAllowed, match="reading files of the server's machine needs the role owner"),
+    ):
+        builds.start("secret", secret, settings)
+    uploaded = settings.home / "uploads" / "mine"
+    uploaded.mkdir(parents=True)
+    (uploaded / "a.md").write_text("# A\n\nText of mine.\n")
+    with acting(CAT):
+        build = builds.start("mine", uploaded, settings)
+        build.cancel()
+        assert build.wait(30)

@@ -1,0 +1,161 @@
+"""Who looks at the page: by Streamlit's login or a trusted proxy's header, with their role; signing out."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from core.domain import people
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput
+from core.domain.people import MACHINE, NOBODY, Deed, Person
+from core.engine import engine as engine_module
+from core.store import Store
+from ui.app import visitors
+from ui.app.markup import md, show, tag
+
+COOKIE = "_streamlit_user"  # of who signed in; its name is Streamlit's
+REMEMBERED = 10_000  # sign-outs: more than a day of a large team has
+_left: dict[str, None] = {}  # hashes of the cookies that somebody signed out with, the oldest first
+_lock = threading.Lock()
+
+
+def person() -> Person:
+    """Who is behind this thread: nobody, where there is a login and no page's session."""
+    now = settings_module.current()
+    if not now.login:
+        return MACHINE
+    name, _ = _known(now.login)
+    return Person(name, people.role_of(name, now.team.roles)) if name else NOBODY
+
+
+people.find_by(person)
+
+
+def admitted() -> bool:
+    """Whether whoever looks may see pages; else what to do is on the page."""
+    now = settings_module.current()
+    if not now.login and visitors.listens_elsewhere():  # the page was started without the program around it
+        st.error(md(visitors.NO_LOGIN))
+        return False
+    who = people.current()
+    if who.may("look"):
+        return True
+    st.space("medium")  # below the logo, which hangs above the page without a sidebar
+    st.subheader("Sign in to RouteScope", anchor=False)
+    _, why = _known(now.login)
+    if who.account:
+        st.warning(
+            md(f"You are signed in as {who.account}, which has no role here. An owner can give it one.")
+        )
+        _sign_out("sign_out_page")
+    elif why:
+        st.error(md(why))
+        _sign_out("sign_out_page")
+    elif now.login == "oidc":
+        st.caption("People of this team ask questions here, compare routes and label passages.")
+        if st.button("Sign in", key="sign_in", type="primary"):
+            st.login()
+    else:
+        st.error("The proxy in front of this server named no account. Open the dashboard by its address.")
+    return False
+
+
+def sidebar() -> None:
+    """The account with its role and the tokens it used today, and Sign out; nothing without a login."""
+    who = people.current()
+    if not who.account:
+        return
+    with st.container(key="account", gap="small"):
+        show(tag("div", tag("b", who.account), tag("span", f" {who.role}", css="dim"), css="rs rs-account"))
+        daily = engine_module.shared_engine().settings.daily_tokens
+        if daily is not None and who.may("ask a model"):
+            used = people.spent(who)
+            st.caption(f"{used:,} of {daily:,} model tokens used today (UTC)")
+        _sign_out("sign_out")
+
+
+def needs(deed: Deed, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:
+    """`disabled` and `help` of a control for something that a role may not allow: then it says why."""
+    why = people.why_not(deed)
+    return {"disabled": True, "help": md(_sentence(why))} if why else {"disabled": disabled, "help": help}
+
+
+def notice(deed: Deed) -> bool:
+    """Whether it is allowed; else a line says why not."""
+    why = people.why_not(deed)
+    if why:
+        st.info(md(_sentence(why)))
+    return not why
+
+
+def key() -> str:
+    """Who looks, for the keys of what is remembered of runs: others may see other ones."""
+    return people.current().account
+
+
+def by(store: Store | None, deed: str, about: str) -> str:
+    """ " by NAME", who did something last; "" where that is not kept."""
+    who = store.maker(deed, about) if store is not None and people.current().account else ""
+    return f" by {who}" if who else ""
+
+
+def by_me(work: Callable[[], Any]) -> Callable[[], Any]:
+    """What a download makes later, in a thread without a session, for who sees the button now."""
+    return people.by_me(work)
+
+
+def _sentence(why: str) -> str:
+    return f"{why[:1].upper()}{why[1:]}."
+
+
+def _known(login: str) -> tuple[str, str]:
+    """The account, "" where there is none, and then why, where somebody tried."""
+    if get_script_run_ctx(suppress_warning=True) is None:
+        return "", ""
+    try:
+        return _signed_in() if login == "oidc" else (_by_proxy(), "")
+    except BadInput as error:
+        return "", str(error)
+
+
+def _signed_in() -> tuple[str, str]:
+    told = st.user.to_dict()
+    if told.get("is_logged_in") is not True or _cookie() in _left:
+        return "", ""
+    if settings_module.current().oidc_email == "verified" and told.get("email_verified") not in (
+        True,
+        "true",
+    ):
+        return "", "Your identity provider does not say that it verified your email address."
+    return people.account(told.get("email")), ""
+
+
+def _by_proxy() -> str:
+    """The account in the header that `visitors.Door` sealed: one that a visitor sent has not its seal."""
+    seal, _, name = str(st.context.headers.get(visitors.SEALED, "")).partition(" ")
+    return people.account(name) if seal == visitors.SEAL and name else ""
+
+
+def _sign_out(key: str) -> None:
+    now = settings_module.current()
+    if now.login == "oidc":
+        if st.button("Sign out", key=key):
+            with _lock:
+                _left[_cookie()] = None  # other tabs of the browser keep their session else
+                while len(_left) > REMEMBERED:
+                    del _left[next(iter(_left))]
+            st.logout()
+    elif now.proxy_sign_out:
+        show(tag("a", "Sign out", href=now.proxy_sign_out, target="_self", css="rs"))
+
+
+def _cookie() -> str:
+    """A hash of the cookie that tells who this is, all its parts."""
+    parts = sorted((name, value) for name, value in st.context.cookies.items() if name.startswith(COOKIE))
+    return hashlib.sha256(repr(parts).encode()).hexdigest() if parts else ""

@@ -1,0 +1,86 @@
+"""Who has which role, how many tokens each used today, and what people did last; owners change roles."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain import people, settings_file
+from core.domain.errors import RouteScopeError
+from core.domain.people import ROLES
+from core.engine import engine as engine_module
+from ui.app import account, state
+from ui.app.markup import EMPTY, md, show, table_of, tag
+
+NEWEST = 100  # lines of what people did
+NO_ROLE = "no role"
+MEANS = {
+    "viewer": "looks at what is shared, asks routes that call no language model",
+    "labeller": "labels, and asks language models within the daily budget",
+    "editor": "makes label sets, corpora, evaluations and presets; exports and releases",
+    "owner": "deletes what others made, changes settings and roles",
+}
+
+
+def draw() -> None:
+    """Roles, a form for owners, and the newest of what people did."""
+    engine = state.engine()
+    if not engine.settings.login:
+        st.info(
+            "There is no login, so there are no accounts: whoever reaches this page is its owner. "
+            "docs/server.md tells how to set one up for a team."
+        )
+        return
+    roles = engine.settings.team.roles
+    used = engine.store.spent_today() if engine.store is not None else {}
+    st.caption("A role includes those above it. An account's own role goes before that of its domain.")
+    rows = [tag("tr", tag("td", role), tag("td", MEANS[role])) for role in ROLES]
+    show(tag("div", table_of(_head("Role", "May"), rows), css="rs"))
+    st.markdown("**Accounts**")
+    me = people.current()
+    if not me.may("settings"):  # what others used is the owners' to know
+        used = {name: tokens for name, tokens in used.items() if name == me.account}
+    names = dict.fromkeys([*roles, *used])
+    rows = [
+        tag("tr", tag("td", name), tag("td", roles.get(name) or people.role_of(name, roles) or NO_ROLE),
+            tag("td", f"{used[name]:,}" if name in used else EMPTY))
+        for name in names
+    ]  # fmt: skip
+    show(tag("div", table_of(_head("Account", "Role", "Model tokens today (UTC)"), rows), css="rs"))
+    if account.notice("settings"):
+        _form()
+    _done()
+
+
+def _form() -> None:
+    with st.form("people_role", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        who = st.text_input("Email, @domain, or * for everybody else", key="people_who", width=320)
+        role = st.selectbox("Role", [*ROLES, NO_ROLE], key="people_as", width=160)
+        saved = st.form_submit_button("Save role", key="people_save")
+    if not saved:
+        return
+    chosen = next((one for one in ROLES if one == role), None)
+    try:
+        settings_file.write_role(who, chosen, state.engine().settings.home)
+        engine_module.reload_engine()
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    st.rerun()
+
+
+def _done() -> None:
+    store = state.engine().store
+    found = store.done(NEWEST) if store is not None else []
+    if not found:
+        return
+    st.markdown("**What people did**")
+    rows = [
+        tag("tr", tag("td", one.at[:16].replace("T", " "), css="nowrap"), tag("td", one.who),
+            tag("td", one.deed), tag("td", one.about, css="t"))
+        for one in found
+    ]  # fmt: skip
+    show(tag("div", table_of(_head("When (UTC)", "Who", "What", "About"), rows), css="rs"))
+
+
+def _head(*names: str) -> object:
+    return tag("tr", *(tag("th", name) for name in names))
