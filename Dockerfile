@@ -18,7 +18,7 @@ RUN /opt/routescope/bin/python -m pip wheel --no-deps --wheel-dir /src/dist . \
     && /opt/routescope/bin/python -m pip install --no-deps /src/dist/*.whl
 
 FROM python:${PYTHON}
-# What the language model's server and onnxruntime are linked to and the slim image does not have.
+# What the language model's server (xllamacpp) is linked to and the slim image does not have.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libgomp1 \
