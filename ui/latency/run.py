@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis import external
+from core.analysis import external, prompt_cache
 from core.analysis.critical_path import Path, critical, ended, on_path, timed
 from core.analysis.run_view import reuse, source, worked
 from core.analysis.timeline import ALONE, lead, path_in_words
@@ -32,6 +32,7 @@ def draw(run: Run, *, dark: bool) -> None:
         show(tag("div", waiting if run.status == "running" else none, css="rs dim"))
         return
     said = lead(run) or ["No route of this run succeeded. The chart shows each one up to where it ended."]
+    said = [*said, prompt_cache.in_words(prompt_cache.prompt_cache(run))]
     show(sentences(said))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         only = switch("Steps", *SHOWN) == "retrieval"
