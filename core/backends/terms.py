@@ -25,7 +25,8 @@ class Analyzer:
 
     def terms(self, text: str) -> list[str]:
         """The terms of `text` in order, repeats included."""
-        return [term for _, term in self.words(text)]
+        stem, stops = self._stem, self._stops
+        return [stem(word) for word in WORD.findall(text.lower()) if word not in stops]
 
     def words(self, text: str) -> Iterator[tuple[str, str]]:
         """Each word that counts, in lower case, with its term."""
