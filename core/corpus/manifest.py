@@ -73,7 +73,7 @@ def seal(folder: Path, info: Mapping[str, Any]) -> None:
     files = {
         file.relative_to(folder).as_posix(): _facts(file)
         for file in sorted(folder.rglob("*"))
-        if file.is_file()
+        if file.is_file() and not file.name.startswith(CHECKED)
     }
     content = {"format": FORMAT, "info": dict(info), "files": files}
     text = json.dumps({**content, "digest": _digest(content)}, indent=1)

@@ -43,15 +43,14 @@ class Rerank(Judge, Retrieve, Fuse):
         name = self.context.rerankers.configured if which == "configured" else which
         if hits:
             self._open(name)
-        left_out = name == EMBEDDED and candidates > READ_NOW and self._unprepared()
-        head = hits[: READ_NOW if left_out else candidates]
+        head = hits[:candidates]
         if name == EMBEDDED:
-            first = self._rerank_blend(text, head, len(hits[:candidates]))
+            first = self._rerank_blend(text, head)
         elif name == LLM:
             first = self._rerank_llm(text, head)
         else:
             first = self._rerank_paired(text, head)
-        return self.append(first, hits) if len(hits) > len(head) else first
+        return self.append(first, hits) if len(hits) > len(first) else first
 
     def _open(self, name: str) -> None:
         """What is loaded once for all questions is no time of this one; the step says what is not there."""
@@ -63,12 +62,17 @@ class Rerank(Judge, Retrieve, Fuse):
                     self.context.prepared(need)
 
     @step("RERANKER", "rerank by BM25, cosine and MaxSim")
-    def _rerank_blend(self, text: str, hits: Ranking, wanted: int) -> Ranking:
-        """Equal shares of the three signals, see `core.backends.rerankers.blend`; ties keep their order."""
+    def _rerank_blend(self, text: str, hits: Ranking) -> Ranking:
+        """Equal shares of the three signals, see `core.backends.rerankers.blend`; ties keep their order. The
+        first `READ_NOW` alone where token vectors are not prepared.
+        """
         if not hits:
             return self._nothing()
-        if len(hits) < wanted:
-            self.span.attributes["candidates"] = f"{len(hits)} of {wanted}: token vectors have to be made now"
+        if len(hits) > READ_NOW and self._unprepared():
+            self.span.attributes["candidates"] = (
+                f"{READ_NOW} of {len(hits)}: token vectors have to be made now"
+            )
+            hits = hits[:READ_NOW]
         vector = self.embed(text)
         rows = self.rows_of(hits)
         cosine = self._cosines(hits, vector)

@@ -7,18 +7,18 @@ import sys
 
 import pytest
 
-from core.domain import memory
+from core.domain import process_memory
 from core.domain.settings import PROJECT
 
 HELD = """
 import sys
 import numpy as np
-from core.domain import memory
+from core.domain import process_memory
 def held():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096
 if sys.argv[1] == "settled":
-    assert memory.settle()
+    assert process_memory.settle()
 np.ones(100_000)  # freed, so that glibc raises what it calls large
 before, small = held(), []
 large = []
@@ -32,7 +32,7 @@ print((held() - before) / most)
 
 
 @pytest.mark.process
-@pytest.mark.skipif(not memory.settle(), reason="this C library has no mallopt")
+@pytest.mark.skipif(not process_memory.settle(), reason="this C library has no mallopt")
 def test_what_large_arrays_took_goes_back() -> None:
     def left(how: str) -> float:
         command = [sys.executable, "-c", HELD, how]
@@ -43,7 +43,7 @@ def test_what_large_arrays_took_goes_back() -> None:
 
 
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
-    assert memory.settle() is False
-    monkeypatch.setattr(memory.sys, "platform", "darwin")
-    assert memory.settle() is False
+    monkeypatch.setattr(process_memory.ctypes, "CDLL", lambda name: object())
+    assert process_memory.settle() is False
+    monkeypatch.setattr(process_memory.sys, "platform", "darwin")
+    assert process_memory.settle() is False
