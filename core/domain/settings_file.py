@@ -24,7 +24,7 @@ ONLY_PUBLIC = "only_public"
 # that others can reach is kept by `write` alone.
 # What is executed is named by whoever may write the file, never by a page.
 PIPELINES = "external"
-FIXED = ("home", "models_dir", ONLY_PUBLIC, PIPELINES)
+FIXED = ("home", "models_dir", "database", ONLY_PUBLIC, PIPELINES)
 ADDRESSES = ("llm_base_url", "self_rag_base_url", "reranker", "web_search")  # what may hold one
 # A key is for one address: whoever may change the address must not thereby be sent the key.
 KEY_OF = {

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.backends.web import SNAPSHOT
@@ -25,6 +26,7 @@ from core.routes.registry import pick
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
+    from core.store.postgres import Dsn
     from core.store import Store
 
 log = logging.getLogger("routescope.engine")
@@ -168,6 +170,14 @@ _shared: list[Engine] = []  # at most one
 _sharing = threading.Lock()
 
 
+def place(settings: Settings) -> Path | Dsn:
+    """Where these settings keep runs and labels."""
+    from core.store.postgres import Dsn
+
+    address = settings.database.get_secret_value() if settings.database else ""
+    return Dsn(address) if address else settings.home / "routescope.sqlite"
+
+
 def shared_engine() -> Engine:
     """The one engine of this process, with the store of its home folder."""
     with _sharing:
@@ -178,7 +188,7 @@ def shared_engine() -> Engine:
 
             settings = settings_module.current()
             undo_s = 60 * settings.delete_undo_minutes
-            _shared.append(Engine(settings, Store(settings.home / "routescope.sqlite", undo_s)))
+            _shared.append(Engine(settings, Store(place(settings), undo_s)))
         return _shared[0]
 
 

@@ -10,13 +10,17 @@ from pydantic_core import from_json
 from core.store import codec
 
 
+class Encoded(bytes):
+    """A text that UTF-8 cannot hold; other bytes are hashes."""
+
+
 def bind(value: Any) -> Any:
     """Text that UTF-8 cannot hold as a BLOB, everything else as it is."""
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
-            return codec.to_bytes(value)
+            return Encoded(codec.to_bytes(value))
     return value
 
 

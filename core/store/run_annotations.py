@@ -10,7 +10,7 @@ from reprlib import repr as short
 from core.domain.errors import BadInput
 from core.store.codec import dumps
 from core.store.rows import bind
-from core.store.search import plain
+from core.store.search import indexed
 
 MAX_TAG = 64  # characters
 MAX_TAGS = 50
@@ -21,14 +21,14 @@ def set_tags(connection: sqlite3.Connection, run_id: str, tags: Sequence[str]) -
     """Replace the tags of a run, also in the search index."""
     number = number_of(connection, run_id)
     connection.execute("UPDATE runs SET tags = ? WHERE number = ?", (bind(dumps(tags)), number))
-    connection.execute("UPDATE search SET tags = ? WHERE rowid = ?", (plain(" ".join(tags)), number))
+    connection.execute("UPDATE search SET tags = ? WHERE rowid = ?", (indexed(connection, " ".join(tags)), number))
 
 
 def set_note(connection: sqlite3.Connection, run_id: str, note: str) -> None:
     """Replace the note of a run, also in the search index."""
     number = number_of(connection, run_id)
     connection.execute("UPDATE runs SET note = ? WHERE number = ?", (bind(note), number))
-    connection.execute("UPDATE search SET note = ? WHERE rowid = ?", (plain(note), number))
+    connection.execute("UPDATE search SET note = ? WHERE rowid = ?", (indexed(connection, note), number))
 
 
 def set_deleted(connection: sqlite3.Connection, run_id: str, deleted: bool) -> None:

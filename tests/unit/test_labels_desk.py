@@ -30,8 +30,8 @@ def passage(id, text="Some words."):
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "labels.sqlite")
+def store(store_place):
+    store = Store(store_place)
     desks.create(store, "set", "tiny", QUESTIONS)
     found = [Pooled(passage(f"a:{n}"), (("bm25", n),)) for n in range(1, 4)]
     desks.add_to_pool(store, "set", {"q1": found, "q2": found[:1]})

@@ -18,8 +18,8 @@ from tests.strategies import some_runs
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "sessions.sqlite")
+def store(store_place):
+    store = Store(store_place)
     yield store
     store.close()
 
