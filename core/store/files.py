@@ -23,6 +23,11 @@ BUSY_S = 30.0  # how long to wait for another process's transaction
 Place = Path | Dsn  # where a store is: in a file, or in a database on a server
 
 
+def place_of(text: str) -> Place:
+    """A store from its path or its address."""
+    return Dsn(text) if postgres.is_dsn(text) else Path(text)
+
+
 def open_to_write(path: Place) -> sqlite3.Connection:
     """A connection in autocommit mode to a file at this program's schema; makes it if it is not there.
 

@@ -38,5 +38,5 @@ def parsed(value: str | bytes) -> Any:
     """A JSON column's value."""
     try:
         return from_json(value)  # twice as fast
-    except ValueError:  # it has lone surrogates, or is nested too deep for it
+    except (ValueError, TypeError):  # it has lone surrogates, or is nested too deep for it
         return json.loads(codec.to_text(value))
