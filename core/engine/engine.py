@@ -26,8 +26,8 @@ from core.routes.registry import pick
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
-    from core.store.postgres import Dsn
     from core.store import Store
+    from core.store.postgres import Dsn
 
 log = logging.getLogger("routescope.engine")
 PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, and an error is told at once

@@ -203,6 +203,4 @@ def _compared(
             f"{table} differs after the copy: {len(wanted)} rows were to be copied, {len(found & wanted)} of "
             f"them are in {target}, and {len(found - wanted)} others; was it written meanwhile?"
         )
-    return Copied(
-        table, len(found), len(found - before), hashlib.sha256(b"".join(sorted(found))).hexdigest()
-    )
+    return Copied(table, len(found), len(found - before), hashlib.sha256(b"".join(sorted(found))).hexdigest())

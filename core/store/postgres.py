@@ -23,15 +23,16 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.redact import MARK, redacted
 from core.store import codec
 from core.store.rows import Encoded
+from core.store.schema import NAMESPACE, WRITING
 
 SCHEMES = ("postgresql://", "postgres://")
-NAMESPACE = "routescope"  # the PostgreSQL schema that holds the tables
-WRITING, MIGRATING = 0x52745377, 0x52745363  # keys of the advisory locks
 CONNECT_S = 10
 AWAY_S = 20.0  # how long a server that was there before is waited for
 IDLE = 4  # connections kept open to read
 INSTALL = "pip install -r requirements-server.txt"
-ESCAPE = "\U0010ffff"  # begins a character that PostgreSQL's text cannot hold: NUL, a lone surrogate, this one
+ESCAPE = (
+    "\U0010ffff"  # begins a character that PostgreSQL's text cannot hold: NUL, a lone surrogate, this one
+)
 WORDS_BYTES = 900_000  # of one text's words in the index; PostgreSQL holds 1 MiB
 POSITION = 16_383  # the last one a tsvector knows
 
@@ -299,10 +300,9 @@ def split(text: str) -> list[str]:
 
 def query(search: Sequence[str]) -> str:
     """A tsquery for what has every word, each as the beginning of one; parts of a word stand together."""
-    every = []
-    for parts in filter(None, map(split, search)):
-        every.append("(" + " <-> ".join([*(f"'{p}'" for p in parts[:-1]), f"'{parts[-1]}':*"]) + ")")
-    return " & ".join(every)
+    found = filter(None, map(split, search))
+    every = [" <-> ".join([*(f"'{p}'" for p in parts[:-1]), f"'{parts[-1]}':*"]) for parts in found]
+    return " & ".join(f"({one})" for one in every)
 
 
 _KEYS = {"results": "run, route, nth", "presets": "name", "purged": "id"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.domain.errors import BadInput
-from core.store.schema import SCHEMA
+from core.store.schema import MIGRATING, NAMESPACE, SCHEMA
 
 if TYPE_CHECKING:
     from core.store.postgres import Connection
@@ -71,8 +71,6 @@ STEPS: dict[int, tuple[str, ...]] = {
 
 def migrate(connection: Connection) -> None:
     """Bring the tables to this program's schema, all or nothing; processes that start at once wait."""
-    from core.store.postgres import MIGRATING, NAMESPACE
-
     if version(connection) == SCHEMA:
         return
     connection.execute("BEGIN")
@@ -103,8 +101,6 @@ def check(connection: Connection) -> None:
 
 def version(connection: Connection) -> int:
     """The schema version of the tables, 0 where there are none; BadInput for newer ones."""
-    from core.store.postgres import NAMESPACE
-
     there = connection.execute(f"SELECT to_regclass('{NAMESPACE}.schema_version')").fetchone()[0]
     found = int(connection.execute("SELECT version FROM schema_version").fetchone()[0]) if there else 0
     if found > SCHEMA:

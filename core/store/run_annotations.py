@@ -21,7 +21,9 @@ def set_tags(connection: sqlite3.Connection, run_id: str, tags: Sequence[str]) -
     """Replace the tags of a run, also in the search index."""
     number = number_of(connection, run_id)
     connection.execute("UPDATE runs SET tags = ? WHERE number = ?", (bind(dumps(tags)), number))
-    connection.execute("UPDATE search SET tags = ? WHERE rowid = ?", (indexed(connection, " ".join(tags)), number))
+    connection.execute(
+        "UPDATE search SET tags = ? WHERE rowid = ?", (indexed(connection, " ".join(tags)), number)
+    )
 
 
 def set_note(connection: sqlite3.Connection, run_id: str, note: str) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
-from core.evaluation.labels import desk as desks
 from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
 from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Entry, Store, copying, presets
 from core.store.files import open_to_write
@@ -31,7 +31,9 @@ def filled(place):
         store.save_playlist("list", [Entry("What?", "tiny", "a")])
         presets.save(store, presets.Preset("p", "tiny", {}, 0.5, "note"))
         desks.create(store, "set", "tiny", [Question("q", Query("What?"))])
-        desks.add_to_pool(store, "set", {"q": [Pooled(Passage("p", "d", "T", "Words.", 0, 6), (("bm25", 1),))]})
+        desks.add_to_pool(
+            store, "set", {"q": [Pooled(Passage("p", "d", "T", "Words.", 0, 6), (("bm25", 1),))]}
+        )
         desks.judge(store, "set", Judgement("q", "p", "Ann", "person", "grade", 2, "good"))
         return store.export_bundle(IDS)
 

@@ -5,7 +5,6 @@ import json
 import zipfile
 from dataclasses import replace
 from hashlib import sha256
-
 from pathlib import Path
 
 import pytest

@@ -12,8 +12,8 @@ import pytest
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Passage, Query
-from core.evaluation.labels import desk as desks
 from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
 from core.evaluation.labels.types import Pooled
 from core.store import Store, postgres
 from core.store.postgres import Dsn
