@@ -54,8 +54,8 @@ def copied_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         open_to_write(path).close()
         return path.read_bytes()
 
-    def open_copied(path: Path) -> Any:
-        if not path.exists() and path.parent.is_dir():
+    def open_copied(path: Any) -> Any:
+        if isinstance(path, Path) and not path.exists() and path.parent.is_dir():
             copied = Path(f"{path}.{os.getpid()}-{threading.get_ident()}")
             with suppress(OSError):  # told by what follows
                 copied.write_bytes(empty())
@@ -109,3 +109,14 @@ def kept_readers() -> Iterator[None]:
     last = reading.Reader()
     for last._child, last._errors in (kept for some in idle.values() for kept in some):
         last.close()
+
+
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.postgres)])
+def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Where a store is: a file, and again a fresh database of a real server."""
+    if request.param == "file":
+        return tmp_path / "sessions.sqlite"
+    from core.store.postgres import Dsn
+    from tests.postgres_server import fresh
+
+    return Dsn(fresh())

@@ -41,6 +41,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "routes": "routes",
     "serve": "serve",
     "sessions": "store",
+    "store": "store_copy",
     "sweep": "sweep",
     "traces": "traces",
     "worker": "worker",

@@ -144,6 +144,9 @@ def _path() -> Path:
     """The file of the home folder; it may be damaged, so it is not opened."""
     from core.domain.settings import current
 
+    if current().database is not None:
+        raise BadInput("runs are kept in PostgreSQL (ROUTESCOPE_DATABASE); use the server's own tools: see "
+                       "docs/server.md")  # fmt: skip
     return current().home / "routescope.sqlite"
 
 

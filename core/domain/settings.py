@@ -7,6 +7,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path, user_data_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -59,6 +60,11 @@ class Settings(BaseSettings):
     models_dir: Path = Field(
         default_factory=lambda: user_cache_path("routescope") / "models",
         description="downloaded models, shared by every checkout on this machine",
+    )
+    database: SecretStr | None = Field(
+        None,
+        description="address of a PostgreSQL database that keeps runs and labels, postgresql://USER@HOST/NAME;"
+        " never shown, logged or stored; empty: a file in `home`",
     )
     first_start: Literal["on", "off"] = Field(
         "on",
@@ -239,7 +245,8 @@ class Settings(BaseSettings):
     def secrets(self) -> tuple[str, ...]:
         """Every key that is set: what must not come back out, whoever repeats it."""
         values = (getattr(self, name) for name in type(self).model_fields)
-        return tuple(one.get_secret_value() for one in values if isinstance(one, SecretStr))
+        given = [one.get_secret_value() for one in values if isinstance(one, SecretStr)]
+        return tuple(one for value in given for one in (value, password(value)) if one)
 
     @property
     def login(self) -> Literal["", "oidc", "proxy"]:
@@ -262,6 +269,14 @@ class Settings(BaseSettings):
         """Request before environment before file. What is executed is named in the file alone."""
         file = TomlConfigSettingsSource(settings_cls, settings_file())
         return init_settings, _WithoutTables(settings_cls, env_settings), file
+
+
+def password(address: str) -> str:
+    """The password in an address, as it is written there; "" if there is none."""
+    try:
+        return urlsplit(address).password or "" if "://" in address else ""
+    except ValueError:
+        return ""
 
 
 class _WithoutTables(PydanticBaseSettingsSource):
@@ -291,7 +306,7 @@ def load(**request: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"
-        given = "" if "key" in name else f" (given: {first.get('input')!r})"
+        given = "" if "key" in name or "database" in name else f" (given: {first.get('input')!r})"
         raise BadInput(f"setting {name}: {first['msg']}{given}") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{settings_file()} is not valid TOML: {error}") from None

@@ -32,7 +32,7 @@ LOGIN = (
     "oidc_url", "oidc_client_id", "oidc_client_secret", "oidc_email", "cookie_secret", "public_url",
     "proxy_header", "proxy_addresses", "proxy_sign_out",
 )  # fmt: skip
-FIXED = ("home", "models_dir", ONLY_PUBLIC, PIPELINES, ROLES, *SCHEDULER, *LOGIN)
+FIXED = ("home", "models_dir", "database", ONLY_PUBLIC, PIPELINES, ROLES, *SCHEDULER, *LOGIN)
 ADDRESSES = ("llm_base_url", "self_rag_base_url", "reranker", "web_search")  # what may hold one
 # A key is for one address: whoever may change the address must not thereby be sent the key.
 KEY_OF = {

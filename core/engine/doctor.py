@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -198,6 +198,9 @@ def sessions(settings: Settings) -> Checks:
     """Whether runs can be stored."""
     from core.store.files import DAMAGED, rescue
 
+    if settings.database is not None:
+        yield _served(settings.database.get_secret_value())
+        return
     fix = "make the folder writable, or set ROUTESCOPE_HOME to one that is"
     file = settings.home / FILE
     try:
@@ -216,11 +219,31 @@ def sessions(settings: Settings) -> Checks:
         yield Check("sessions", "ok", f"{file} can be written")
 
 
+def _served(address: str) -> Check:
+    """Whether runs can be stored in a database on a server."""
+    from core.store.files import open_to_write
+    from core.store.postgres import Dsn
+
+    fix = "correct ROUTESCOPE_DATABASE, or remove it to keep runs in a file"
+    try:
+        place = Dsn(address)
+        with closing(open_to_write(place)) as connection:
+            version = connection.execute("SHOW server_version").fetchone()[0]
+            (read_only,) = connection.execute("SHOW default_transaction_read_only").fetchone()
+    except (RouteScopeError, sqlite3.Error) as error:
+        return Check("sessions", "failed", f"the database cannot be used: {error}", fix)
+    if read_only == "on":
+        return Check("sessions", "failed", f"{place} cannot be written: it is read-only", fix)
+    return Check("sessions", "ok", f"{place} can be written (PostgreSQL {version})")
+
+
 def sessions_whole(settings: Settings) -> Checks:
     """Whether all of what is stored can be read; takes a second for some hundred megabytes."""
     from core.store.files import rescue
     from core.store.rescue import damage
 
+    if settings.database is not None:
+        return  # a server keeps checksums of its own pages
     file = settings.home / FILE
     wrong = damage(file) if file.exists() else None
     if wrong is not None:

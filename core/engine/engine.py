@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.backends.web import SNAPSHOT
@@ -28,6 +29,7 @@ from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.store import Store
+    from core.store.postgres import Dsn
 
 log = logging.getLogger("routescope.engine")
 PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, and an error is told at once
@@ -189,6 +191,14 @@ _shared: list[Engine] = []  # at most one
 _sharing = threading.Lock()
 
 
+def place(settings: Settings) -> Path | Dsn:
+    """Where these settings keep runs and labels."""
+    from core.store.postgres import Dsn
+
+    address = settings.database.get_secret_value() if settings.database else ""
+    return Dsn(address) if address else settings.home / "routescope.sqlite"
+
+
 def shared_engine() -> Engine:
     """The one engine of this process, with the store of its home folder."""
     with _sharing:
@@ -199,7 +209,7 @@ def shared_engine() -> Engine:
 
             settings = settings_module.current()
             undo_s = 60 * settings.delete_undo_minutes
-            store = Store(settings.home / "routescope.sqlite", undo_s)
+            store = Store(place(settings), undo_s)
             people.keep_in(store)
             _shared.append(Engine(settings, store))
         return _shared[0]

@@ -18,9 +18,10 @@ from core.domain.types import ASKED_BY, Remembered, Run, Turn
 from core.store import deeds, memory, playlists, purge, run_annotations, runs, traces
 from core.store import search as searching
 from core.store.deletion import Deletion
-from core.store.files import empty_log, open_to_write, reading
+from core.store.files import Place, empty_log, open_to_write, reading
 from core.store.memory import MemoryRow
 from core.store.playlists import Entry, Playlist
+from core.store.postgres import Dsn
 from core.store.rows import bind
 from core.store.search import Choices, Filters, SessionRow
 from core.store.traces import Traces
@@ -47,12 +48,12 @@ class Store:
     took it off the list or by the next one that opens the file; `deletion` does that, and does it earlier.
     """
 
-    def __init__(self, path: Path, undo_s: float = UNDO_S) -> None:
+    def __init__(self, path: Place, undo_s: float = UNDO_S) -> None:
         """Open, make or bring up to date; BadInput if the file is not ours or newer than this program.
 
         A place that cannot be written is a warning: what is there can be read, and runs are kept in memory.
         """
-        self.path = Path(path)
+        self.path: Place = path if isinstance(path, Dsn) else Path(path)
         self._runs = runs.RunWriter()
         self._kept: dict[str, tuple[tuple[int, float], Run]] = {}  # runs loaded last: when written, and what
         self._writer = Writer(self.path, lambda path: open_to_write(path), self._runs)

@@ -8,12 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 from core.domain import people
 from core.domain.errors import Unavailable
 from core.store import purge
-from core.store.files import empty_log, reading
+from core.store.files import Place, empty_log, reading
 from core.store.purge import Purged
 from core.store.writer import Writer
 
@@ -24,7 +23,7 @@ log = logging.getLogger("routescope.store")
 class Deletion:
     """Deletes runs of one file for good, in a thread of its own when their undo time has passed."""
 
-    def __init__(self, path: Path, writer: Writer, undo_s: float) -> None:
+    def __init__(self, path: Place, writer: Writer, undo_s: float) -> None:
         self.undo_s = undo_s
         self._path, self._writer = path, writer
         self._lock = threading.Lock()

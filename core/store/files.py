@@ -10,6 +10,8 @@ from pathlib import Path
 
 from core.domain.errors import BadInput, Unavailable, describe
 from core.domain.program import COMMAND
+from core.store import postgres
+from core.store.postgres import Dsn
 from core.store.schema import APPLICATION, SCHEMA
 
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -18,12 +20,22 @@ LOG_S = 2.0  # how long to wait for those who read, to empty the log
 BUSY_S = 30.0  # how long to wait for another process's transaction
 
 
-def open_to_write(path: Path) -> sqlite3.Connection:
+Place = Path | Dsn  # where a store is: in a file, or in a database on a server
+
+
+def place_of(text: str) -> Place:
+    """A store from its path or its address."""
+    return Dsn(text) if postgres.is_dsn(text) else Path(text)
+
+
+def open_to_write(path: Place) -> sqlite3.Connection:
     """A connection in autocommit mode to a file at this program's schema; makes it if it is not there.
 
     Raises BadInput if the file is not ours or newer than this program, sqlite3.Error or OSError if it cannot
     be opened or, when that is needed, written.
     """
+    if isinstance(path, Dsn):
+        return postgres.open_to_write(path)
     if path.is_dir():
         raise BadInput(f"{path} is a folder; use the path of a file")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +55,15 @@ def open_to_write(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Place) -> Iterator[sqlite3.Connection]:
     """A connection that sees one state of the file and cannot change it; a file not there reads as empty.
 
     Raises Unavailable if the file cannot be read.
     """
+    if isinstance(path, Dsn):
+        with postgres.reading(path) as connection:
+            yield connection
+        return
     try:
         with closing(open_to_read(path)) as connection:
             connection.row_factory = sqlite3.Row
@@ -57,10 +73,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise Unavailable(f"the sessions in {path} cannot be read: {in_words(error, path)}") from error
 
 
-def in_words(error: Exception, path: Path) -> str:
+def in_words(error: Exception, path: Place) -> str:
     """What went wrong with the file; if it is damaged, also the way out."""
     damaged = getattr(error, "sqlite_errorname", "").startswith(DAMAGED)
-    return f"{describe(error)}; {rescue(path)}" if damaged else describe(error)
+    return f"{describe(error)}; {rescue(path)}" if damaged and isinstance(path, Path) else describe(error)
 
 
 def rescue(path: Path) -> str:
@@ -68,11 +84,13 @@ def rescue(path: Path) -> str:
     return f"rescue the readable runs with: {COMMAND} sessions recover '{path}'"
 
 
-def empty_log(path: Path) -> None:
+def empty_log(path: Place) -> None:
     """Move all of the write-ahead log into the file, and cut it: it holds what pages were before a deletion.
 
     Raises sqlite3.Error, also where another connection goes on reading.
     """
+    if isinstance(path, Dsn):
+        return  # the server's own matter: its rows go at its next vacuum
     with closing(sqlite3.connect(path, timeout=LOG_S)) as connection:
         (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:

@@ -17,9 +17,9 @@ _TEXTS = """SELECT r.question FROM {runs} r UNION ALL
     SELECT unhexed(json_extract(t.value, '$[1]')) FROM {runs} r, json_each(CAST(r.history AS TEXT)) t"""
 _GONE = {  # what goes, in the order in which it is made
     "gone": "(number INTEGER PRIMARY KEY)",
-    "gone_passages": f"AS {_PASSAGES} WHERE r.number IN gone",
-    "gone_texts": f"AS {_TEXTS.format(runs='(SELECT * FROM runs WHERE number IN gone)')} "
-    "UNION ALL SELECT text FROM passages WHERE number IN gone_passages",
+    "gone_passages": f"AS {_PASSAGES} WHERE r.number IN (SELECT * FROM gone)",
+    "gone_texts": f"AS {_TEXTS.format(runs='(SELECT * FROM runs WHERE number IN (SELECT * FROM gone))')} "
+    "UNION ALL SELECT text FROM passages WHERE number IN (SELECT * FROM gone_passages)",
 }
 
 
@@ -61,16 +61,18 @@ def runs(connection: sqlite3.Connection, numbers: Iterable[int]) -> Purged:
     now = time.time()
     connection.execute("DELETE FROM purged WHERE at < ?", (now - KEPT_S,))
     connection.execute(
-        "INSERT OR REPLACE INTO purged (id, at) SELECT id, ? FROM runs WHERE number IN gone", (now,)
+        "INSERT OR REPLACE INTO purged (id, at) SELECT id, ? FROM runs WHERE number IN (SELECT * FROM gone)",
+        (now,),
     )
     for table, column in {"results": "run", "rankings": "run", "search": "rowid"}.items():
-        connection.execute(f"DELETE FROM {table} WHERE {column} IN gone")
-    count = connection.execute("DELETE FROM runs WHERE number IN gone").rowcount
+        connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT * FROM gone)")
+    count = connection.execute("DELETE FROM runs WHERE number IN (SELECT * FROM gone)").rowcount
     passages = connection.execute(
-        f"DELETE FROM passages WHERE number IN gone_passages AND number NOT IN ({_PASSAGES})"
+        f"DELETE FROM passages WHERE number IN (SELECT * FROM gone_passages) AND number NOT IN ({_PASSAGES})"
     ).rowcount
     texts = connection.execute(
-        f"DELETE FROM texts WHERE hash IN gone_texts AND hash NOT IN ({_TEXTS.format(runs='runs')} "
+        f"DELETE FROM texts WHERE hash IN (SELECT * FROM gone_texts) AND "
+        f"hash NOT IN ({_TEXTS.format(runs='runs')} "
         "UNION ALL SELECT text FROM passages UNION ALL SELECT text FROM label_pool)"
     ).rowcount
     if count:  # a full-text index only notes what was deleted, until its parts are merged

@@ -10,13 +10,17 @@ from pydantic_core import from_json
 from core.store import codec
 
 
+class Encoded(bytes):
+    """A text that UTF-8 cannot hold; other bytes are hashes."""
+
+
 def bind(value: Any) -> Any:
     """Text that UTF-8 cannot hold as a BLOB, everything else as it is."""
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
-            return codec.to_bytes(value)
+            return Encoded(codec.to_bytes(value))
     return value
 
 
@@ -34,5 +38,5 @@ def parsed(value: str | bytes) -> Any:
     """A JSON column's value."""
     try:
         return from_json(value)  # twice as fast
-    except ValueError:  # it has lone surrogates, or is nested too deep for it
+    except (ValueError, TypeError):  # it has lone surrogates, or is nested too deep for it
         return json.loads(codec.to_text(value))

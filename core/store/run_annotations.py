@@ -11,7 +11,7 @@ from core.domain.errors import BadInput
 from core.domain.people import MACHINE, NotAllowed, Person, acting, require, require_own
 from core.store.codec import dumps
 from core.store.rows import bind, text
-from core.store.search import plain
+from core.store.search import indexed
 
 MAX_TAG = 64  # characters
 MAX_TAGS = 50
@@ -22,14 +22,16 @@ def set_tags(connection: sqlite3.Connection, run_id: str, tags: Sequence[str], w
     """Replace the tags of a run, also in the search index."""
     number = _changed(connection, run_id, who)
     connection.execute("UPDATE runs SET tags = ? WHERE number = ?", (bind(dumps(tags)), number))
-    connection.execute("UPDATE search SET tags = ? WHERE rowid = ?", (plain(" ".join(tags)), number))
+    connection.execute(
+        "UPDATE search SET tags = ? WHERE rowid = ?", (indexed(connection, " ".join(tags)), number)
+    )
 
 
 def set_note(connection: sqlite3.Connection, run_id: str, note: str, who: Person = MACHINE) -> None:
     """Replace the note of a run, also in the search index."""
     number = _changed(connection, run_id, who)
     connection.execute("UPDATE runs SET note = ? WHERE number = ?", (bind(note), number))
-    connection.execute("UPDATE search SET note = ? WHERE rowid = ?", (plain(note), number))
+    connection.execute("UPDATE search SET note = ? WHERE rowid = ?", (indexed(connection, note), number))
 
 
 def set_deleted(connection: sqlite3.Connection, run_id: str, deleted: bool, who: Person = MACHINE) -> None:

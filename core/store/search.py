@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 
 from core.domain import people
 from core.domain.errors import BadInput
+from core.store import postgres
 from core.store.process_liveness import status_now
 from core.store.rows import bind, parsed, text
 
@@ -112,11 +113,10 @@ def count(connection: sqlite3.Connection, *, search: str, only: Filters) -> int:
 def choices(connection: sqlite3.Connection) -> Choices:
     """The values that `Filters` would find runs by."""
     shown, values = visible(people.current())
-    tags = connection.execute(
-        f"SELECT DISTINCT CAST(value AS BLOB) FROM runs r, {_TAGS} "
-        f"WHERE NOT r.deleted AND r.tags <> '[]' AND {shown}",
-        values,
+    tagged = connection.execute(
+        f"SELECT DISTINCT tags FROM runs WHERE NOT deleted AND tags <> '[]' AND {shown}", values
     )
+    tags = {tag for (tags,) in tagged for tag in parsed(tags)}
     listed = (
         "EXISTS (SELECT 1 FROM results x JOIN runs r ON r.number = x.run WHERE x.route = v AND NOT r.deleted)"
     )
@@ -129,7 +129,7 @@ def choices(connection: sqlite3.Connection) -> Choices:
     return Choices(
         tuple(_distinct(connection, "corpus", "runs WHERE NOT deleted")),
         tuple(_distinct(connection, "route", "results WHERE true", listed)),
-        tuple(sorted(text(tag) for (tag,) in tags)),
+        tuple(sorted(tags)),
         tuple(sorted(statuses)),
         text(first or "")[:10],
         text(last or "")[:10],
@@ -171,8 +171,13 @@ def index(
     connection.execute("DELETE FROM search WHERE rowid = ?", (number,))
     connection.execute(
         "INSERT INTO search (rowid, question, answers, routes, tags, note) VALUES (?, ?, ?, ?, ?, ?)",
-        (number, *map(plain, (question, answers, routes, tags, note))),
+        (number, *(indexed(connection, one) for one in (question, answers, routes, tags, note))),
     )
+
+
+def indexed(connection: sqlite3.Connection, text: str) -> str:
+    """A text as the index of this store takes it."""
+    return postgres.words(text) if isinstance(connection, postgres.Connection) else plain(text)
 
 
 def plain(text: str) -> str:
@@ -180,20 +185,23 @@ def plain(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
+def _sought(search: str) -> list[str]:
+    return [w for w in plain(search).split() if any(char.isalnum() for char in w)][:MAX_WORDS]
+
+
 def match(search: str) -> str | None:
     """An FTS5 query for runs that have every word, each as the beginning of one; None if there is no word.
 
     Each word is a quoted string, in which nothing is an operator.
     """
-    words = [w for w in plain(search).split() if any(char.isalnum() for char in w)][:MAX_WORDS]
-    return " ".join('"' + word.replace('"', '""') + '"*' for word in words) or None
+    return " ".join('"' + word.replace('"', '""') + '"*' for word in _sought(search)) or None
 
 
 def visible(who: people.Person) -> tuple[str, list[Any]]:
     """WHERE and values for the runs that somebody may see: all but what others keep private."""
     if not who.may("look"):
         return "false", []
-    return ("(NOT private OR maker = ?)", [bind(who.account)]) if who.account else ("true", [])
+    return ("(private = 0 OR maker = ?)", [bind(who.account)]) if who.account else ("true", [])
 
 
 def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple[str, list[Any]]:
@@ -205,7 +213,8 @@ def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple
             parts.append((condition, [_value(name, given[name])]))
     if "status" in given:
         parts.append(_status(connection, given["status"]))
-    words = match(search)
+    on_server = isinstance(connection, postgres.Connection)
+    words = (postgres.query(_sought(search)) or None) if on_server else match(search)
     if words is not None:
         parts.append(("r.number IN (SELECT rowid FROM search WHERE search MATCH ?)", [words]))
     elif search.strip():  # signs alone, which the index does not hold: look for them in the questions

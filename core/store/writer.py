@@ -16,7 +16,9 @@ from typing import Any, Protocol, TypeVar
 
 from core.domain.errors import Unavailable, describe
 from core.domain.types import Run
-from core.store.files import in_words
+from core.store.files import Place, in_words
+from core.store.postgres import Connection as Served
+from core.store.postgres import Lost
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -49,7 +51,7 @@ class Rows(Protocol):
 class Writer:
     """The queue and its thread, which is started by the first write. Safe to call from any thread."""
 
-    def __init__(self, path: Path, connect: Callable[[Path], Connection], rows: Rows) -> None:
+    def __init__(self, path: Place, connect: Callable[[Any], Connection], rows: Rows) -> None:
         self._path, self._connect, self._rows = path, connect, rows
         self._changed = threading.Condition()
         self._runs: dict[str, Run] = {}  # the newest state of each run that is not in the file
@@ -156,6 +158,22 @@ class Writer:
         self, connection: Connection | None, runs: list[Run], orders: list[_Order]
     ) -> Connection | None:
         """Write all in one transaction; the connection, or None if that failed."""
+        for again in (True, False):
+            try:
+                return self._transaction(connection, runs, orders)
+            except Exception as error:  # noqa: BLE001 - shown in `warnings` and logged; the thread must go on
+                if again and isinstance(error, Lost):  # nothing of it happened: the server was started anew
+                    log.warning("%s; trying once more", error)
+                    self._rows.forget()
+                    connection = None
+                    continue
+                self._failed(error, orders)
+                return None
+        return None
+
+    def _transaction(
+        self, connection: Connection | None, runs: list[Run], orders: list[_Order]
+    ) -> Connection:
         refused: dict[str, str] = {}
         answers: list[Callable[[], None]] = []
         try:
@@ -167,8 +185,7 @@ class Writer:
                 connection = self._connect(self._path)
                 self._file = _identity(self._path)
             durable = any(order.durable for order in orders)
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
+            _begin(connection, durable)
             for run in runs:
                 try:
                     _apart(connection, partial(self._rows.write, run=run))
@@ -182,10 +199,11 @@ class Writer:
                 except Exception as error:  # noqa: BLE001 - raised again where the order was given
                     _unless_the_file(error)
                     answers.append(partial(order.future.set_exception, error))
-            connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - shown in `warnings` and logged; the thread must go on
-            self._failed(connection, error, orders)
-            return None
+            connection = _committed(connection, self._connect, self._path)
+        except Exception:
+            if connection is not None:
+                connection.close()  # also undoes the transaction
+            raise
         self._stored(runs, refused)
         for answer in answers:
             answer()
@@ -201,9 +219,7 @@ class Writer:
             self._refused |= refused
             self._changed.notify_all()
 
-    def _failed(self, connection: Connection | None, error: Exception, orders: list[_Order]) -> None:
-        if connection is not None:
-            connection.close()  # also undoes the transaction
+    def _failed(self, error: Exception, orders: list[_Order]) -> None:
         self._rows.forget()
         with self._changed:
             while len(self._runs) > KEPT:
@@ -214,8 +230,34 @@ class Writer:
             order.future.set_exception(Unavailable(told))
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _begin(connection: Connection, durable: bool) -> None:
+    if isinstance(connection, Served):
+        connection.begin()
+    else:
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        connection.execute("BEGIN IMMEDIATE")
+
+
+def _committed(connection: Connection, connect: Callable[[Any], Connection], path: Place) -> Connection:
+    """Commit; the connection to go on with. Raises Lost if it did not happen, and what else goes wrong."""
+    if not isinstance(connection, Served):
+        connection.execute("COMMIT")
+        return connection
+    done = connection.commit()
+    if done is None:
+        raise sqlite3.OperationalError(
+            "the connection was lost while it was being stored, and the server does not say whether it was; "
+            "look before you do it again"
+        )
+    if not done:
+        raise Lost("the connection was lost before anything was stored")
+    return connect(path) if connection.closed else connection
+
+
+def _identity(path: Place) -> tuple[int, int] | None:
     """What tells a file from another one at the same place; None if there is none."""
+    if not isinstance(path, Path):
+        return None
     try:
         found = path.stat()
     except FileNotFoundError:

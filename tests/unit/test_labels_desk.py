@@ -17,6 +17,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import rows
 from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.postgres import Dsn
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = (
@@ -30,8 +31,8 @@ def passage(id, text="Some words."):
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "labels.sqlite")
+def store(store_place):
+    store = Store(store_place)
     desks.create(store, "set", "tiny", QUESTIONS)
     found = [Pooled(passage(f"a:{n}"), (("bm25", n),)) for n in range(1, 4)]
     desks.add_to_pool(store, "set", {"q1": found, "q2": found[:1]})
@@ -276,17 +277,23 @@ from pathlib import Path
 from core.evaluation.labels import desk
 from core.evaluation.labels.types import Judgement
 from core.store import Store
+from core.store.files import place_of
 
-store = Store(Path(sys.argv[1]))
+store = Store(place_of(sys.argv[1]))
 for n in range(int(sys.argv[3])):
     judgement = Judgement("q1", f"a:{n % 3 + 1}", sys.argv[2], "person", "grade", n % 4, f"note {n}")
     print(desk.judge(store, "set", judgement), n, flush=True)
 """
 
 
+def address(place):
+    """The place as another process is told of it."""
+    return place.conninfo() if isinstance(place, Dsn) else str(place)
+
+
 def judging(store, who, count):
     return subprocess.Popen(
-        [sys.executable, "-c", JUDGING, str(store.path), who, str(count)], cwd=ROOT,
+        [sys.executable, "-c", JUDGING, address(store.path), who, str(count)], cwd=ROOT,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

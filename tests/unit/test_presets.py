@@ -10,8 +10,8 @@ from core.store.presets import Preset
 
 
 @pytest.fixture
-def store(tmp_path):
-    with closing(Store(tmp_path / "s.sqlite")) as opened:
+def store(store_place):
+    with closing(Store(store_place)) as opened:
         yield opened
 
 

@@ -14,6 +14,8 @@ from core.domain.outputs import Pass, Recalled, Search
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Span
 from core.store import Store, files, runs, search
 from core.store.exchange import same
+from core.store.postgres import Dsn
+from tests.postgres_server import fresh
 from tests.runs import make_run
 from tests.strategies import some_runs, texts
 
@@ -29,15 +31,16 @@ def stored(connection, run):
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "sessions.sqlite")
+def store(store_place):
+    store = Store(store_place)
     yield store
     store.close()
 
 
-@pytest.fixture(scope="module")
-def connection(tmp_path_factory):
-    with closing(files.open_to_write(tmp_path_factory.mktemp("rows") / "a.sqlite")) as connection:
+@pytest.fixture(scope="module", params=["file", pytest.param("server", marks=pytest.mark.postgres)])
+def connection(request, tmp_path_factory):
+    place = tmp_path_factory.mktemp("rows") / "a.sqlite" if request.param == "file" else Dsn(fresh())
+    with closing(files.open_to_write(place)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         yield connection
 
@@ -52,7 +55,7 @@ def test_a_run_loaded_again_is_kept_until_somebody_writes_it(store, tmp_path):
     first = store.load("one")
     assert store.load("one") is first
     answered = replace(run, results=(replace(run.results[0], answer="Within 48 hours."), *run.results[1:]))
-    with closing(Store(tmp_path / "sessions.sqlite")) as other:
+    with closing(Store(store.path)) as other:
         other.save(answered)
         assert other.flush()
     assert store.load("one") == answered

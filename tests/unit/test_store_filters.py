@@ -28,8 +28,8 @@ def asked(id, *, corpus="support", routes=("bm25",), status="done", created="202
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "sessions.sqlite")
+def store(store_place):
+    store = Store(store_place)
     yield store
     store.close()
 

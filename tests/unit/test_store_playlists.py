@@ -33,8 +33,8 @@ entries = st.builds(
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "sessions.sqlite")
+def store(store_place):
+    store = Store(store_place)
     yield store
     store.close()
 

@@ -15,8 +15,8 @@ from tests.runs import make_run
 
 
 @pytest.fixture
-def store(tmp_path):
-    made = Store(tmp_path / "runs.sqlite")
+def store(store_place):
+    made = Store(store_place)
     yield made
     made.close()
 

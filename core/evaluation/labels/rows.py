@@ -94,10 +94,10 @@ def keep_question(connection: sqlite3.Connection, name: str, question: Question)
     """Write a question of a set, in the place of the one with its id or behind all others."""
     key = (bind(name), bind(question.id))
     connection.execute(
-        "INSERT INTO label_questions (label_set, id, place, question) VALUES (?1, ?2, "
-        "(SELECT coalesce(max(place), -1) + 1 FROM label_questions WHERE label_set = ?1), ?3) "
+        "INSERT INTO label_questions (label_set, id, place, question) VALUES (?, ?, "
+        "(SELECT coalesce(max(place), -1) + 1 FROM label_questions WHERE label_set = ?), ?) "
         "ON CONFLICT (label_set, id) DO UPDATE SET question = excluded.question",
-        (*key, bind(dumps(_document(question)))),
+        (*key, key[0], bind(dumps(_document(question)))),
     )
 
 

