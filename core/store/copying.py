@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -64,7 +65,7 @@ def copy(
                     )
             _columns_alike(old, new)
             for table in TABLES:
-                _fill(old, new, table, there[table], lambda at, t=table: progress(t, at, len(here[t])))
+                _fill(old, new, table, there[table], partial(_told, progress, table, len(here[table])))
             _number_on(new)
             _index(new)
             return tuple(_compared(new, table, here[table], there[table], target) for table in TABLES)
@@ -73,6 +74,10 @@ def copy(
             f"{source} could not be copied whole to {target}: {in_words(error, target)}; what was copied is "
             "kept, and the same command goes on from there"
         ) from error
+
+
+def _told(progress: Callable[[str, int, int], None], table: str, of: int, done: int) -> None:
+    progress(table, done, of)
 
 
 def _batches(rows: Iterable[T]) -> Iterator[list[T]]:
@@ -135,10 +140,8 @@ def _fill(
             for _, values in some
         ]
         marks = ", ".join("?" * len(names))
-        _transaction(
-            new,
-            lambda s=f"INSERT INTO {table} ({columns}) VALUES ({marks})", r=rows: new.executemany(s, r),
-        )
+        insert = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
+        _transaction(new, partial(new.executemany, insert, rows))
         done += len(some)
         progress(done)
 

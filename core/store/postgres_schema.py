@@ -5,13 +5,10 @@ A released step is never changed, only followed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from core.domain.errors import BadInput
 from core.store.schema import MIGRATING, NAMESPACE, SCHEMA
-
-if TYPE_CHECKING:
-    from core.store.postgres import Connection
 
 T = 'text COLLATE "C"'  # sorted by code points, as a file sorts
 N = f"{T} NOT NULL"
@@ -69,7 +66,7 @@ STEPS: dict[int, tuple[str, ...]] = {
 }
 
 
-def migrate(connection: Connection) -> None:
+def migrate(connection: Any) -> None:
     """Bring the tables to this program's schema, all or nothing; processes that start at once wait."""
     if version(connection) == SCHEMA:
         return
@@ -93,13 +90,13 @@ def migrate(connection: Connection) -> None:
         raise
 
 
-def check(connection: Connection) -> None:
+def check(connection: Any) -> None:
     """Make sure that the tables can be read: those that are missing or older are brought up to date."""
     if version(connection) != SCHEMA:
         migrate(connection)
 
 
-def version(connection: Connection) -> int:
+def version(connection: Any) -> int:
     """The schema version of the tables, 0 where there are none; BadInput for newer ones."""
     there = connection.execute(f"SELECT to_regclass('{NAMESPACE}.schema_version')").fetchone()[0]
     found = int(connection.execute("SELECT version FROM schema_version").fetchone()[0]) if there else 0
