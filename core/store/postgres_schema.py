@@ -91,9 +91,10 @@ def migrate(connection: Connection) -> None:
     """Bring the tables to this program's schema, all or nothing; processes that start at once wait."""
     if version(connection) == SCHEMA:
         return
+    # before the transaction begins: one that waits inside may go on seeing that the tables are not there
+    connection.execute(f"SELECT pg_advisory_lock({MIGRATING})")
     connection.execute("BEGIN")
     try:
-        connection.execute(f"SELECT pg_advisory_xact_lock({MIGRATING})")
         before = version(connection)
         if before == 0:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {NAMESPACE}")
@@ -109,6 +110,9 @@ def migrate(connection: Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    finally:
+        if not connection.closed:
+            connection.execute(f"SELECT pg_advisory_unlock({MIGRATING})")
 
 
 def check(connection: Connection) -> None:

@@ -136,14 +136,35 @@ def test_nan_and_infinite_scores_and_times_are_kept(store):
     assert repr(loaded) == repr(run)
 
 
-def test_a_growing_run_writes_only_what_is_new(connection):
+def watch(connection, statements, monkeypatch):
+    """Note every statement, those of `executemany` once a row, as SQLite's own trace does."""
+    if hasattr(connection, "set_trace_callback"):
+        connection.set_trace_callback(statements.append)
+        return
+    execute, many = connection.execute, connection.executemany
+
+    def one(sql, *values):
+        statements.append(sql)
+        return execute(sql, *values)
+
+    def each(sql, rows):
+        rows = list(rows)
+        statements.extend([sql] * len(rows))
+        many(sql, rows)
+
+    monkeypatch.setattr(connection, "execute", one)
+    monkeypatch.setattr(connection, "executemany", each)
+
+
+def test_a_growing_run_writes_only_what_is_new(connection, monkeypatch):
     run = replace(make_run(run_id="grows"), status="running")
     grower = runs.RunWriter()
     statements = []
     grower.write(connection, replace(run, results=run.results[:4]))
-    connection.set_trace_callback(statements.append)
+    watch(connection, statements, monkeypatch)
     grower.write(connection, replace(run, results=run.results[:5]))
-    connection.set_trace_callback(None)
+    if hasattr(connection, "set_trace_callback"):
+        connection.set_trace_callback(None)
     assert sum("INTO results" in s for s in statements) == 1
     assert not any("INTO passages" in s or "DELETE FROM results" in s for s in statements)
 

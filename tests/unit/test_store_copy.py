@@ -1,5 +1,6 @@
 """A store copied from a file into PostgreSQL and back: nothing is lost or changed, and it can be resumed."""
 
+import subprocess
 from contextlib import closing
 
 import pytest
@@ -12,7 +13,8 @@ from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Entry, Store, copying, presets
 from core.store.files import open_to_write
 from core.store.postgres import Dsn
-from tests.postgres_server import fresh
+from core.store.rescue import backup
+from tests.postgres_server import fresh, server
 from tests.runs import make_run
 
 pytestmark = pytest.mark.postgres
@@ -65,6 +67,26 @@ def test_there_and_back_is_byte_equal(tmp_path):
         store.save(make_run(run_id="c"))
         assert store.flush()
         assert desks.judge(store, "set", Judgement("q", "p", "Bob", "person", "grade", 1, "")) == 2
+
+
+def test_a_dump_restored_elsewhere_gives_equal_exports(tmp_path):
+    one, two = fresh(), fresh()
+    bundle = filled(Dsn(one))
+    bin_path = server().bin_path
+    dump = tmp_path / "routescope.dump"
+    made = [bin_path / "pg_dump", "--format=custom", "--schema=routescope", "--file", dump, one]
+    subprocess.run(made, check=True)
+    restored = [bin_path / "pg_restore", "--exit-on-error", "--single-transaction", "--dbname", two, dump]
+    subprocess.run(restored, check=True)
+    assert everything(Dsn(one)) == everything(Dsn(two))
+    assert everything(Dsn(two))[0] == bundle
+
+
+def test_a_file_put_back_gives_equal_exports(tmp_path):
+    bundle = filled(tmp_path / "a.sqlite")
+    backup(tmp_path / "a.sqlite", tmp_path / "b.sqlite")
+    assert everything(tmp_path / "a.sqlite") == everything(tmp_path / "b.sqlite")
+    assert everything(tmp_path / "b.sqlite")[0] == bundle
 
 
 def test_an_interrupted_copy_goes_on(tmp_path, monkeypatch):
