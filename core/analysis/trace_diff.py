@@ -14,7 +14,7 @@ from typing import Any
 
 from core.analysis.rank_overlap import jaccard
 from core.analysis.run_view import describe
-from core.domain.outputs import Output, Reply
+from core.domain.outputs import Output, Reply, Waited
 from core.domain.rank_changes import Kind, moves, ranks
 from core.domain.types import Hit, Link, Passage, Ranking, Scored, Span
 
@@ -104,7 +104,11 @@ def steps_diff(before: Sequence[Span], after: Sequence[Span]) -> tuple[StepDiff,
     """Two traces, step beside step: equal calls are partners wherever they stand, because branches run side
     by side and end in any order; of the others those of one name and kind that are aligned in order (Ratcliff
     & Metzener 1988, as in difflib), then the rest of one name and kind. A step with no partner stands alone.
+    Waits for a model are times, and no difference.
     """
+    before, after = (
+        [span for span in trace if not isinstance(span.output, Waited)] for trace in (before, after)
+    )
     partner = _partners(before, after)
     number = {after[right].id: before[left].id for left, right in partner.items()}
     anchor, places = -1, {right: left for left, right in partner.items()}

@@ -21,6 +21,9 @@ class Connection(Protocol):
     @property
     def in_transaction(self) -> bool: ...
 
+    @property
+    def closed(self) -> bool: ...
+
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Any: ...
 
 

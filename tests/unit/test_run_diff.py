@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.analysis.run_diff import RouteDiff, run_diff
 from core.analysis.run_diff_text import came_to, first_apart, headline, ranking, value, was, why
 from core.analysis.trace_diff import MISSING, Change, RankingDiff, StepDiff, ranking_diff, steps_diff
-from core.domain.outputs import Pass, Reply, Rewrite
+from core.domain.outputs import Pass, Reply, Rewrite, Waited
 from core.domain.types import Hit, Link, Passage, Query, Span, Turn
 from tests.runs import make_run
 from tests.strategies import some_runs
@@ -80,6 +80,19 @@ def test_equal_runs_do_not_differ_whatever_their_times():
     assert found.equal == 3
     assert (found.asked, found.settings, found.differing) == ((), (), ())
     assert headline(found) == "The two runs differ only in their times."
+
+
+def test_a_wait_for_a_model_is_a_time_and_no_difference():
+    wait = Span(99, None, "wait for the model", "CHAIN", 0.0, 0.0, output=Waited(until="it is loaded"))
+    waited = replace(wait, output=replace(wait.output, over=True, others_ms=325.6))
+    first, *rest = RUN.results
+    one, other = (
+        replace(RUN, results=(replace(first, spans=(*first.spans, *more)), *rest))
+        for more in ((waited,), (replace(waited, output=replace(waited.output, others_ms=198.0)),))
+    )
+    assert run_diff(one, other).same
+    assert run_diff(RUN, one).same
+    assert run_diff(one, RUN).same
 
 
 @pytest.mark.slow
