@@ -83,12 +83,17 @@ def maxsim(query: Matrix, passage: Matrix) -> float:
 
 def maxsim_many(query: Matrix, passages: Sequence[Matrix]) -> NDArray[np.float32]:
     """`maxsim` of each of `passages`, shape (n,): one product for all."""
-    scores = np.zeros(len(passages), np.float32)
-    filled = [at for at, passage in enumerate(passages) if len(passage)]
+    vectors = np.concatenate(passages) if passages else np.empty((0, query.shape[1]), np.float32)
+    return maxsim_joined(query, vectors, [len(passage) for passage in passages])
+
+
+def maxsim_joined(query: Matrix, vectors: Matrix, lengths: Sequence[int]) -> NDArray[np.float32]:
+    """`maxsim_many` of passages whose vectors stand one behind another, shape (sum of lengths, dim)."""
+    scores = np.zeros(len(lengths), np.float32)
+    filled = [at for at, length in enumerate(lengths) if length]
     if filled and len(query):
-        starts = np.cumsum([0, *(len(passages[at]) for at in filled[:-1])])
-        likeness = query @ np.concatenate([passages[at] for at in filled]).T
-        scores[filled] = np.maximum.reduceat(likeness, starts, axis=1).sum(axis=0)
+        starts = np.cumsum([0, *(lengths[at] for at in filled[:-1])])
+        scores[filled] = np.maximum.reduceat(query @ vectors.T, starts, axis=1).sum(axis=0)
     return scores
 
 
