@@ -210,7 +210,9 @@ class Connection:
             raise sqlite3.DataError(self.dsn.clean(str(error))) from None
         except psycopg.Error as error:
             told = self.dsn.clean(str(error))
-            if self._raw.closed or self._raw.broken:
+            # Killed amid `executemany` it may stay in pipeline mode: then nothing can be done with it any more.
+            if self._raw.closed or self._raw.broken or self._raw.pgconn.pipeline_status:
+                self._raw.close()
                 raise Lost(f"the connection to {self.dsn} was lost: {told}") from None
             raise sqlite3.OperationalError(told) from None
 

@@ -183,6 +183,7 @@ def test_routes_that_embed_nothing_do_not_wait_for_the_embedder(engine, monkeypa
     job = engine.start(Request(QUESTION, "small", ("bm25", "dense"), stored=False))
     until(lambda: [one.route for one in job.snapshot().results] == ["bm25"])
     until(lambda: any(name == "dense" and spans for name, _, spans in job.pending()))
+    time.sleep(0.5)  # what is waited is longer than what the route does
     go.set()
     dense = next(one for one in job.wait(30).results if one.route == "dense")
     assert dense.status == "ok"
