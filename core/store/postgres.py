@@ -210,7 +210,7 @@ class Connection:
             raise sqlite3.DataError(self.dsn.clean(str(error))) from None
         except psycopg.Error as error:
             told = self.dsn.clean(str(error))
-            # Killed amid `executemany` it may stay in pipeline mode: then nothing can be done with it any more.
+            # Killed amid `executemany` it may stay in pipeline mode, in which nothing can be done with it.
             if self._raw.closed or self._raw.broken or self._raw.pgconn.pipeline_status:
                 self._raw.close()
                 raise Lost(f"the connection to {self.dsn} was lost: {told}") from None
