@@ -19,6 +19,7 @@ from bench.results import spread, timed
 from core.domain import settings as settings_module
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, Run
+from core.engine.availability import without_model
 from core.engine.engine import Engine, Request
 from core.evaluation import sets
 from core.routes.registry import routes
@@ -161,7 +162,7 @@ def asked() -> tuple[Engine, list[Query], tuple[str, ...]]:
     """The engine, the labelled test questions of the corpus, and the routes that need no model."""
     engine = Engine(settings_module.load())
     labelled, _ = sets.tie(sets.read(CORPUS, None, split="test"), engine.corpus(CORPUS))
-    free = tuple(name for name, route in routes().items() if not route.needs)
+    free = tuple(route.name for route in without_model(engine, CORPUS))
     return engine, [question.query for question in labelled.questions], free
 
 
