@@ -42,6 +42,15 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test of other processes that fails is tried once more, and the summary counts it: beside the rest of
+    the suite a process may come late.
+    """
+    for item in items:
+        if item.get_closest_marker("process") is not None:
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def copied_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A store's file that is not there begins as a copy of an empty one: to migrate takes longer than most
