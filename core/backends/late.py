@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.backends.admission import Turns
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM
-from core.backends.onnx_text import OnnxText
+from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed, Unavailable
 from core.domain.settings import Settings
@@ -102,7 +102,7 @@ def match_matrix(query: TokenVectors, passage: TokenVectors) -> MatchMatrix:
     return MatchMatrix(query.tokens, passage.tokens, query.vectors @ passage.vectors.T)
 
 
-class MiniLMTokens:
+class MiniLMTokens(OnnxModel):
     """The token vectors that all-MiniLM-L6-v2 averages into an embedding: never trained for MaxSim."""
 
     name = "MiniLM tokens (MaxSim)"
@@ -129,12 +129,9 @@ class MiniLMTokens:
 
     def _states(self, encoded: Sequence[Any]) -> list[Matrix]:
         out: list[Matrix] = [np.empty((0, self.dim), np.float32)] * len(encoded)
-        order = sorted(range(len(encoded)), key=lambda at: len(encoded[at].ids))
-        for start in range(0, len(order), BATCH):
-            some = order[start : start + BATCH]
-            states = self._model.run([encoded[at].ids for at in some])
-            for row, at in enumerate(some):
-                out[at] = states[row, : len(encoded[at].ids)]
+        for rows, states in self._model.each([one.ids for one in encoded]):
+            for at, row in enumerate(rows):
+                out[row] = states[at, : len(encoded[row].ids)]
         return out
 
 

@@ -19,6 +19,10 @@ from core.domain.settings import PROJECT
 
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # model.safetensors as published
 EXPORT_SECONDS = 600
+# One unit vector a text, the same by weights of 8 bits, or the last hidden state of each token. The suffix is
+# part of a folder's name: a change of how a kind is made changes it.
+Kind = Literal["embedding", "int8", "tokens"]
+SUFFIXES: dict[Kind, str] = {"embedding": "", "int8": "-int8-1", "tokens": "-tokens"}
 
 
 def minilm_folder() -> Path | None:
@@ -30,8 +34,7 @@ def minilm_folder() -> Path | None:
 
 def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") -> Path:
     """The model's ONNX file below `models_dir`, made if absent or damaged; Unavailable when that fails."""
-    suffix = "" if kind == "embedding" else f"-{kind}"
-    folder = models_dir / "onnx" / f"all-MiniLM-L6-v2-{WEIGHTS[:12]}{suffix}"
+    folder = models_dir / "onnx" / f"all-MiniLM-L6-v2-{WEIGHTS[:12]}{SUFFIXES[kind]}"
     target = folder / "model.onnx"
     if _intact(target):
         return target
@@ -86,6 +89,3 @@ def _make(model_folder: Path, target: Path, kind: Kind) -> None:
         scratch_record = Path(scratch) / "record.json"
         scratch_record.write_text(json.dumps({**record, "weights": WEIGHTS}, indent=1) + "\n")
         os.replace(scratch_record, target.with_suffix(".json"))
-
-
-Kind = Literal["embedding", "tokens"]  # one unit vector a text, or the last hidden state of each token

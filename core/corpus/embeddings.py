@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.backends import array_files
 from core.backends.base import Embedder, Matrix
+from core.backends.onnx_text import in_bulk
 from core.corpus import shipped_vectors
 from core.corpus.helpers import Helpers
 from core.domain.errors import ModelFailed
@@ -124,12 +125,15 @@ class Vectors:
 
     def _embedded(self, store: Searched, waiting: Rows, tick: Tick) -> Iterator[tuple[Rows, Matrix]]:
         """The rows `waiting`, step by step, with vectors, shape (n, dim); by helpers in any order."""
+        if not len(waiting):
+            return
         steps = [waiting[start : start + STEP] for start in range(0, len(waiting), STEP)]
         if self.helpers is None:
-            for at, some in enumerate(steps):
-                tick(at * STEP, len(waiting))
-                texts = store.texts_at(some.tolist())
-                yield some, _checked(self.load().embed(texts), texts, self.load())
+            with in_bulk(self.load(), len(waiting)) as embedder:
+                for at, some in enumerate(steps):
+                    tick(at * STEP, len(waiting))
+                    texts = store.texts_at(some.tolist())
+                    yield some, _checked(embedder.embed(texts), texts, embedder)
             return
         batches = ((at, store.texts_at(some.tolist())) for at, some in enumerate(steps))
         done = 0

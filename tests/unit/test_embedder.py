@@ -5,16 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from core.backends import onnx_store
-from core.backends.embedder import OnnxEmbedder, SentenceEmbedder, identity, load_embedder
+from core.backends import onnx_export, onnx_store, onnx_text
+from core.backends.embedder import INT8, MINILM, OnnxEmbedder, SentenceEmbedder, identity, load_embedder
 from core.backends.onnx_export import SAME, SENTENCES
 from core.domain.errors import Unavailable
-from core.domain.settings import Settings
+from core.domain.settings import PROJECT, Settings
 
 TEXTS = [*SENTENCES, "", "\ud800 half a pair", "x " * 5000, "How can I send an item back?"]
 
@@ -49,6 +54,56 @@ def test_both_names_of_the_default_model_are_one_model() -> None:
     assert identity("sentence-transformers/all-MiniLM-L6-v2") == identity("all-MiniLM-L6-v2")
 
 
+def test_the_8_bit_model_is_a_model_of_its_own_for_an_index() -> None:
+    assert identity(INT8) not in {identity(name) for name in MINILM}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 300), max_size=40))
+def test_batches_hold_each_text_once_and_are_bounded(lengths: list[int]) -> None:
+    class Counting(onnx_text.OnnxText):
+        def __init__(self) -> None:
+            self._pool = None
+
+        def run(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+            assert len(ids) == 1 or len(ids) * max(map(len, ids)) <= onnx_text.BATCH
+            return np.array([[len(one)] for one in ids], np.float32)
+
+    out = np.zeros(len(lengths), np.float32)
+    for rows, made in Counting().each([[0] * length for length in lengths]):
+        out[rows] += made[:, 0]
+    assert out.tolist() == lengths
+
+
+@pytest.mark.model
+def test_many_texts_side_by_side_get_the_vectors_they_get_alone() -> None:
+    ours = load_embedder("all-MiniLM-L6-v2", settings=Settings())
+    texts = [f"{text[:400]} {number}" for number in range(30) for text in TEXTS]
+    with onnx_text.in_bulk(ours, len(texts)) as bulk:
+        assert (bulk is ours) == (onnx_text.CORES == 1)
+        np.testing.assert_allclose(bulk.embed(texts), ours.embed(texts), atol=1e-5)
+    with onnx_text.in_bulk(ours, 3) as few:
+        assert few is ours
+
+
+@pytest.mark.model
+def test_the_8_bit_model_is_near_the_whole_one() -> None:
+    whole = load_embedder("all-MiniLM-L6-v2", settings=Settings())
+    small = load_embedder(INT8, settings=Settings())
+    assert small.name == INT8
+    texts = [page.read_text() for page in sorted((PROJECT / "data" / "support" / "documents").rglob("*.md"))]
+    assert (whole.embed(texts) * small.embed(texts)).sum(1).mean() >= 0.99
+
+
+def test_a_change_of_layer_names_is_no_8_bit_model_but_an_error(
+    tmp_path: Path,
+) -> None:
+    model = onnx.helper.make_model(onnx.helper.make_graph([], "empty", [], []))
+    onnx.save(model, str(tmp_path / "whole.onnx"))
+    with pytest.raises(ValueError, match="names of its layers have changed"):
+        onnx_export._quantise(tmp_path / "whole.onnx", tmp_path / "out.onnx")
+
+
 @pytest.mark.model
 def test_two_at_once_make_one_export_and_it_agrees_with_the_model(tmp_path: Path) -> None:
     folder, found = onnx_store.minilm_folder(), []
@@ -65,7 +120,7 @@ def test_two_at_once_make_one_export_and_it_agrees_with_the_model(tmp_path: Path
     assert len(found) == 2
     assert found[0] == found[1]
     (record,) = tmp_path.rglob("model.json")
-    assert json.loads(record.read_text())["cosine"] >= SAME
+    assert json.loads(record.read_text())["cosine"] >= SAME["embedding"]
     assert not list(tmp_path.rglob(".making-*"))
 
 
@@ -77,10 +132,10 @@ def test_the_onnx_model_is_the_sentence_transformers_model() -> None:
     assert (ours.dim, theirs.dim) == (384, 384)
     batch = ours.embed(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(batch, axis=1), 1, atol=1e-5)
-    assert (batch * theirs.embed(TEXTS)).sum(1).min() >= SAME
+    assert (batch * theirs.embed(TEXTS)).sum(1).min() >= SAME["embedding"]
     alone = np.stack([ours.embed_query(text) for text in TEXTS])
-    assert (batch * alone).sum(1).min() >= SAME
-    assert (alone * np.stack([theirs.embed_query(text) for text in TEXTS])).sum(1).min() >= SAME
+    assert (batch * alone).sum(1).min() >= SAME["embedding"]
+    assert (alone * np.stack([theirs.embed_query(text) for text in TEXTS])).sum(1).min() >= SAME["embedding"]
     assert ours.embed([]).shape == (0, 384)
     assert theirs.embed([]).shape == (0, 384)
     assert batch[1] @ batch[-1] > batch[1] @ batch[2] + 0.2  # returning is sending back

@@ -19,6 +19,7 @@ from core.backends import array_files
 from core.backends.base import Matrix
 from core.backends.embedder import identity
 from core.backends.late import TokenEmbedder, TokenVectors, load_token_embedder, maxsim_joined
+from core.backends.onnx_text import in_bulk
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Keys, keys
 from core.corpus.enrichments.keys import Listed
@@ -82,12 +83,13 @@ class Tokens:
         kept.mkdir(exist_ok=True)
         steps = []
         with tools.stages.stage("embed tokens"):
-            for start in range(0, len(missing), STEP):
-                tools.stages.tick(start if tools.helpers is None else 0, len(missing))
-                some = missing[start : start + STEP]
-                steps.append(_Step(kept, wanted[some], embedder))
-                if tools.helpers is None:
-                    steps[-1].ensure([texts[row] for row in some])
+            with in_bulk(embedder, len(missing) if tools.helpers is None else 0) as many:
+                for start in range(0, len(missing), STEP):
+                    tools.stages.tick(start if tools.helpers is None else 0, len(missing))
+                    some = missing[start : start + STEP]
+                    steps.append(_Step(kept, wanted[some], many))
+                    if tools.helpers is None:
+                        steps[-1].ensure([texts[row] for row in some])
             if tools.helpers is not None:
                 _ensure(steps, [texts[row] for row in missing], tools)
             tools.stages.tick(len(missing), len(missing))
