@@ -73,7 +73,8 @@ class Settings(BaseSettings):
     )
     embedder: str = Field(
         "all-MiniLM-L6-v2",
-        description="sentence-transformers model name or path; all-MiniLM-L6-v2-int8 is the default with weights of 8 bits, about twice as fast",
+        description="sentence-transformers model name or path; all-MiniLM-L6-v2-int8 is the default with"
+        " weights of 8 bits, twice as fast",
     )
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
     index_llm: str = Field(

@@ -194,3 +194,12 @@ def test_no_file_is_mapped_for_writing() -> None:
         assert "open_memmap" not in text, path
         assert all(', "r", ' in call for call in re.findall(r"memmap\(.*", text)), path
         assert "mmap_mode" not in text.replace('mmap_mode="r"', ""), path
+
+
+def test_every_finite_half_becomes_the_number_it_is() -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = halves[np.isfinite(halves)].reshape(-1, 2)
+    made = array_files.single(finite)
+    assert made.dtype == np.float32
+    assert made.tobytes() == finite.astype(np.float32).tobytes()  # also of which sign zero is
+    assert array_files.single(finite[:0]).shape == (0, 2)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.backends.array_files import single
 from core.backends.base import Matrix
 from core.backends.cache_file import opened, used
 
@@ -47,7 +48,7 @@ class TokenCache:
                 for at, key in enumerate(keys):
                     row = db.execute("select dim, data from vectors where key = ?", [key]).fetchone()
                     if row is not None:
-                        found[at] = np.frombuffer(row[1], np.float16).reshape(-1, row[0]).astype(np.float32)
+                        found[at] = single(np.frombuffer(row[1], np.float16)).reshape(-1, row[0])
                 now = time.time()
                 db.executemany("update vectors set at = ? where key = ?", [(now, keys[at]) for at in found])
         except (sqlite3.Error, OSError, ValueError) as error:
@@ -91,4 +92,4 @@ class TokenCache:
 
 def rounded(vectors: Matrix) -> Matrix:
     """As they come back from the cache."""
-    return vectors.astype(np.float16).astype(np.float32)
+    return single(vectors.astype(np.float16))
