@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from core.domain import process_memory, settings, sign_in
+from core.domain import process_setup, settings, sign_in
 from core.domain.errors import RouteScopeError
 from ui.app.markup import md
 from ui.app.visitors import Departures, Door, OwnOrigin, listens_elsewhere
@@ -41,7 +41,7 @@ def told(error: Exception) -> bool:
     return True
 
 
-process_memory.settle()
+process_setup.settle()
 
 
 def inline_scripts() -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-from core.domain import process_memory
+from core.domain import process_setup
 from core.domain.errors import BadInput, RouteScopeError, describe, shortened
 from core.domain.program import COMMAND
 
@@ -85,7 +85,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; nothing but one line is said about an error."""
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
-    process_memory.settle()
+    process_setup.settle()
     try:
         code = cli.main(given, prog_name=COMMAND, standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):

@@ -17,6 +17,7 @@ from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Turn
 from core.engine import engine as engine_module
+from core.evaluation import spread  # noqa: F401 - subclasses Engine, which is replaced below
 from core.routes.registry import routes
 from core.store import Store
 from scripts import cli_docs

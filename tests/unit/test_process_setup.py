@@ -1,0 +1,83 @@
+"""What large arrays took goes back to the system, also where small blocks lie between them; matrix products
+keep to one core.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from core.domain import process_setup
+from core.domain.settings import PROJECT
+
+HELD = """
+import sys
+import numpy as np
+from core.domain import process_setup
+def held():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+if sys.argv[1] == "settled":
+    assert process_setup.give_back_memory()
+np.ones(100_000)  # freed, so that glibc raises what it calls large
+before, small = held(), []
+large = []
+for number in range(300):
+    large.append(np.ones(50_000))  # 400 kB
+    small.append(bytes(2_000))
+most = held() - before
+del large
+print((held() - before) / most)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not process_setup.give_back_memory(), reason="this C library has no mallopt")
+def test_what_large_arrays_took_goes_back() -> None:
+    def left(how: str) -> float:
+        command = [sys.executable, "-c", HELD, how]
+        return float(subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout)
+
+    assert left("settled") < 0.1
+    assert left("as it comes") > 0.5, "if this fails, the settings are no longer needed"
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_setup.ctypes, "CDLL", lambda name: object())
+    assert process_setup.give_back_memory() is False
+    monkeypatch.setattr(process_setup.sys, "platform", "darwin")
+    assert process_setup.give_back_memory() is False
+
+
+PRODUCTS = """
+from core.domain import process_setup
+if {before}:
+    import numpy
+process_setup.settle()
+import numpy, scipy.linalg
+from threadpoolctl import threadpool_info
+print(sorted(one["num_threads"] for one in threadpool_info() if one["internal_api"] == "openblas"))
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("before", [True, False])
+def test_matrix_products_keep_to_one_core_unless_told_otherwise(before: bool) -> None:
+    def threads(own: str | None) -> list[int]:
+        environment = {name: value for name, value in os.environ.items() if name != process_setup.THREADS}
+        environment |= {process_setup.THREADS: own} if own else {}
+        command = [sys.executable, "-c", PRODUCTS.format(before=before)]
+        done = subprocess.run(
+            command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True
+        )
+        return json.loads(done.stdout)
+
+    one = threads(None)
+    if not one:
+        pytest.skip("NumPy does not use OpenBLAS here")
+    assert set(one) == {1}
+    assert set(threads("2")) == {2} or os.cpu_count() == 1
