@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from core.backends.terms import Analyzer
 from core.backends.topk import top_k
 
 K1, B = 1.5, 0.75
+REMEMBERED = 16_384  # terms whose place is not looked up again: routes ask for the same ones
 DATA, ROWS, STARTS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"  # bm25s's names
 TERMS, TERM_STARTS, COLUMNS, ANALYZER = "terms.bin", "term_starts.npy", "term_columns.npy", "analyzer.json"
 
@@ -43,6 +45,7 @@ class BM25Index:
             _mapped(folder / name) for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
         )
         self._terms = (folder / TERMS).read_bytes()
+        self._range = lru_cache(REMEMBERED)(self._looked_up)
 
     def search(self, text: str, k: int) -> Rows:
         """The `k` best rows for `text`, ties by row."""
@@ -97,12 +100,17 @@ class BM25Index:
 
     def _postings(self, term: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Rows that have `term`, ascending, and what it adds to the score of each."""
+        first, last = self._range(term)
+        return self._rows[first:last], self._data[first:last]
+
+    def _looked_up(self, term: str) -> tuple[int, int]:
+        """Where the postings of `term` begin and end; (0, 0) where no passage has it."""
         wanted, starts = term.encode("utf-8", "replace"), self._term_starts
         at = bisect_left(range(len(starts) - 1), wanted, key=lambda i: self._terms[starts[i] : starts[i + 1]])
         if at == len(starts) - 1 or self._terms[starts[at] : starts[at + 1]] != wanted:
-            return self._rows[:0], self._data[:0]
-        first, last = self._starts[self._columns[at]], self._starts[self._columns[at] + 1]
-        return self._rows[first:last], self._data[first:last]
+            return 0, 0
+        column = int(self._columns[at])
+        return int(self._starts[column]), int(self._starts[column + 1])
 
 
 def _mapped(file: Path) -> NDArray[Any]:

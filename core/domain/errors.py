@@ -74,5 +74,9 @@ class DeadlinePassed(Stopped):
     """The route used up its time."""
 
 
+class NotAllowed(RouteScopeError):
+    """What was asked needs another role; says which."""
+
+
 class BudgetSpent(Stopped):
     """The route used up its model calls or tokens."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Literal, ParamSpec, Protocol, TypeVar, get_args
 
-from core.domain.errors import BadInput, RouteScopeError
+from core.domain.errors import BadInput, NotAllowed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,13 +46,6 @@ WORDS: Mapping[Deed, str] = {
     "settings": "changing settings",
     "machine": "reading files of the server's machine",
 }
-
-
-class NotAllowed(RouteScopeError):
-    """What was asked needs another role; says which."""
-
-
-NotAllowed.__module__ = RouteScopeError.__module__  # told without the name of its type, as its kin are
 
 
 @dataclass(frozen=True, slots=True)

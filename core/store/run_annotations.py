@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from reprlib import repr as short
 
-from core.domain.errors import BadInput
-from core.domain.people import MACHINE, NotAllowed, Person, acting, require, require_own
+from core.domain.errors import BadInput, NotAllowed
+from core.domain.people import MACHINE, Person, acting, require, require_own
 from core.store.codec import dumps
 from core.store.rows import bind, text
 from core.store.search import indexed

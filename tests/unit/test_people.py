@@ -13,8 +13,8 @@ from core.backends.llm.recordings import Recordings
 from core.domain import people, settings_file
 from core.domain import settings as settings_module
 from core.domain.background_job import BackgroundJob, Jobs
-from core.domain.errors import BadInput, BudgetSpent
-from core.domain.people import LEAST, MACHINE, NOBODY, ROLES, NotAllowed, Person, acting
+from core.domain.errors import BadInput, BudgetSpent, NotAllowed
+from core.domain.people import LEAST, MACHINE, NOBODY, ROLES, Person, acting
 from core.domain.types import ASKED_BY, Query, Turn
 from core.engine.engine import Request
 from core.evaluation.dataset import Question

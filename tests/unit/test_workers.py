@@ -9,18 +9,20 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 import pytest
 
+from core.backends.base import LLMRequest, Message
 from core.backends.workers import pool as pool_module
 from core.backends.workers.place import Place, checked, place
 from core.backends.workers.pool import Pool, header
 from core.cli import main
 from core.corpus import index
 from core.corpus.helpers import Helpers
-from core.domain.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, BudgetSpent, NotAllowed, Unavailable
 from core.domain.settings import load
 from core.engine.engine import Engine
 from core.evaluation import experiment_store
@@ -498,6 +500,50 @@ def test_contexts_are_written_by_the_models_of_workers_and_kept_here(home, tmp_p
         again = store.build("contexts", index.open_corpus("parcels", settings=settings), settings=settings)
         assert again.spent.recalled == 6
         assert len(server.requests) == before
+
+
+def test_what_a_workers_model_used_is_counted_for_who_asked(home, tmp_path):
+    """To the last token, and the budget of a day holds on workers, too."""
+    from core.domain import people
+    from core.store import Store
+    from tests.loopback import http, loopback
+
+    cat, ann = people.Person("cat@example.org", "editor"), people.Person("ann@example.org", "viewer")
+    calls = [asdict(LLMRequest("context/1", (Message("user", f"{n}?"),), 5)) for n in range(8)]
+    reply = {
+        "model": "fake", "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 3},
+    }  # fmt: skip
+    database = Store(tmp_path / "routescope.sqlite")
+    people.keep_in(database)
+    try:
+        with loopback(http(json.dumps(reply))) as server:
+            settings = load(
+                home=tmp_path, models_dir=home.models_dir, llm="fake", llm_base_url=f"{server.url}/v1",
+                daily_tokens=60,
+            )  # fmt: skip
+            with Pool(Place(2), settings) as pool:
+
+                def made(some):
+                    given = ((at, {"llm": "fake", "request": one}) for at, one in enumerate(some))
+                    return len(list(pool.each("core.corpus.helpers:completed", given, lambda: False)))
+
+                with people.acting(cat):
+                    assert made(calls[:4]) == 4
+                    assert database.spent(cat.account) == 48
+                    assert made(calls[:4]) == 4, "recalled, for nothing"
+                    assert database.spent(cat.account) == 48
+                    made(calls[4:5])
+                    with pytest.raises(BudgetSpent, match="60 of the 60"):
+                        made(calls[5:])
+                with people.acting(ann), pytest.raises(NotAllowed, match=r"ann@example\.org is viewer"):
+                    made(calls[5:])
+                assert database.spent(cat.account) == 60
+                assert database.spent(ann.account) == 0
+                assert len(server.requests) == 5
+    finally:
+        people._ledgers.clear()
+        database.close()
 
 
 def test_stop_ends_what_runs_on_a_worker_elsewhere(home, tmp_path):

@@ -25,7 +25,7 @@ from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
 from core.domain import people
-from core.domain.errors import BudgetSpent, Unavailable
+from core.domain.errors import BudgetSpent, NotAllowed, Unavailable
 from core.domain.settings import Settings
 
 Written = Callable[[str], None] | None  # called with the text so far
@@ -233,7 +233,7 @@ class CachedLLM:
 
 def _check(who: people.Person, daily: int | None) -> None:
     if why := people.why_not("ask a model", who):
-        raise people.NotAllowed(why)
+        raise NotAllowed(why)
     if daily is not None and who.account and (used := people.spent(who)) >= daily:
         raise BudgetSpent(
             f"{who.account} has used {used:,} of the {daily:,} model tokens of today; more at 00:00 UTC"

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from core.domain.errors import BadInput
+from core.domain import people
+from core.domain.errors import BadInput, Unavailable
 from core.domain.machine import host, machine
 from core.domain.program import build
 from core.domain.settings import Settings, load
 
+TOKENS = 8  # bytes of their number before an answer
 FOLDERS = ("home", "models_dir")  # which a worker of the same machine shares
 
 
-def work(header: str, function: str, payload: str) -> bytes:
-    """What the function "core.module:name" gives for a JSON payload, under the settings of who asks.
+def work(header: str, function: str, payload: str, behalf: str) -> bytes:
+    """What the function "core.module:name" gives for a JSON payload, under the settings of who asks and on
+    behalf of the person in `behalf` (see `on_behalf`). Before it stand the model tokens that this took of
+    that person's, 8 bytes, little-endian.
 
     The only function that is shipped, and all that is shipped with it is text.
     """
@@ -28,8 +34,72 @@ def work(header: str, function: str, payload: str) -> bytes:
     module, _, name = function.partition(":")
     if not module.startswith("core."):
         raise BadInput(f"{function!r} is no function of RouteScope")
-    result = getattr(import_module(module), name)(settings_of(header), json.loads(payload))
-    return result if isinstance(result, bytes) else json.dumps(result).encode()
+    who = json.loads(behalf)
+    person = people.Person(who["account"], who["role"])
+    _tally.told(person.account, who["spent"])
+    people.keep_in(_tally)
+    with people.acting(person):
+        result = getattr(import_module(module), name)(settings_of(header), json.loads(payload))
+    content = result if isinstance(result, bytes) else json.dumps(result).encode()
+    return _tally.take(person.account).to_bytes(TOKENS, "little") + content
+
+
+def on_behalf() -> str:
+    """Who acts now, and the tokens they used today: what a worker has to know of them."""
+    person = people.current()
+    return json.dumps(
+        {"account": person.account, "role": person.role, "spent": people.spent(person)}, sort_keys=True
+    )
+
+
+def settle(answer: bytes, behalf: str) -> bytes:
+    """The content of an answer of `work`, after its tokens were counted for whom it was done."""
+    who = json.loads(behalf)
+    tokens = int.from_bytes(answer[:TOKENS], "little")
+    people.spend(tokens, people.Person(who["account"], who["role"]))
+    return answer[TOKENS:]
+
+
+class _Tally:
+    """The tokens people used in this worker and that nobody was told of yet: the database is elsewhere."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before: dict[str, int] = {}
+        self._new: Counter[str] = Counter()
+
+    def told(self, who: str, spent: int) -> None:
+        """What the database has of `who`."""
+        with self._lock:
+            self._before[who] = spent
+
+    def take(self, who: str) -> int:
+        """What is new of `who`, which whoever asks counts: of this task, of others of theirs that run beside
+        it, and of one that failed before.
+        """
+        with self._lock:
+            return self._new.pop(who, 0)
+
+    def spend(self, who: str, tokens: int) -> None:
+        """Count it here until it is taken."""
+        with self._lock:
+            self._new[who] += tokens
+
+    def spent(self, who: str) -> int:
+        """Of today, as far as it is known here."""
+        with self._lock:
+            return self._before.get(who, 0) + self._new[who]
+
+    def record(self, who: str, deed: str, about: str) -> None:
+        """A worker does nothing that is recorded."""
+        raise Unavailable(f"{who}: {deed} {about}: a worker has no database to record that in")
+
+    def maker(self, _deed: str, _about: str) -> str:
+        """Not known here."""
+        return ""
+
+
+_tally = _Tally()
 
 
 def other_build(theirs: str, ours: str) -> str:

@@ -105,9 +105,11 @@ class Pool:
         finally:
             work.drop()
 
-    def submit(self, function: str, payload: str) -> Future:
-        """Give out one task."""
-        return self._known().submit(inside.work, self._header, function, payload, pure=False, retries=0)
+    def submit(self, function: str, payload: str, behalf: str) -> Future:
+        """Give out one task; its answer is for `inside.settle`."""
+        return self._known().submit(
+            inside.work, self._header, function, payload, behalf, pure=False, retries=0
+        )
 
     @property
     def ahead(self) -> int:
@@ -234,7 +236,7 @@ class _Work(Generic[K]):
     """Calls on their way: waiting, given out, or to be given out again."""
 
     def __init__(self, pool: Pool, function: str, calls: Iterable[tuple[K, Any]]) -> None:
-        self._pool, self._function = pool, function
+        self._pool, self._function, self._behalf = pool, function, inside.on_behalf()
         self._calls = ((key, json.dumps(value), 0) for key, value in calls)
         self._again: deque[tuple[K, str, int]] = deque()
         self._given: dict[Future, tuple[K, str, int]] = {}
@@ -251,7 +253,8 @@ class _Work(Generic[K]):
             call = self._again.popleft() if self._again else next(self._calls, None)
             if call is None:
                 return
-            future = self._pool.submit(self._function, call[1])
+            self._behalf = inside.on_behalf()
+            future = self._pool.submit(self._function, call[1], self._behalf)
             self._given[future] = call
             future.add_done_callback(self._ended.put)
 
@@ -285,7 +288,7 @@ class _Work(Generic[K]):
             raise type(error)(f"a worker of {self._pool.place.describe()}: {error}") from None
         else:
             del self._given[future]
-            return call[0], result
+            return call[0], inside.settle(result, self._behalf)
         del self._given[future]
         return None
 

@@ -13,7 +13,7 @@ from reprlib import repr as short
 from typing import Any
 
 from core.domain import people
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, NotAllowed
 from core.evaluation.dataset import Question
 from core.evaluation.labels import rows
 from core.evaluation.labels.types import (
@@ -186,9 +186,7 @@ def check_own(annotator: str) -> None:
     """NotAllowed where who acts may not label, or labels under another account than their own."""
     who = people.require("label")
     if who.account and annotator != who.account:
-        raise people.NotAllowed(
-            f"{who.account} cannot label as {short(annotator)}: labels are their account's"
-        )
+        raise NotAllowed(f"{who.account} cannot label as {short(annotator)}: labels are their account's")
 
 
 def _change(store: Store, name: str, column: str, value: Any, *, deleted: bool, deed: str) -> None:
