@@ -28,6 +28,7 @@ from core.backends.late import TokenVectors
 from core.backends.llm.cache import CompletionCache
 from core.backends.llm.model import CachedLLM
 from core.backends.llm.recordings import Recordings
+from core.backends.quantised import QuantisedIndex
 from core.backends.rerankers import Rerankers
 from core.backends.sql import Database
 from core.backends.terms import Analyzer
@@ -203,6 +204,21 @@ class MemoryCorpus:
     def bm25(self, text: str, rows: Sequence[int]) -> np.ndarray:
         found = {hit.passage.id: hit.score for hit in self.search_sparse(text, self.size)}
         return np.array([found.get(self.all[row].id, 0.0) for row in rows], np.float32)
+
+    def search_terms(self, asked: Mapping[str, float], k: int, told: int = 0):
+        hits, parts = [], {}
+        for passage in self.all:
+            own = words(passage.text)
+            part = {term: weight * own.count(term) for term, weight in asked.items() if term in own}
+            if part:
+                hits.append(Hit(passage, sum(part.values())))
+                parts[passage.id] = sorted(part.items(), key=lambda one: (-one[1], one[0]))
+        hits = sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
+        return tuple(hits), [(hit.passage.id, parts[hit.passage.id]) for hit in hits[:told]]
+
+    def search_coded(self, vector, kind, k):
+        index = QuantisedIndex(self.matrix, kind)
+        return tuple(Hit(self.all[row], score) for row, score in index.search(vector, k)), index.bytes
 
     def bm25_place(self, text: str, passage_id: str) -> tuple[int, int]:
         ids = [hit.passage.id for hit in self.search_sparse(text, self.size)]

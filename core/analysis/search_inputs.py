@@ -41,6 +41,8 @@ class Asked:
         several = len(self.texts) > 1 or (made is not None and made.question is not None)
         question = " and the question" if made is not None and made.question is not None else ""
         turns = " and recalled turns" if made is not None and made.recalled else ""
+        if made is not None and made.feedback:
+            turns = f" moved towards the first {len(made.feedback)} passages"
         if several and made is not None:
             return f"the mean of {len(self.texts)} text{'s' * (len(self.texts) > 1)}{question}{turns}"
         return f"{len(self.texts)} texts" if several else f"“{_cut(self.texts[0])}”{turns}"

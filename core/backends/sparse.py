@@ -8,7 +8,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -58,6 +58,28 @@ class BM25Index:
             rows, data = self._postings(term)
             total[rows] += data * np.float32(count)
         return total
+
+    def weighted(self, terms: Mapping[str, float]) -> NDArray[np.float32]:
+        """The score of every passage, shape (size,): for each of `terms`, as `terms` of the analyzer gives
+        them, what it adds times its weight.
+        """
+        total = np.zeros(self.size, np.float32)
+        for term, weight in terms.items():
+            rows, data = self._postings(term)
+            total[rows] += data * np.float32(weight)
+        return total
+
+    def parts(self, terms: Mapping[str, float], row: int) -> list[tuple[str, float]]:
+        """What each of `terms` adds to the score of `row` by `weighted`, those that add something, most
+        first.
+        """
+        found = []
+        for term, weight in terms.items():
+            rows, data = self._postings(term)
+            at = int(np.searchsorted(rows, row))
+            if at < len(rows) and rows[at] == row:
+                found.append((term, float(data[at]) * weight))
+        return sorted(found, key=lambda one: (-one[1], one[0]))
 
     def place(self, text: str, row: int) -> tuple[int, int]:
         """The rank of `row` for `text`, from 1, and how many have one; 0 where it shares no term.

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from core.backends.base import Matrix, Rows, SparseIndex, Vector
+from core.backends.quantised import Kind, QuantisedIndex
 from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index
 from core.backends.terms import Analyzer
+from core.backends.topk import top_k
 from core.backends.vector import FaissIndex
 from core.corpus import manifest
 from core.corpus.embeddings import VECTORS
@@ -41,6 +43,8 @@ class Corpus:
         self._index: FaissIndex | None = None
         self._lock = threading.Lock()
         self._second: RankBM25Index | None = None
+        self._codes: dict[Kind, QuantisedIndex] = {}
+        self._coding = threading.Lock()
         self._second_lock = threading.Lock()  # its own: making it takes seconds, and stops no other search
 
     def close(self) -> None:
@@ -105,6 +109,30 @@ class Corpus:
         if engine not in engines:
             raise BadInput(f"unknown BM25 engine {engine!r}; known: {', '.join(engines)}")
         return self._hits(engines[engine]().search(text, k))
+
+    def search_terms(
+        self, terms: Mapping[str, float], k: int, told: int = 0
+    ) -> tuple[Ranking, list[tuple[str, list[tuple[str, float]]]]]:
+        """The `k` passages with the highest sum over `terms` (as `terms` gives them) of BM25's score for the
+        term times its weight; and by id, for the first `told` of them, what each term adds.
+        """
+        rows = top_k(self._words.weighted(terms), k)
+        hits = self._hits(rows)
+        parts = [
+            (hit.passage.id, self._words.parts(terms, row))
+            for hit, (row, _) in zip(hits[:told], rows, strict=False)
+        ]
+        return hits, parts
+
+    def search_coded(self, vector: Vector, kind: Kind, k: int) -> tuple[Ranking, int]:
+        """The `k` passages whose coded vectors are nearest to `vector`, shape (dim,), and the bytes of all
+        codes; they are made when they are first asked for.
+        """
+        with self._coding:
+            if kind not in self._codes:
+                self._codes[kind] = QuantisedIndex(self._vectors, kind)
+        codes = self._codes[kind]
+        return self._hits(codes.search(vector, k)), codes.bytes
 
     def search_dense(self, vector: Vector, k: int) -> Ranking:
         """The `k` passages nearest to `vector`, shape (dim,), by inner product."""

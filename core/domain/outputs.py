@@ -136,19 +136,21 @@ class Spread:
 @dataclass(frozen=True, slots=True)
 class Embedding:
     """A vector (or one for each token) of `texts`, and of `question` where that was averaged in; drawn to
-    `recalled` turns (passage ids) where there are any. `spread` is that of `texts` alone.
+    `recalled` turns (passage ids) where there are any, or to `feedback`, the first passages found. `spread`
+    is that of `texts` alone.
     """
 
     texts: tuple[str, ...]
     question: str | None = None
     recalled: tuple[str, ...] = ()
     spread: Spread | None = None
+    feedback: tuple[str, ...] = ()
     type: Literal["embedding"] = "embedding"
 
     @property
     def single(self) -> str | None:
         """The text that was embedded, if it was one text and nothing else."""
-        alone = len(self.texts) == 1 and self.question is None and not self.recalled
+        alone = len(self.texts) == 1 and self.question is None and not self.recalled and not self.feedback
         return self.texts[0] if alone else None
 
 
@@ -156,12 +158,15 @@ class Embedding:
 class Rewrite:
     """Texts written from `before` to search with. `role`: the question in other words ("question"), one of
     several ways to ask ("variants"), its parts ("parts"), passages that may answer it ("passages"), keywords
-    ("keywords"), the question with something put in ("context").
+    ("keywords"), the question with something put in ("context"). `terms`: where it is weighted terms, those,
+    and the `passages` that gave them.
     """
 
     before: str
     texts: tuple[str, ...]
     role: Literal["question", "variants", "parts", "passages", "keywords", "context"]
+    terms: Terms = ()
+    passages: tuple[str, ...] = ()
     type: Literal["rewrite"] = "rewrite"
 
     @property
@@ -591,10 +596,32 @@ class External:
     type: Literal["external"] = "external"
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A ranking ended after `kept` passages: the largest drop, by `size`, is behind the first `drop` (0: none
+    is there). `guarded`: fewer would have been kept, but for the least that are asked for.
+    """
+
+    kept: int
+    drop: int
+    size: float
+    guarded: bool = False
+    type: Literal["cut"] = "cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """Passages that were put into a ranking though no search found them, in the order they were drawn."""
+
+    ids: tuple[str, ...]
+    type: Literal["inserted"] = "inserted"
+
+
 Output = (
     Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
     | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
-    | DraftChoice | SegmentTree | TableResult | External
+    | DraftChoice | SegmentTree | TableResult | External | Cut
+    | Inserted
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

@@ -11,9 +11,11 @@ from core.steps.claims import CheckClaims
 from core.steps.classify import Classify
 from core.steps.compress import Compress
 from core.steps.confidence import AskConfidence
+from core.steps.controls import Controls
 from core.steps.correct import Correct
 from core.steps.decompose import Decompose
 from core.steps.external import AskExternal
+from core.steps.feedback import Feedback
 from core.steps.fitted_fusion import FuseFitted
 from core.steps.full_context import FullContext
 from core.steps.fusion_in_decoder import FusionInDecoder
@@ -27,6 +29,7 @@ from core.steps.learned_sparse import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
 from core.steps.prompted_reflection import PromptedReflection
+from core.steps.quantised import Quantised
 from core.steps.reflect import Reflect
 from core.steps.remember import Remember
 from core.steps.rerank import Rerank
@@ -46,6 +49,9 @@ class Steps(
     Decompose,
     Gatekeeper,
     Samples,
+    Feedback,
+    Quantised,
+    Controls,
     FuseFitted,
     Indexed,
     LateInteraction,

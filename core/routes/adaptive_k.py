@@ -1,0 +1,19 @@
+from typing import Annotated
+
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route("Adaptive k", family="scoring", paper="Taguchi, Maekawa & Bhutani 2025, arXiv:2506.08479")
+def adaptive_k(
+    query: Query,
+    do: Steps,
+    *,
+    least: Annotated[int, Parameter(1, 50, "passages kept in any case")] = 3,
+    beyond: Annotated[int, Parameter(0, 50, "passages kept behind the largest drop")] = 5,
+    pool: Annotated[int, Parameter(2, 100, "first passages whose scores are looked at")] = 50,
+) -> Answer:
+    """Search by embedding and end the list at the largest drop of scores."""
+    found = do.dense(query.text, pool)
+    return do.answer(query.text, do.cut_at_drop(found, least, beyond))

@@ -1,0 +1,20 @@
+from typing import Annotated
+
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route("Hybrid with noise (control)", family="hybrid", paper="Cuconasu et al. 2024, arXiv:2401.14887")
+def noise(
+    query: Query,
+    do: Steps,
+    *,
+    count: Annotated[int, Parameter(0, 50, "number of unrelated passages")] = 2,
+    top: Annotated[int, Parameter(1, 50, "first places among which they are put")] = 5,
+    seed: Annotated[int, Parameter(0, 1_000_000, "seed of what is drawn, and where it is put")] = 0,
+) -> Answer:
+    """Hybrid search with unrelated passages put among the first: a control that shows which answers break."""
+    lists = (do.sparse(query.text), do.dense(query.text))
+    found = do.rrf(lists)
+    return do.answer(query.text, do.with_noise(found, lists, count, top, seed))

@@ -1,0 +1,21 @@
+from typing import Annotated
+
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route("Dense + Rocchio", family="query", paper="Rocchio 1971; Li et al. 2022, arXiv:2108.11044")
+def prf_rocchio(
+    query: Query,
+    do: Steps,
+    *,
+    passages: Annotated[int, Parameter(1, 50, "first passages whose vectors are averaged")] = 3,
+    feedback: Annotated[
+        float, Parameter(0, 1, "weight of their mean; the question's vector has 1 minus it")
+    ] = 0.4,
+) -> Answer:
+    """Search by embedding again, with the vector moved towards the first passages found (Rocchio)."""
+    vector = do.embed(query.text)
+    moved = do.rocchio(vector, query.text, do.nearest(vector), passages, feedback)
+    return do.answer(query.text, do.nearest(moved))

@@ -1,0 +1,26 @@
+from typing import Annotated, Literal
+
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route("Dense, quantised", family="scoring", paper="Yamada, Asai & Hajishirzi 2021, arXiv:2106.00882")
+def quantised(
+    query: Query,
+    do: Steps,
+    *,
+    codes: Annotated[
+        Literal["binary", "int8"], Parameter(help="binary: one bit a dimension; int8: one byte")
+    ] = "binary",
+    candidates: Annotated[int, Parameter(10, 1000, "passages of the first pass, scored exactly")] = 200,
+    compare: Annotated[
+        bool, Parameter(help="also search exactly, to show what the first pass lost; its time counts")
+    ] = False,
+) -> Answer:
+    """Search coded vectors, then score the first candidates by their whole vectors."""
+    vector = do.embed(query.text)
+    first = do.coded(vector, codes, candidates)
+    if compare:
+        do.nearest(vector)
+    return do.answer(query.text, do.exactly(vector, first))

@@ -1,0 +1,19 @@
+from typing import Annotated
+
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route("Query2doc", family="query", paper="Wang, Yang & Wei 2023, arXiv:2303.07678", needs=[Need.LLM])
+def query2doc(
+    query: Query,
+    do: Steps,
+    *,
+    n: Annotated[int, Parameter(1, 8, "number of hypothetical passages")] = 1,
+    times: Annotated[int, Parameter(1, 20, "times that the question stands before them")] = 5,
+) -> Answer:
+    """Search BM25 with the question and a hypothetical passage."""
+    imagined = do.hypothesize(query.text, n)
+    return do.answer(query.text, do.sparse(do.query_to_document(query.text, imagined, times)))

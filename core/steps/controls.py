@@ -1,0 +1,70 @@
+"""Steps that change what was found without looking at its words: a cut by scores, and noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.domain.outputs import Cut, Inserted
+from core.domain.types import Hit, Ranking
+from core.steps.base import StepBase
+from core.steps.step import step
+
+LOOKED_AT = 0.9  # share of the scores among which the largest drop is looked for
+
+
+class Controls(StepBase):
+    """Cutting and disturbing rankings."""
+
+    @step("CHAIN", "cut at the largest drop of scores")
+    def cut_at_drop(self, ranking: Ranking, least: int, beyond: int) -> Ranking:
+        """The passages before the largest drop from one score to the next, `beyond` more, and `least` in any
+        case: a reranker whose scores are not calibrated often leaves a first hit far above all others.
+
+        Source: Taguchi, Maekawa & Bhutani 2025, "Efficient Context Selection for Long-Context QA: No Tuning,
+        No Iteration, Just Adaptive-k", arXiv:2506.08479, section 3; `least` is added here.
+        """
+        scores = [hit.score for hit in ranking]
+        drop = largest_drop(scores)
+        wanted = drop + beyond if drop else len(ranking)
+        kept = min(len(ranking), max(least, wanted))
+        size = scores[drop - 1] - scores[drop] if drop else 0.0
+        self.span.output = Cut(kept, drop, size, guarded=kept > wanted)
+        if not drop and len(ranking) > 1:
+            self.span.attributes["note"] = "all scores are equal: nothing is cut"
+        return ranking[:kept]
+
+    @step("CHAIN", "put unrelated passages among those found")
+    def with_noise(
+        self, ranking: Ranking, apart: tuple[Ranking, ...], count: int, top: int, seed: int
+    ) -> Ranking:
+        """`ranking` with `count` passages of the corpus, drawn by `seed` from those in none of `apart`, at
+        places drawn among its first `top`. Scores become 1 / rank, as the drawn passages have none.
+
+        Source: Cuconasu et al. 2024, "The Power of Noise: Redefining Retrieval for RAG Systems",
+        arXiv:2401.14887, section 4.
+        """
+        corpus = self.context.corpus
+        known = {hit.passage.id for one in (ranking, *apart) for hit in one}
+        taken = {corpus.row(id) for id in corpus.by_ids(sorted(known))}
+        free = np.setdiff1d(np.arange(corpus.size), sorted(taken))
+        rng = np.random.default_rng(seed)
+        drawn = corpus.passages(rng.choice(free, min(count, len(free)), replace=False).tolist())
+        mixed = [hit.passage for hit in ranking]
+        for passage in drawn:
+            mixed.insert(int(rng.integers(0, min(top, len(mixed) + 1))), passage)
+        self.span.output = Inserted(tuple(passage.id for passage in drawn))
+        if len(drawn) < count:
+            self.span.attributes["note"] = (
+                f"{len(drawn)} of {count} passages: the corpus has no more that no search found"
+            )
+        return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(mixed, 1))
+
+
+def largest_drop(scores: list[float]) -> int:
+    """How many of `scores`, best first, stand before the largest drop from one to the next among the first
+    LOOKED_AT of them; the first of equal drops. 0 where no score is below the one before it.
+    """
+    looked = max(2, int(len(scores) * LOOKED_AT)) if len(scores) > 1 else 0
+    drops = [scores[at] - scores[at + 1] for at in range(looked - 1)]
+    largest = max(drops, default=0.0)
+    return drops.index(largest) + 1 if largest > 0 else 0

@@ -1,0 +1,81 @@
+"""A cut at the largest drop, and noise: by definitions written out, and in routes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.domain.types import Query
+from core.engine.engine import Request
+from core.steps.controls import largest_drop
+from tests.fakes import FakeEngine
+
+TEXTS = {f"p{at:02}:0-9": f"parcel {'customs ' * (at < 3)}number {at}" for at in range(30)}
+
+
+def asked(tmp_path, route, text="customs parcel", texts=TEXTS, **parameters):
+    request = Request(Query(text), "tiny", (route,), parameters={route: parameters})
+    (result,) = FakeEngine(tmp_path, texts=texts).ask(request).results
+    assert (result.status, result.error) == ("ok", None)
+    return result
+
+
+def test_the_drop_by_hand():
+    assert largest_drop([0.9, 0.88, 0.5, 0.49, 0.48]) == 2
+    assert largest_drop([0.9, 0.1]) == 1
+    assert largest_drop([0.5, 0.5, 0.5]) == 0
+    assert largest_drop([0.5]) == largest_drop([]) == 0
+    assert largest_drop([0.9, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.0]) == 1, (
+        "the last tenth is not looked at"
+    )
+
+
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=30).map(lambda some: sorted(some, reverse=True)))
+def test_no_drop_before_it_is_as_large_and_none_behind_it_larger(scores):
+    at = largest_drop([float(one) for one in scores])
+    looked = scores[: max(2, int(len(scores) * 0.9))]
+    drops = [a - b for a, b in zip(looked, looked[1:], strict=False)]
+    if at:
+        assert all(drop < drops[at - 1] for drop in drops[: at - 1])
+        assert all(drop <= drops[at - 1] for drop in drops)
+    else:
+        assert not any(drops)
+
+
+def test_a_list_ends_behind_its_largest_drop(tmp_path):
+    whole = asked(tmp_path, "dense")
+    result = asked(tmp_path, "adaptive_k", least=1, beyond=0, pool=30)
+    told = result.spans[-1].output
+    assert [hit.passage.id for hit in result.hits] == [hit.passage.id for hit in whole.hits][: told.kept]
+    assert told.kept == told.drop
+    assert told.size == pytest.approx(whole.hits[told.drop - 1].score - whole.hits[told.drop].score)
+    assert len(asked(tmp_path, "adaptive_k", least=1, beyond=4, pool=30).hits) == told.kept + 4
+
+
+def test_a_first_hit_far_above_the_others_does_not_stand_alone(tmp_path):
+    texts = {"same:0-9": "customs parcel", **{f"p{at}:0-9": f"glass {at}" for at in range(9)}}
+    result = asked(tmp_path, "adaptive_k", texts=texts, least=3, beyond=0)
+    assert result.spans[-1].output.drop == 1
+    assert result.spans[-1].output.guarded
+    assert len(result.hits) == 3
+
+
+def test_noise_adds_what_no_search_found_and_nothing_else(tmp_path):
+    texts = {**{f"p{at:02}:0-9": f"parcel number {at}" for at in range(150)}}
+    plain = [hit.passage.id for hit in asked(tmp_path, "hybrid_rrf", "parcel number 7", texts).hits]
+    result = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=1)
+    drawn = result.spans[-1].output.ids
+    ids = [hit.passage.id for hit in result.hits]
+    assert len(set(drawn)) == 4
+    assert not set(drawn) & set(plain)
+    assert [id for id in ids if id not in drawn] == plain
+    assert max(map(ids.index, drawn)) < 5 + 4
+    again = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=1)
+    assert [hit.passage.id for hit in again.hits] == ids
+    other = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=2)
+    assert [hit.passage.id for hit in other.hits] != ids
+
+
+def test_noise_says_where_there_is_none_left(tmp_path):
+    result = asked(tmp_path, "noise", "parcel", {"a:0-9": "parcel", "b:0-9": "parcel post"})
+    assert result.spans[-1].output.ids == ()
+    assert "0 of 2 passages" in result.spans[-1].attributes["note"]
