@@ -1,5 +1,7 @@
 """A cut at the largest drop, and noise: by definitions written out, and in routes."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def test_the_drop_by_hand():
 def test_no_drop_before_it_is_as_large_and_none_behind_it_larger(scores):
     at = largest_drop([float(one) for one in scores])
     looked = scores[: max(2, int(len(scores) * 0.9))]
-    drops = [a - b for a, b in zip(looked, looked[1:], strict=False)]
+    drops = [a - b for a, b in pairwise(looked)]
     if at:
         assert all(drop < drops[at - 1] for drop in drops[: at - 1])
         assert all(drop <= drops[at - 1] for drop in drops)
