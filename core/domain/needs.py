@@ -30,6 +30,7 @@ class Need(Enum):
     CHILDREN = "small pieces of the corpus' passages"
     CONTEXTS = "contexts written for the corpus' passages"
     QUESTIONS = "questions written for the corpus' passages"
+    EXPANDED = "passages of the corpus with the questions written for them"
     TOKENS = "token vectors of the corpus' passages"
     LEARNED_SPARSE = "learned term weights of the corpus' passages"
     FITS = "a corpus that fits the model's context"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.sparse import BM25Index
+from core.backends.sparse import BM25Index, write_index
+from core.backends.terms import analyzer
 from core.corpus.build import Stages
 from core.corpus.embeddings import Checkpoint, Vectors
 from core.corpus.enrichments import store
@@ -21,6 +22,7 @@ from core.corpus.enrichments.recipe import GIVE_UP, Tools, siblings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
+from core.domain.text import searchable
 from core.domain.types import Passage
 from core.engine.availability import missing
 from core.routes.registry import routes
@@ -108,6 +110,25 @@ def test_questions_are_cleaned_counted_and_lead_back_to_their_passages(tmp_path)
     assert set(match.keys.values()) == {"When is it paid?"}
     assert {hit.passage.id for hit in match.hits} <= set(TEXTS)
     assert all("?" not in request.messages[-1].content.split("Passage")[0] for request in llm.requests)
+
+
+def test_expanded_passages_are_found_by_their_text_and_by_their_questions(tmp_path):
+    """As BM25 over the same texts joined by hand finds them."""
+    corpus = MemoryCorpus(TEXTS)
+    made, _, llm = build(tmp_path, "expanded", corpus)
+    assert (made.entries, made.spent.calls) == (corpus.size, corpus.size)
+    index = store.load("expanded", corpus, Settings(home=tmp_path))
+    asked = "How do I return it? When is it paid? What is the limit?"
+    joined = [f"{searchable(one.title, one.text)} {asked}" for one in corpus.all]
+    write_index(joined, tmp_path / "by-hand", analyzer("english"))
+    by_hand = BM25Index(tmp_path / "by-hand", corpus.size)
+    for text in ("paid", "fragile", "when is it paid"):
+        found = index.search_words(text, 3).hits
+        expected = by_hand.search(text, 3)
+        assert [hit.passage.id for hit in found] == [corpus.all[row].id for row, _ in expected]
+        assert [hit.score for hit in found] == pytest.approx([score for _, score in expected])
+    _, _, other = build(tmp_path, "questions", corpus)
+    assert other.requests == llm.requests  # the same calls, so that those of one are recalled for the other
 
 
 def test_a_context_is_searched_and_never_shown_as_the_passage(tmp_path):

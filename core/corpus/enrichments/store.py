@@ -22,6 +22,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Checkpoint, Vectors
 from core.corpus.enrichments.children import Children
 from core.corpus.enrichments.contexts import Contexts
+from core.corpus.enrichments.expanded import Expanded
 from core.corpus.enrichments.headings import Headings
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.questions import Questions
@@ -36,7 +37,7 @@ from core.domain.settings import Settings
 log = logging.getLogger(__name__)
 RECIPES: Mapping[str, Recipe] = {
     recipe.name: recipe
-    for recipe in (Headings(), Children(), Contexts(), Questions(), Tokens(), LearnedSparse())
+    for recipe in (Headings(), Children(), Contexts(), Questions(), Expanded(), Tokens(), LearnedSparse())
 }
 
 

@@ -1,0 +1,15 @@
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import route
+from core.steps import Steps
+
+
+@route(
+    "Doc2query",
+    family="index",
+    paper="Nogueira, Yang, Lin & Cho 2019, arXiv:1904.08375",
+    needs=[Need.EXPANDED],
+)
+def doc2query(query: Query, do: Steps) -> Answer:
+    """Search BM25 over passages with the hypothetical questions stored for each."""
+    return do.answer(query.text, do.key_words(Need.EXPANDED, query.text))
