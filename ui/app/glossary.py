@@ -181,7 +181,50 @@ _ALL = (
         "Nogueira & Cho 2019, Passage Re-ranking with BERT, arXiv",
         _arxiv("1901.04085"),
     ),
+    Term(
+        "quantised vectors", "Quantised vectors",
+        "Vectors kept in one bit or one byte for each dimension. A first pass searches them; what it finds "
+        "is scored by the whole vectors.",
+        "Yamada, Asai & Hajishirzi 2021, Efficient Passage Retrieval with Hashing for Open-domain Question "
+        "Answering, ACL",
+        _arxiv("2106.00882"),
+    ),
+    Term(
+        "adaptive k", "Adaptive k",
+        "Ends a list at the largest drop from one score to the next, instead of after a fixed number of "
+        "passages.",
+        "Taguchi, Maekawa & Bhutani 2025, Efficient Context Selection for Long-Context QA, arXiv",
+        _arxiv("2506.08479"),
+    ),
     # What is searched with
+    Term(
+        "RM3", "RM3 (relevance feedback by terms)",
+        "Takes the first passages as relevant, adds the terms they use most to the question, each with a "
+        "weight, and searches BM25 again.",
+        "Abdul-Jaleel et al. 2004, UMass at TREC 2004: Novelty and HARD, TREC",
+        "https://trec.nist.gov/pubs/trec13/papers/umass.novelty.hard.pdf",
+    ),
+    Term(
+        "Rocchio", "Rocchio feedback",
+        "Moves the question's vector towards the mean of the first passages found, and searches again.",
+        "Li, Mourad, Zhuang, Koopman & Zuccon 2022, Pseudo Relevance Feedback with Deep Language Models and "
+        "Dense Retrievers, TOIS",
+        _arxiv("2108.11044"),
+    ),
+    Term(
+        "Query2doc", "Query2doc",
+        "A language model writes a hypothetical passage; BM25 searches with the question, repeated, and that "
+        "passage.",
+        "Wang, Yang & Wei 2023, Query2doc: Query Expansion with Large Language Models, EMNLP",
+        _arxiv("2303.07678"),
+    ),
+    Term(
+        "Doc2query", "Doc2query",
+        "A language model writes questions that a passage answers, and BM25 searches the passage with them "
+        "behind it.",
+        "Nogueira, Yang, Lin & Cho 2019, Document Expansion by Query Prediction, arXiv",
+        _arxiv("1904.08375"),
+    ),
     Term(
         "query rewriting", "Query rewriting",
         "A language model rewrites the question before the search, for example a follow-up into a question "
