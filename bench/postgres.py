@@ -122,7 +122,11 @@ def in_postgres(server: Server, made: Matrix, asked: Matrix) -> dict[str, Any]:
     index = served_tables.index(server, tables, len(made), DIM, "simple", "hnsw")
     truth = [{row for row, _ in index.search_exact(one, TOP)} for one in asked]
     told["exact p50 ms"] = p50([lambda v=one: index.search_exact(v, TOP) for one in asked[:10]])
-    return told | reached(lambda effort, v: index.search(v, TOP, effort=effort), asked, truth) | rare(index, asked)
+    return (
+        told
+        | reached(lambda effort, v: index.search(v, TOP, effort=effort), asked, truth)
+        | rare(index, asked)
+    )
 
 
 def rare(index: PgVectorIndex, asked: Matrix) -> dict[str, Any]:

@@ -6,7 +6,9 @@ give equal rankings for equal vectors. Names of tables and columns are quoted by
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,7 @@ Where = Sequence[Filter]
 class Table:
     """How passages stand in a table, as parts of SQL.
 
-    `key` names a row; `row_of` gives the rows of this corpus of keys, None for one it does not have, and
+    `key` names a row, and `match` tells whether it is among a list (one %s); `row_of` gives the rows of this corpus of keys, None for one it does not have, and
     `key_of` the other way round. `operator` compares vectors as the index does. `meta` gives the SQL of a
     metadata field, and whether it is text out of JSON; None for a field that is not there. `words` is the
     tsvector of the full text in configuration `language`, None where there is none to search.
@@ -41,6 +43,7 @@ class Table:
 
     relation: Composable
     key: Composable
+    match: Composable
     vector: Composable
     dim: int
     row_of: Callable[[Sequence[Any]], list[int | None]]
@@ -88,10 +91,18 @@ class PgVectorIndex:
         """`search` past the index: what an approximate search is measured against."""
         return self._search(vector, k, exact=True, where=where)
 
-    def recall(self, sample: Sequence[int], k: int = 10, *, effort: int = 0) -> float:
-        """The share of the exact `k` nearest that `search` finds, with the rows in `sample` as questions."""
-        shares = []
-        for vector in self.vectors(sample):
+    def recall(
+        self, sample: Sequence[int], k: int = 10, *, effort: int = 0, seconds: float = math.inf
+    ) -> float:
+        """The share of the exact `k` nearest that `search` finds, with the rows in `sample` as questions: as
+        many of them as fit into `seconds`, one at least.
+        """
+        shares: list[float] = []
+        end = time.monotonic() + seconds
+        for row in sample:
+            if shares and time.monotonic() > end:
+                break
+            vector = self.vectors([row])[0]
             found = {row for row, _ in self.search(vector, k, effort=effort)}
             truth = {row for row, _ in self.search_exact(vector, k)}
             shares.append(len(found & truth) / max(1, len(truth)))
@@ -102,8 +113,8 @@ class PgVectorIndex:
         from psycopg import sql
 
         keys = self._table.key_of(rows)
-        statement = sql.SQL("SELECT {key}, {vector} FROM {relation} WHERE {key} = ANY(%s)").format(
-            key=self._table.key, vector=self._read(), relation=self._table.relation
+        statement = sql.SQL("SELECT {key}, {vector} FROM {relation} WHERE {match}").format(
+            key=self._table.key, match=self._table.match, vector=self._read(), relation=self._table.relation
         )
 
         def read(connection: Connection) -> list[Any]:
@@ -160,9 +171,7 @@ class PgVectorIndex:
 
         return self._server.read(read)
 
-    def _search(
-        self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()
-    ) -> Rows:
+    def _search(self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()) -> Rows:
         k = min(k, self.size)
         if k < 1:
             return []
@@ -176,9 +185,7 @@ class PgVectorIndex:
             return self._search(vector, k, exact=True, where=where)
         return ranked[:k]
 
-    def _candidates(
-        self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()
-    ) -> Rows:
+    def _candidates(self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()) -> Rows:
         """The rows that the server finds nearest, with our scores, best first."""
         statement, values, settings = self._statement(vector, k, exact, effort, where)
 
@@ -248,7 +255,9 @@ class PgVectorIndex:
                 )
             if one.operator == "in":
                 parts.append(
-                    sql.SQL(" AND {} IN ({})").format(column, sql.SQL(", ").join([sql.SQL("%s")] * len(given)))
+                    sql.SQL(" AND {} IN ({})").format(
+                        column, sql.SQL(", ").join([sql.SQL("%s")] * len(given))
+                    )
                 )
             else:
                 parts.append(sql.SQL(" AND {} {} %s").format(column, sql.SQL(one.operator)))

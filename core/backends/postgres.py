@@ -159,7 +159,9 @@ def told(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
         return Unavailable(f"the role of {dsn} has not the right: {said}. Its owner can GRANT it")
     if state.startswith("53") or state == "58030":
         what = "has no room left on its disk" if state == "53100" else "has not the resources"
-        return Unavailable(f"the server of {dsn} {what}: {said}. Nothing was stored; make room and run it again")
+        return Unavailable(
+            f"the server of {dsn} {what}: {said}. Nothing was stored; make room and run it again"
+        )
     if state == "57014":
         return Unavailable(f"{dsn} took longer than {SEARCH_S} s for a statement: {said}")
     if state == "25006":

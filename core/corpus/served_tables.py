@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SCHEMA = "routescope_corpora"
 LINKS, BUILD_EFFORT = 16, 64  # of the HNSW graph: pgvector's usual ones
 MOST_DIMENSIONS = 2_000  # that pgvector's HNSW takes
-MEMORY_MB = 1_024  # for a graph while it is built, at most
+MOST_MEMORY_MB = 4_096  # for a graph while it is built
 LOCK = 0x52745349  # key of the advisory lock under which indexes are made
 BATCH = 1_000  # passages sent together
 Tick = Callable[[int, int], None]
@@ -117,7 +117,7 @@ def fill(
         connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
     connection.execute(
         sql.SQL(
-            "CREATE TABLE {} (id text COLLATE \"C\" NOT NULL, title text NOT NULL, text text NOT NULL,"
+            'CREATE TABLE {} (id text COLLATE "C" NOT NULL, title text NOT NULL, text text NOT NULL,'
             " meta jsonb NOT NULL)"
         ).format(document_table)
     )
@@ -164,7 +164,7 @@ def keys(connection: Connection, tables: Names) -> None:
         connection.execute(sql.SQL("ANALYZE {}").format(table))
 
 
-def graph(connection: Connection, tables: Names, dim: int, memory_mb: int = MEMORY_MB) -> None:
+def graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> None:
     """The HNSW graph of the vectors."""
     from psycopg import sql
 
@@ -218,12 +218,20 @@ def size(connection: Connection, tables: Names) -> int:
     return found
 
 
+def memory_for(count: int, dim: int) -> int:
+    """Megabytes of maintenance_work_mem that a graph needs to be built in memory, within bounds: one that does
+    not fit takes many times as long.
+    """
+    return int(min(MOST_MEMORY_MB, max(64, count * (4 * dim + 500) * 1.2 / 2**20)))
+
+
 def searched(tables: Names, dim: int, language: str, index: str) -> Table:
     """The passages of an index as a search reads them; `index` is "hnsw", or "" for exact search."""
     from psycopg import sql
 
     return Table(
-        relation=relation(tables.passages), key=sql.Identifier("row"), vector=sql.Identifier("vector"), dim=dim,
+        relation=relation(tables.passages), key=sql.Identifier("row"),
+        match=sql.SQL("row = ANY(%s)"), vector=sql.Identifier("vector"), dim=dim,
         row_of=list, key_of=list, index=index,
         meta=lambda name: (sql.SQL("(meta ->> {})").format(sql.Literal(name)), True),
         words=sql.Identifier("words"), language=language,
