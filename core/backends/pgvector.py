@@ -18,7 +18,7 @@ import numpy as np
 from core.backends.base import Matrix, Rows, Vector
 from core.backends.postgres import Connection, Server
 from core.backends.vector import MARGIN, SAME, SEARCH_EFFORT
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, Unavailable
 from core.domain.filters import Filter
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Table:
     `key` names a row, and `match` tells whether it is among a list (one %s); `row_of` gives the rows of this corpus of keys, None for one it does not have, and
     `key_of` the other way round. `operator` compares vectors as the index does. `meta` gives the SQL of a
     metadata field, and whether it is text out of JSON; None for a field that is not there. `words` is the
-    tsvector of the full text in configuration `language`, None where there is none to search.
+    tsvector of the full text in configuration `language`, None where there is none, as `wordless` says.
     """
 
     relation: Composable
@@ -56,6 +56,7 @@ class Table:
     fields: tuple[str, ...] | None = None  # of the metadata, where they are known
     words: Composable | None = None
     language: str = "simple"
+    wordless: str = ""
 
 
 class PgVectorIndex:
@@ -139,7 +140,7 @@ class PgVectorIndex:
 
         table = self._table
         if table.words is None:
-            raise BadInput("this corpus has no full-text search")
+            raise Unavailable(table.wordless)
         condition, values = self._where(where)
         statement = sql.SQL(
             "WITH asked AS (SELECT string_agg('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''')"

@@ -210,7 +210,7 @@ def ensure(source: Source, settings: Settings) -> None:
     """Build the corpus unless its index is there and current."""
     from core.corpus import catalogue, index_record
 
-    if index_record.current(source.name, settings) is not None:
+    if source.kind == "table" or index_record.current(source.name, settings) is not None:
         known = catalogue.describe(source.name, settings)
         if known.state == "ready":
             return
@@ -225,7 +225,8 @@ def indexed(given: str, settings: Settings) -> str:
     """
     from core.corpus import catalogue, index_record
 
-    if given in catalogue.BUILT_IN or given in index_record.names(settings):
+    known = (*catalogue.BUILT_IN, *index_record.names(settings), *settings.corpora)
+    if given in known:
         return given
     if not Path(given).expanduser().exists():
         return given

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,44 +18,16 @@ from core.corpus import columns, manifest, passages
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys
 from core.corpus.load_report import LoadReport, Skipped
 from core.corpus.source import Source
+from core.corpus.stages import Progress as Progress
+from core.corpus.stages import Stages as Stages
 from core.corpus.types import Cut, Reading
-from core.domain.errors import BadInput, Cancelled
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.corpus.served import Place
 
-Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
 READ, CUT = "read documents", "cut into passages"
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
-PAUSE = 0.1  # seconds between two reports
-
-
-@dataclass(slots=True)
-class Stages:
-    """Times the stages of a build, reports how far it is and ends it when it is cancelled."""
-
-    progress: Progress
-    cancel: threading.Event
-    ms: dict[str, float] = field(default_factory=dict)
-    _name: str = ""
-    _told: float = 0.0
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time what is done inside under `name`."""
-        began, self._name, self._told = time.perf_counter(), name, 0.0
-        self.tick(0, 0)
-        yield
-        self.ms[name] = (time.perf_counter() - began) * 1000
-
-    def tick(self, done: int, total: int) -> None:
-        """Report, a few times a second at most; raises Cancelled when Stop was pressed."""
-        if self.cancel.is_set():
-            raise Cancelled("indexing was stopped; the embeddings made so far are saved for next time")
-        now = time.perf_counter()
-        if now - self._told >= PAUSE or (done == total and total):
-            self._told = now
-            self.progress(self._name, done, total)
 
 
 @dataclass(frozen=True, slots=True)

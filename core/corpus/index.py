@@ -19,7 +19,7 @@ from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
-from core.corpus import catalogue, endings, manifest, served, variants
+from core.corpus import catalogue, endings, manifest, served, table, variants
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -59,6 +59,8 @@ def build(
     of this process. Raises BadInput, Unavailable, Cancelled.
     """
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
+    if wanted.kind == "table":
+        wanted.stamp()  # says that it is not indexed
     home = _home(wanted.name, settings)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -101,6 +103,8 @@ def open_corpus(
 
     Raises BadInput for an unknown name, Unavailable when it is not built or its embedding model changed.
     """
+    if table.is_table(name, settings):
+        return table.TableCorpus(name, settings)
     found = current(name, settings)
     if found is None:
         catalogue.source(name, settings=settings, known_only=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
-from core.corpus import endings, manifest
+from core.corpus import endings, manifest, table
 from core.corpus.manifest import CorpusInfo
 from core.corpus.served import dsn_of, passages_of
 from core.corpus.source import Source, from_record, is_slug, slug
-from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.errors import BadInput, IndexDamaged, RouteScopeError, Unavailable
 from core.domain.postgres import Dsn
 from core.domain.settings import Settings
 
@@ -34,7 +34,13 @@ class Current:
 
 
 def current_fingerprint(name: str, *, settings: Settings) -> str | None:
-    """The fingerprint of the index in force; None when there is none."""
+    """The fingerprint of the index in force, or of a table as it is now; None when there is none."""
+    if table.is_table(name, settings):
+        try:
+            return table.fingerprint(name, settings)
+        except RouteScopeError as error:
+            _warn(f"{error}, so the corpus counts as not built")
+            return None
     found = current(name, settings)
     return found.folder.name if found else None
 
@@ -44,6 +50,12 @@ def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
 
     Texts of more than `llm_context` passages are not added up (0 bytes): nobody asks for that many.
     """
+    if table.is_table(name, settings):
+        try:
+            passages = table.info(name, settings).passages
+            return (passages, 0) if passages > settings.llm_context else table.text_size(name, settings)
+        except RouteScopeError:
+            return None  # `current_fingerprint` said why
     found = current(name, settings)
     try:
         return _text_size(found.folder, settings.llm_context, dsn(found, settings)) if found else None

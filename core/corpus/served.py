@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from psycopg.sql import Composable
 
     from core.backends.base import Matrix
-    from core.corpus.build import Stages
+    from core.corpus.stages import Stages
 
 SAMPLE, SAMPLE_S = 200, 60.0  # passages used as questions to measure recall, and the longest it may take
 AT_ONCE = 500  # rows fetched together
@@ -163,7 +163,7 @@ class ServedPassages:
             with connection.cursor(name="everything") as cursor:
                 cursor.itersize = AT_ONCE
                 for *found, meta in cursor.execute(statement):
-                    yield self._row(found[0]), _passage(found[1:]), metadata(meta)
+                    yield self._row(found[0]), passage_of(found[1:]), metadata(meta)
 
     def texts(self) -> Iterator[str]:
         """What is searched of each passage, in the order of rows."""
@@ -205,7 +205,7 @@ class ServedPassages:
             select=shape.select,
             match=shape.match,
         ):
-            row, passage = self._row(key), _passage(rest)
+            row, passage = self._row(key), passage_of(rest)
             self._passages.put(row, passage)
             self._rows.put(passage.id, row)
             rows.append((row, passage))
@@ -223,7 +223,8 @@ class ServedPassages:
         return self._server.read(read)
 
 
-def _passage(found: Sequence[Any]) -> Passage:
+def passage_of(found: Sequence[Any]) -> Passage:
+    """A passage of the columns id, document, title, text, start, end."""
     id, document, title, text, start, end = found
     return Passage(unescaped(id), unescaped(document), unescaped(title), unescaped(text), start, end)
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from psycopg.sql import Composable
 
 SCHEMA = "routescope_corpora"
-LINKS, BUILD_EFFORT = 16, 64  # of the HNSW graph: pgvector's usual ones
+LINKS, BUILD_EFFORT = 32, 120  # of the HNSW graph, as of the local one: with pgvector's usual 16 and 64 a
+# million passages have a recall@10 of .92 at the greatest ef_search there is
 MOST_DIMENSIONS = 2_000  # that pgvector's HNSW takes
 MOST_MEMORY_MB = 4_096  # for a graph while it is built
 LOCK = 0x52745349  # key of the advisory lock under which indexes are made

@@ -60,6 +60,8 @@ class Source:
         `read`: the endings of the files that count.
         """
         facts: list[Any]
+        if self.kind == "table":
+            raise BadInput(f"corpus {self.name} is a table that is searched in place: it is not indexed")
         if self.path is None:
             installed = os.scandir(sysconfig.get_path("purelib"))
             facts = [
