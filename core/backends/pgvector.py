@@ -281,6 +281,22 @@ class PgVectorIndex:
         return made
 
 
+def quoted(*names: str) -> Composable:
+    """A name of a table or column, quoted, in a statement that is given values: there % stands for itself
+    only when it is doubled.
+    """
+    from psycopg import sql
+
+    return sql.SQL(sql.Identifier(*names).as_string().replace("%", "%%"))  # type: ignore[arg-type]
+
+
+def literal(value: str) -> Composable:
+    """A text, quoted, in a statement that is given values."""
+    from psycopg import sql
+
+    return sql.SQL(sql.Literal(value).as_string().replace("%", "%%"))  # type: ignore[arg-type]
+
+
 class Vectors:
     """The vectors of a corpus by row, read when they are asked for."""
 

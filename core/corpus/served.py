@@ -162,7 +162,7 @@ class ServedPassages:
             # A cursor of the server's, held past no transaction: texts come in portions.
             with connection.cursor(name="everything") as cursor:
                 cursor.itersize = AT_ONCE
-                for *found, meta in cursor.execute(statement):
+                for *found, meta in cursor.execute(statement, ()):
                     yield self._row(found[0]), passage_of(found[1:]), metadata(meta)
 
     def texts(self) -> Iterator[str]:

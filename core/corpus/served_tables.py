@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.backends.base import Matrix
-from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table
+from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, literal
 from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
 from core.domain.errors import BadInput, Unavailable
 from core.domain.postgres import escaped
@@ -234,7 +234,7 @@ def searched(tables: Names, dim: int, language: str, index: str) -> Table:
         relation=relation(tables.passages), key=sql.Identifier("row"),
         match=sql.SQL("row = ANY(%s)"), vector=sql.Identifier("vector"), dim=dim,
         row_of=list, key_of=list, index=index,
-        meta=lambda name: (sql.SQL("(meta ->> {})").format(sql.Literal(name)), True),
+        meta=lambda name: (sql.SQL("(meta ->> {})").format(literal(name)), True),
         words=sql.Identifier("words"), language=language,
     )  # fmt: skip
 

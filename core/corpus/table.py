@@ -8,6 +8,7 @@ vector are left out, and it is said how many there are.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import shutil
@@ -26,7 +27,7 @@ import numpy as np
 from core.backends import sparse
 from core.backends.base import Rows
 from core.backends.embedder import identity
-from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table
+from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, literal, quoted
 from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
 from core.backends.terms import analyzer
 from core.corpus.chunk import WHOLE
@@ -323,11 +324,12 @@ def _dimensions(connection: Connection, spec: CorpusSettings, table: tuple[str, 
 
     found = connection.execute(
         sql.SQL("SELECT DISTINCT vector_dims({}::vector) FROM {} WHERE {} IS NOT NULL LIMIT 3").format(
-            sql.Identifier(spec.vector), sql.Identifier(*table), sql.Identifier(spec.vector)
-        )
+            quoted(spec.vector), quoted(*table), quoted(spec.vector)
+        ),
+        (),  # so that a doubled % is one
     ).fetchall()
     if len(found) != 1:
-        had = ", ".join(str(dim) for (dim,) in found) or "none"
+        had = ", ".join(str(dim) for (dim,) in sorted(found)) or "none"
         raise BadInput(
             f"{where}: column {spec.vector!r} holds vectors of different dimensions ({had}), or none"
         )
@@ -358,15 +360,12 @@ def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple
     known = connection.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", (spec.language,)).fetchone()
     language = spec.language if known else "simple"
     found = connection.execute(
-        "SELECT pg_get_indexdef(i.indexrelid, 1, true), format_type(a.atttypid, NULL)"
-        " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
-        " JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = 1"
-        " WHERE i.indrelid = %s AND am.amname = 'gin' AND i.indisvalid AND i.indpred IS NULL",
+        "SELECT pg_get_indexdef(i.indexrelid, 1, true) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0] WHERE i.indrelid = %s"
+        " AND am.amname = 'gin' AND o.opcname = 'tsvector_ops' AND i.indisvalid AND i.indpred IS NULL",
         (oid,),
     ).fetchall()
-    for expression, kind in found:
-        if kind != "tsvector":
-            continue
+    for (expression,) in found:
         if expression.startswith("to_tsvector('") and "'::regconfig" in expression:
             return expression, expression.split("'")[1].rpartition(".")[2]
         if "(" not in expression:
@@ -406,18 +405,20 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
     server = server_of(dsn)
 
     def read(connection: Connection) -> tuple[Any, list[str], int]:
-        table = sql.Identifier(*found.table)
-        id, text, vector = map(sql.Identifier, (spec.id, spec.text, spec.vector))
+        table = quoted(*found.table)
+        id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
         counts = connection.execute(
             sql.SQL(
                 "SELECT count(*) FILTER (WHERE {id} IS NULL), count(*) FILTER (WHERE {text} IS NULL),"
                 " count(*) FILTER (WHERE {vector} IS NULL), count(*) FILTER (WHERE octet_length({text}) > {most}),"
                 " min(vector_dims({vector}::vector)), max(vector_dims({vector}::vector)),"
                 " coalesce(bool_and(abs(vector_norm({vector}::vector) - 1) < 1e-3), true) FROM {table}"
-            ).format(id=id, text=text, vector=vector, table=table, most=sql.Literal(LONGEST))
+            ).format(id=id, text=text, vector=vector, table=table, most=sql.Literal(LONGEST)),
+            (),
         ).fetchone()
         ids = connection.execute(
-            sql.SQL("SELECT id FROM {relation} AS p").format(relation=_shape(spec, found).relation)
+            sql.SQL("SELECT id FROM {relation} AS p").format(relation=_shape(spec, found).relation),
+            (),
         ).fetchall()
         size = connection.execute("SELECT pg_total_relation_size(%s::oid)", (found.oid,)).fetchone()[0]
         return counts, sorted(unescaped(id) for (id,) in ids), int(size)
@@ -426,7 +427,7 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
     where = f"[corpora.{name}]"
     if least is not None and (least != found.dim or most != found.dim):
         raise BadInput(f"{where}: column {spec.vector!r} holds vectors of {least} to {most} dimensions")
-    twice = next((one for one, other in zip(ids, ids[1:], strict=False) if one == other), None)
+    twice = next((one for one, other in itertools.pairwise(ids) if one == other), None)
     if twice is not None:
         raise BadInput(f"{where}: id {twice!r} stands in several rows; column {spec.id!r} has to be unique")
     notes = [
@@ -467,38 +468,36 @@ def _rows(spec: CorpusSettings, found: Found, columns: Composable) -> Composable
     """`columns` of the rows that are passages: those with an id, a text and a vector."""
     from psycopg import sql
 
-    id, text, vector = map(sql.Identifier, (spec.id, spec.text, spec.vector))
+    id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
     return sql.SQL(
         "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL AND {vector} IS NOT NULL)"
-    ).format(columns=columns, table=sql.Identifier(*found.table), id=id, text=text, vector=vector)
+    ).format(columns=columns, table=quoted(*found.table), id=id, text=text, vector=vector)
 
 
 def _shape(spec: CorpusSettings, found: Found) -> Shape:
     """How passages are read out of the table."""
     from psycopg import sql
 
-    id, text = sql.Identifier(spec.id), sql.Identifier(spec.text)
-    title = sql.Identifier(spec.title) if spec.title else sql.SQL("NULL::text")
+    id, text = quoted(spec.id), quoted(spec.text)
+    title = quoted(spec.title) if spec.title else sql.SQL("NULL::text")
     plain = [name for name in spec.metadata if not _is_json(found, name)]
     meta: list[Composable] = [
         sql.SQL("jsonb_build_object({})").format(
-            sql.SQL(", ").join(
-                sql.SQL("{}::text, {}").format(sql.Literal(name), sql.Identifier(name)) for name in plain
-            )
+            sql.SQL(", ").join(sql.SQL("{}::text, {}").format(literal(name), quoted(name)) for name in plain)
         )
     ]
     for name in spec.metadata:
         if _is_json(found, name):
             part = "CASE jsonb_typeof({0}::jsonb) WHEN 'object' THEN {0}::jsonb ELSE '{{}}'::jsonb END"
-            meta.append(sql.SQL(part).format(sql.Identifier(name)))
+            meta.append(sql.SQL(part).format(quoted(name)))
     columns = sql.SQL(
         "{id} AS own, {id}::text AS id, coalesce({title}, '') AS title, left({text}, {most}) AS text,"
-        " least(char_length({text}), {most}) AS stop, {meta} AS meta"
+        " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta"
     ).format(
         id=id, title=title, text=text, most=sql.Literal(LONGEST), meta=sql.SQL(" || ").join(meta)
     )  # fmt: skip
     return Shape(
-        relation=_rows(spec, found, columns), select=sql.SQL("id, id, id, title, text, 0, stop"),
+        relation=_rows(spec, found, columns), select=sql.SQL("id, id, id, title, text, start, stop"),
         key=sql.SQL("id"), match=_match(spec, found), meta=sql.SQL("meta"), documents=None,
     )  # fmt: skip
 
@@ -509,34 +508,34 @@ def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool
 
     words: Composable | None = None
     if found.words:
-        words = sql.SQL(found.words)  # the server's own text of its own index
+        words = sql.SQL(found.words.replace("%", "%%"))  # the server's own text of its own index
     elif len(ids) <= WORDS_UP_TO:
         words = sql.SQL("to_tsvector({}::regconfig, left({}, {}))").format(
-            sql.Literal(found.language), sql.Identifier(spec.text), sql.Literal(WORDS_OF)
+            sql.Literal(found.language), quoted(spec.text), sql.Literal(WORDS_OF)
         )
     columns = [
-        sql.SQL("{} AS own, {} AS vector").format(sql.Identifier(spec.id), sql.Identifier(spec.vector)),
+        sql.SQL("{} AS own, {} AS vector").format(quoted(spec.id), quoted(spec.vector)),
         *([sql.SQL("{} AS words").format(words)] if words is not None else []),
-        *(sql.SQL("{} AS {}").format(sql.Identifier(name), sql.Identifier(f"meta_{at}"))
+        *(sql.SQL("{} AS {}").format(quoted(name), quoted(f"meta_{at}"))
           for at, name in enumerate(spec.metadata)),
     ]  # fmt: skip
 
     def meta(name: str) -> tuple[Composable, bool] | None:
         for at, column in enumerate(spec.metadata):
-            own = sql.Identifier(f"meta_{at}")
+            own = quoted(f"meta_{at}")
             if _is_json(found, column):
-                return sql.SQL("({}::jsonb ->> {})").format(own, sql.Literal(name)), True
+                return sql.SQL("({}::jsonb ->> {})").format(own, literal(name)), True
             if column == name:
                 return own, False
         return None
 
     return Table(
         relation=sql.SQL("{} AS passages").format(_rows(spec, found, sql.SQL(", ").join(columns))),
-        key=sql.SQL("own::text"), match=_match(spec, found), vector=sql.Identifier("vector"), dim=found.dim,
+        key=sql.SQL("own::text"), match=_match(spec, found), vector=quoted("vector"), dim=found.dim,
         row_of=lambda keys: [place(ids, unescaped(key)) for key in keys],
         key_of=lambda rows: [escaped(ids[row]) for row in rows],
         operator=found.operator, type=found.types[spec.vector], unit=unit, index=found.index, meta=meta,
-        fields=spec.metadata, words=sql.Identifier("words") if words is not None else None,
+        fields=spec.metadata, words=quoted("words") if words is not None else None,
         language=found.language,
         wordless=(
             f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE INDEX ON "
