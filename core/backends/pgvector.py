@@ -35,7 +35,8 @@ Where = Sequence[Filter]
 class Table:
     """How passages stand in a table, as parts of SQL.
 
-    `key` names a row, and `match` tells whether it is among a list (one %s); `row_of` gives the rows of this corpus of keys, None for one it does not have, and
+    `key` names a row, and `match` tells whether it is among a list (one %s); `row_of` gives the rows of this
+    corpus of keys, None for one it does not have, and
     `key_of` the other way round. `operator` compares vectors as the index does. `meta` gives the SQL of a
     metadata field, and whether it is text out of JSON; None for a field that is not there. `words` is the
     tsvector of the full text in configuration `language`, None where there is none, as `wordless` says.
@@ -273,7 +274,7 @@ class PgVectorIndex:
         return sql.SQL("{}" + cast).format(self._table.vector)
 
     def _unpacked(self, raw: Sequence[bytes]) -> Matrix:
-        """Vectors as pgvector sends them: two numbers of two bytes, then four bytes a number, big end first."""
+        """Vectors as pgvector sends them: two numbers of two bytes, then four bytes each, big end first."""
         made = np.frombuffer(b"".join(one[4:] for one in raw), ">f4").astype(np.float32)
         made = made.reshape(len(raw), self.dim)
         if not self._table.unit:
@@ -287,14 +288,14 @@ def quoted(*names: str) -> Composable:
     """
     from psycopg import sql
 
-    return sql.SQL(sql.Identifier(*names).as_string().replace("%", "%%"))  # type: ignore[arg-type]
+    return sql.SQL(sql.Identifier(*names).as_string().replace("%", "%%"))
 
 
 def literal(value: str) -> Composable:
     """A text, quoted, in a statement that is given values."""
     from psycopg import sql
 
-    return sql.SQL(sql.Literal(value).as_string().replace("%", "%%"))  # type: ignore[arg-type]
+    return sql.SQL(sql.Literal(value).as_string().replace("%", "%%"))
 
 
 class Vectors:

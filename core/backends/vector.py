@@ -55,8 +55,8 @@ class FaissIndex:
         return "flat" if self._graph is None else "hnsw"
 
     def search(self, vector: Vector, k: int, *, effort: int = 0) -> Rows:
-        """The `k` rows of highest inner product with `vector`, shape (dim,). `effort` is the graph's efSearch,
-        0 for the usual one.
+        """The `k` rows of highest inner product with `vector`, shape (dim,). `effort` is the graph's
+        efSearch, 0 for the usual one.
         """
         return self._search(vector[None, :], k, self._graph, effort)[0]
 

@@ -88,8 +88,8 @@ def corpora_(as_json: bool) -> int:
     "--in",
     "place",
     metavar="DSN",
-    help="Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; files: "
-    "in the home folder again.",
+    help="Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; "
+    "files: in the home folder again.",
 )
 @worker_options
 @output_options

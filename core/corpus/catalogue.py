@@ -111,7 +111,7 @@ def _base(origin: Source) -> Known:
 
 
 def _table(name: str, settings: Settings) -> Known:
-    """A table in place: ready if it can be read, which is seen at the first look and then every few seconds."""
+    """A table in place: ready if it can be read, which is looked at every few seconds."""
     origin = table.source(name, settings)
     base = Known(name, origin.title, origin.kind, "not built", "", origin.title, True)
     try:
@@ -264,7 +264,8 @@ def _check_name(wanted: Source, settings: Settings) -> None:
         return  # an index made by another copy of the program is taken over: these documents go with this one
     if table.is_table(wanted.name, settings) and wanted.kind != "table":
         raise BadInput(
-            f"{wanted.name!r} is the table [corpora.{wanted.name}] of the settings file; choose another with --name"
+            f"{wanted.name!r} is the table [corpora.{wanted.name}] of the settings file; choose another "
+            "with --name"
         )
     other = index_record.current(wanted.name, settings)
     if (

@@ -89,7 +89,8 @@ class Vectors:
     """Gives every passage its vector.
 
     `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former`
-    are indexes whose vectors are sound; of those that are `elsewhere`, the keys with what gives the vectors. `helpers` embed in place of this process.
+    are indexes whose vectors are sound; of those that are `elsewhere`, the keys with what gives the vectors.
+    `helpers` embed in place of this process.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A corpus whose passages and vectors are in PostgreSQL: where it is, what is read of it, how it is put there.
+"""A corpus whose passages and vectors are in PostgreSQL: where it is, how it is read and put there.
 
 Its BM25 index stays in the home folder: PostgreSQL's own ranking of words is another one. So does its record,
 with the address but never a password.
@@ -136,7 +136,8 @@ class ServedPassages:
         found = self._fetch(
             "SELECT d.id, d.title, (SELECT count(*) FROM {relation} p WHERE p.document = d.id),"
             " (SELECT max(p.stop) FROM {relation} p WHERE p.document = d.id) FROM {documents} d"
-            " WHERE d.id > %s AND (strpos(lower(d.id), lower(%s)) > 0 OR strpos(lower(d.title), lower(%s)) > 0)"
+            " WHERE d.id > %s AND (strpos(lower(d.id), lower(%s)) > 0"
+            " OR strpos(lower(d.title), lower(%s)) > 0)"
             " ORDER BY d.id LIMIT %s",
             (escaped(after), sought, sought, limit), documents=self._shape.documents,
         )  # fmt: skip
@@ -158,12 +159,11 @@ class ServedPassages:
         statement = sql.SQL("SELECT {select}, {meta} FROM {relation} AS p ORDER BY {key}").format(
             select=shape.select, meta=shape.meta, relation=shape.relation, key=shape.key
         )
-        with self._server.streaming() as connection:
-            # A cursor of the server's, held past no transaction: texts come in portions.
-            with connection.cursor(name="everything") as cursor:
-                cursor.itersize = AT_ONCE
-                for *found, meta in cursor.execute(statement, ()):
-                    yield self._row(found[0]), passage_of(found[1:]), metadata(meta)
+        # A cursor of the server's, held past no transaction: texts come in portions.
+        with self._server.streaming() as connection, connection.cursor(name="everything") as cursor:
+            cursor.itersize = AT_ONCE
+            for *found, meta in cursor.execute(statement, ()):
+                yield self._row(found[0]), passage_of(found[1:]), metadata(meta)
 
     def texts(self) -> Iterator[str]:
         """What is searched of each passage, in the order of rows."""
@@ -268,7 +268,8 @@ class ServedCorpus(Corpus):
         known = server.read(lambda connection: served_tables.there(connection, info.name, info.fingerprint))
         if known is None:
             raise Unavailable(
-                f"the tables of corpus {info.name} are no longer in {server.dsn}: run {COMMAND} index {info.name}"
+                f"the tables of corpus {info.name} are no longer in {server.dsn}: "
+                f"run {COMMAND} index {info.name}"
             )
         index = served_tables.index(
             server, tables, info.passages, info.dim, str(known["words"]), info.vector_index
@@ -317,7 +318,7 @@ class Place:
         approximate: bool,
         stages: Stages,
     ) -> tuple[float, int]:
-        """Make the tables of an index in one transaction; the recall of its graph (1.0 without) and its bytes.
+        """Make the tables of an index in one transaction; the recall of its graph and its bytes.
 
         What is interrupted leaves nothing behind. Raises Unavailable, BadInput, Cancelled.
         """

