@@ -31,9 +31,11 @@ PARTS: Mapping[str, str] = {  # where each part is measured
     "pages": "bench.pages:measure",
     "workers": "bench.workers:measure",
     "team": "bench.team:measure",
+    "postgres": "bench.postgres:measure",
     "model": "bench.engine:model",
 }
-LONG = ("model", "workers", "team")  # left out where no part is named: minutes of the model, or not installed
+# Left out where no part is named: minutes of the model, an hour of graphs, or not installed.
+LONG = ("model", "workers", "team", "postgres")
 
 
 def figures(part: str) -> dict[str, Any]:

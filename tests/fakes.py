@@ -217,7 +217,7 @@ class MemoryCorpus:
         return tuple(hits), [(hit.passage.id, parts[hit.passage.id]) for hit in hits[:told]]
 
     def search_coded(self, vector, kind, k):
-        index = QuantisedIndex(self.matrix, kind)
+        index = QuantisedIndex([self.matrix] if self.size else [], 64, kind)
         return tuple(Hit(self.all[row], score) for row, score in index.search(vector, k)), index.bytes
 
     def bm25_place(self, text: str, passage_id: str) -> tuple[int, int]:
@@ -248,6 +248,16 @@ class MemoryCorpus:
 
     def search_dense(self, vector: np.ndarray, k: int) -> tuple[Hit, ...]:
         return self._top([float(s) for s in self.matrix @ vector], k, floor=-2.0)
+
+    def search_dense_by(
+        self, vector: np.ndarray, k: int, *, exact: bool = False, effort: int = 0
+    ) -> tuple[Hit, ...]:
+        return self.search_dense(vector, k)
+
+    def search_full_text(self, text: str, k: int) -> tuple[Hit, ...]:
+        """How many of the words stand in it, whatever they are worth."""
+        asked = set(words(text))
+        return self._top([float(len(asked & set(words(p.text)))) for p in self.all], k, floor=0.0)
 
     def search_dense_many(self, vectors: np.ndarray, k: int) -> list[tuple[Hit, ...]]:
         return [self.search_dense(vector, k) for vector in vectors]

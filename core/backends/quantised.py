@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,25 +14,16 @@ Kind = Literal["binary", "int8"]
 BLOCK = 65_536  # vectors coded at a time
 
 
-class Vectors(Protocol):
-    """Rows of unit vectors, shape (n, dim); a slice of them is a matrix."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    def __getitem__(self, rows: slice, /) -> Matrix: ...
-
-
 class QuantisedIndex:
     """Codes of vectors, searched whole; equal scores come in the order of rows. Safe in threads."""
 
-    def __init__(self, vectors: Vectors, kind: Kind) -> None:
-        """Code `vectors`, shape (n, dim)."""
-        self.kind, (self.size, self.dim) = kind, vectors.shape
-        blocks = (vectors[start : start + BLOCK] for start in range(0, self.size, BLOCK))
+    def __init__(self, blocks: Iterable[Matrix], dim: int, kind: Kind) -> None:
+        """Code unit vectors that come in `blocks`, shape (n, dim) each."""
+        self.kind, self.dim, self.size = kind, dim, 0
         if kind == "binary":
             made = [signs(block) for block in blocks]
             self._signs = np.concatenate(made) if made else signs(np.empty((0, self.dim), np.float32))
-            self.bytes = self._signs.nbytes
+            self.size, self.bytes = len(self._signs), self._signs.nbytes
             return
         import faiss
 
@@ -42,6 +34,7 @@ class QuantisedIndex:
             if not self._bytes.is_trained:  # the range of each dimension, which the first block stands for
                 self._bytes.train(np.ascontiguousarray(block))
             self._bytes.add(np.ascontiguousarray(block))
+        self.size = self._bytes.ntotal
         self.bytes = self.size * self.dim
 
     def search(self, vector: Vector, k: int) -> Rows:

@@ -54,9 +54,11 @@ class FaissIndex:
         """ "flat" when search is exact, else "hnsw"."""
         return "flat" if self._graph is None else "hnsw"
 
-    def search(self, vector: Vector, k: int) -> Rows:
-        """The `k` rows of highest inner product with `vector`, shape (dim,)."""
-        return self.search_many(vector[None, :], k)[0]
+    def search(self, vector: Vector, k: int, *, effort: int = 0) -> Rows:
+        """The `k` rows of highest inner product with `vector`, shape (dim,). `effort` is the graph's
+        efSearch, 0 for the usual one.
+        """
+        return self._search(vector[None, :], k, self._graph, effort)[0]
 
     def search_many(self, vectors: Matrix, k: int) -> list[Rows]:
         """`search` for each row of `vectors` (n, dim), sharing the reading of the index."""
@@ -85,12 +87,14 @@ class FaissIndex:
         ]
         return float(np.mean(shares)) if shares else 1.0
 
-    def _search(self, vectors: Matrix, k: int, graph: faiss.Index | None = None) -> list[Rows]:
+    def _search(
+        self, vectors: Matrix, k: int, graph: faiss.Index | None = None, effort: int = 0
+    ) -> list[Rows]:
         k = min(k, self.size)
         queries = np.ascontiguousarray(vectors, np.float32)
         if k < 1 or not len(queries):
             return [[] for _ in queries]
-        found = self._candidates(queries, min(self.size, k + MARGIN), graph)
+        found = self._candidates(queries, min(self.size, k + MARGIN), graph, effort)
         results = [self._ranked(query, rows) for query, rows in zip(queries, found, strict=True)]
         for i, ranked in enumerate(results):
             fetched = k + MARGIN
@@ -102,12 +106,13 @@ class FaissIndex:
             ):
                 fetched *= 8
                 ranked = self._ranked(
-                    queries[i], self._candidates(queries[i : i + 1], min(self.size, fetched), graph)[0]
+                    queries[i],
+                    self._candidates(queries[i : i + 1], min(self.size, fetched), graph, effort)[0],
                 )
             results[i] = ranked[:k]
         return results
 
-    def _candidates(self, queries: Matrix, k: int, graph: faiss.Index | None) -> Found:
+    def _candidates(self, queries: Matrix, k: int, graph: faiss.Index | None, effort: int = 0) -> Found:
         """Rows for each query, shape (n, k), in FAISS's order; -1 where the graph, if given, found fewer."""
         faiss = self._faiss
         # For each call, as the count belongs to the calling thread. A second thread slows one query down,
@@ -118,7 +123,7 @@ class FaissIndex:
         if graph is None:
             rows = faiss.knn(queries, self._vectors, k, metric=faiss.METRIC_INNER_PRODUCT)[1]
         else:
-            params = faiss.SearchParametersHNSW(efSearch=max(SEARCH_EFFORT, k))
+            params = faiss.SearchParametersHNSW(efSearch=max(effort or SEARCH_EFFORT, k))
             rows = graph.search(queries, k, params=params)[1]
         return rows
 

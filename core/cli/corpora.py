@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,13 @@ def corpora_(as_json: bool) -> int:
 @click.option(
     "--remove-chunkings", "removed", metavar="A,B", help="Delete the indexes of these chunkings, or of all."
 )
+@click.option(
+    "--in",
+    "place",
+    metavar="DSN",
+    help="Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; "
+    "files: in the home folder again.",
+)
 @worker_options
 @output_options
 def index_(
@@ -97,6 +104,7 @@ def index_(
     enrichments: str | None,
     chunkings: str | None,
     removed: str | None,
+    place: str | None,
     workers: Place | None,
     as_json: bool,
 ) -> int:
@@ -107,11 +115,15 @@ def index_(
     keeps --text-columns and --html; --text-columns "" goes back to finding them.
 
     A source may have several chunkings: see --chunkings, and eval --chunkings. They are refreshed with it.
+
+    The corpus stays where --in put it. Its password is not stored: give it in ~/.pgpass, PGPASSWORD or the
+    settings file.
     """
     from core.cli import enriching
     from core.corpus import catalogue, variants
     from core.corpus.chunk import Chunking
     from core.corpus.helpers import helpers
+    from core.corpus.served import remember
     from core.corpus.types import Reading, columns
     from core.domain import settings
 
@@ -131,6 +143,8 @@ def index_(
             was.text_columns if text_columns is None else columns(text_columns), html or was.html
         )
         source = catalogue.source(source, settings=now, reading=reading)
+    if place is not None:
+        source = replace(source, place="" if place == "files" else remember(place))
     others = variants.wanted(source, chunkings) if chunkings is not None else []
     gone = _remove(source, removed, now) if removed is not None else []
     kept = {one.name: one for one in others}
@@ -196,7 +210,7 @@ def ensure(source: Source, settings: Settings) -> None:
     """Build the corpus unless its index is there and current."""
     from core.corpus import catalogue, index_record
 
-    if index_record.current(source.name, settings) is not None:
+    if source.kind == "table" or index_record.current(source.name, settings) is not None:
         known = catalogue.describe(source.name, settings)
         if known.state == "ready":
             return
@@ -211,7 +225,8 @@ def indexed(given: str, settings: Settings) -> str:
     """
     from core.corpus import catalogue, index_record
 
-    if given in catalogue.BUILT_IN or given in index_record.names(settings):
+    known = (*catalogue.BUILT_IN, *index_record.names(settings), *settings.corpora)
+    if given in known:
         return given
     if not Path(given).expanduser().exists():
         return given
@@ -221,8 +236,11 @@ def indexed(given: str, settings: Settings) -> str:
 
 
 def _info(info: CorpusInfo) -> dict[str, Any]:
+    told = asdict(info)
+    if not told["place"]:
+        del told["place"]
     return {
-        **asdict(info),
+        **told,
         "chunking": {**asdict(info.chunking), "key": info.chunking.key, "label": info.chunking.label()},
     }
 

@@ -4,57 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.backends import sparse
+from core.backends import array_files, sparse
 from core.backends.terms import analyzer
 from core.corpus import columns, manifest, passages
-from core.corpus.embeddings import VECTORS, Vectors
+from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys
 from core.corpus.load_report import LoadReport, Skipped
 from core.corpus.source import Source
+from core.corpus.stages import Progress as Progress
+from core.corpus.stages import Stages as Stages
 from core.corpus.types import Cut, Reading
-from core.domain.errors import BadInput, Cancelled
+from core.domain.errors import BadInput
 
-Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
+if TYPE_CHECKING:
+    from core.corpus.served import Place
+
 READ, CUT = "read documents", "cut into passages"
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
-PAUSE = 0.1  # seconds between two reports
-
-
-@dataclass(slots=True)
-class Stages:
-    """Times the stages of a build, reports how far it is and ends it when it is cancelled."""
-
-    progress: Progress
-    cancel: threading.Event
-    ms: dict[str, float] = field(default_factory=dict)
-    _name: str = ""
-    _told: float = 0.0
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time what is done inside under `name`."""
-        began, self._name, self._told = time.perf_counter(), name, 0.0
-        self.tick(0, 0)
-        yield
-        self.ms[name] = (time.perf_counter() - began) * 1000
-
-    def tick(self, done: int, total: int) -> None:
-        """Report, a few times a second at most; raises Cancelled when Stop was pressed."""
-        if self.cancel.is_set():
-            raise Cancelled("indexing was stopped; the embeddings made so far are saved for next time")
-        now = time.perf_counter()
-        if now - self._told >= PAUSE or (done == total and total):
-            self._told = now
-            self.progress(self._name, done, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +83,17 @@ def _check_columns(reading: Reading, report: LoadReport) -> None:
 
 
 def finish(
-    source: Source, content: Content, vectors: Vectors, folder: Path, stages: Stages
+    source: Source,
+    content: Content,
+    vectors: Vectors,
+    folder: Path,
+    stages: Stages,
+    place: Place | None = None,
 ) -> manifest.CorpusInfo:
-    """Make the rest of the index in `folder`, after `read`."""
+    """Make the rest of the index in `folder`, after `read`; with `place` passages and vectors go there. What
+    is there already, whoever put it there, is not made again.
+    """
+    known = place.known(content.fingerprint) if place is not None else None
     store = passages.PassageStore(folder / manifest.PASSAGES)
     try:
         with stages.stage("index words"):
@@ -120,12 +101,26 @@ def finish(
             sparse.write_index(
                 store.texts(), folder / manifest.BM25, how, lambda row: stages.tick(row, content.passages)
             )
-        with stages.stage("embed"):
-            dim, reused = vectors.write(store, folder, stages.tick)
+        if known is not None:
+            dim, reused = int(known["dim"]), content.passages
+            array_files.save(folder / KEYS, keys(store, vectors.identity))
+        else:
+            with stages.stage("embed"):
+                dim, reused = vectors.write(store, folder, stages.tick)
+        recall, elsewhere = 1.0, 0
+        if known is not None:
+            recall, elsewhere = float(known["recall"]), int(known["bytes"])
+        elif place is not None:
+            made = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+            recall, elsewhere = place.put(
+                content.fingerprint, store, made, source.language, content.approximate, stages
+            )
     finally:
         store.close()
-    recall = 1.0
-    if content.approximate:
+    if place is not None:
+        for file in (manifest.PASSAGES, VECTORS):
+            (folder / file).unlink(missing_ok=True)
+    elif content.approximate:
         with stages.stage("index vectors"):
             recall = _graph(folder)
     with stages.stage("check"):
@@ -136,8 +131,9 @@ def finish(
             vector_index="hnsw" if content.approximate else "flat", recall=recall,
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),
             build_ms={name: round(ms, 1) for name, ms in stages.ms.items()},
-            bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+            bytes=elsewhere + sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
             reused=reused, notes=content.notes, skipped=content.skipped,
+            place=place.place if place is not None else "",
         )  # fmt: skip
         manifest.write(folder, info)
     return info

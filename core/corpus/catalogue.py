@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from core.backends.embedder import identity
-from core.corpus import index_record, manifest, variants
+from core.corpus import index_record, manifest, table, variants
 from core.corpus.chunk import WHOLE, Chunking, chunking_of
 from core.corpus.source import Kind, Source, from_path, slug
 from core.corpus.types import Reading
-from core.domain.errors import BadInput, IndexDamaged
+from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.once import Recent
 from core.domain.program import COMMAND
 from core.domain.settings import PROJECT, Settings
@@ -74,7 +74,7 @@ def known(settings: Settings) -> list[Known]:
     """
     first = {name: place for place, name in enumerate(BUILT_IN)}
     names = sorted(
-        {*BUILT_IN, *index_record.names(settings)},
+        {*BUILT_IN, *index_record.names(settings), *table.names(settings)},
         key=lambda name: (first.get(variants.base_of(name), len(first)), variants.in_order(name)),
     )
     return [describe(name, settings) for name in names]
@@ -82,6 +82,8 @@ def known(settings: Settings) -> list[Known]:
 
 def describe(name: str, settings: Settings) -> Known:
     """One corpus; raises BadInput for a name that is not known."""
+    if table.is_table(name, settings):
+        return _table(name, settings)
     if name in index_record.names(settings) and (why := index_record.unreadable(name, settings)):
         return _without_record(name, why, settings)
     origin = source(name, settings=settings, known_only=True)
@@ -106,6 +108,17 @@ def _base(origin: Source) -> Known:
         origin.name, origin.title or where, origin.kind, "not built", "", where, origin.kind != "snapshot",
         chunking_of=base if base != origin.name else None,
     )  # fmt: skip
+
+
+def _table(name: str, settings: Settings) -> Known:
+    """A table in place: ready if it can be read, which is looked at every few seconds."""
+    origin = table.source(name, settings)
+    base = Known(name, origin.title, origin.kind, "not built", "", origin.title, True)
+    try:
+        info = table.info(name, settings)
+    except (BadInput, Unavailable) as error:
+        return replace(base, reason=str(error))
+    return replace(base, state="ready", fingerprint=info.fingerprint, info=info)
 
 
 def _without_record(name: str, why: str, settings: Settings) -> Known:
@@ -194,7 +207,9 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
     """The known corpus called `what` or made of the path `what`; None for a path that is new."""
     if isinstance(what, str):
         if what in BUILT_IN:
-            return BUILT_IN[what]
+            return _built_in(what, settings)
+        if table.is_table(what, settings):
+            return table.source(what, settings)
         if (variant := _variant(what, settings)) is not None:
             return variant
         listed = what in index_record.names(settings)
@@ -212,11 +227,18 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
             )
     path = Path(what).expanduser()
     if known_only or not path.exists():
-        names = ", ".join(dict.fromkeys((*BUILT_IN, *index_record.names(settings))))
+        names = ", ".join(dict.fromkeys((*BUILT_IN, *index_record.names(settings), *table.names(settings))))
         raise BadInput(
             f"unknown corpus {str(what)!r}; known: {names}" + ("" if known_only else ", or a path")
         )
     return next((s for s in BUILT_IN.values() if s.path and s.path == path.resolve()), None)
+
+
+def _built_in(name: str, settings: Settings) -> Source:
+    """A built-in source, kept where it was put."""
+    before = index_record.current(name, settings)
+    place = before.source.place if before is not None else ""
+    return replace(BUILT_IN[name], place=place) if place else BUILT_IN[name]
 
 
 def _variant(name: str, settings: Settings) -> Source | None:
@@ -225,7 +247,7 @@ def _variant(name: str, settings: Settings) -> Source | None:
     if key is None:
         return None
     before = index_record.current(base, settings)
-    origin = BUILT_IN.get(base) or (before.source if before else None)
+    origin = _built_in(base, settings) if base in BUILT_IN else before.source if before else None
     return variants.of_source(origin, chunking_of(key)) if origin else None
 
 
@@ -240,6 +262,11 @@ def _check_name(wanted: Source, settings: Settings) -> None:
         if standard.path != wanted.path:
             raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; choose another with --name")
         return  # an index made by another copy of the program is taken over: these documents go with this one
+    if table.is_table(wanted.name, settings) and wanted.kind != "table":
+        raise BadInput(
+            f"{wanted.name!r} is the table [corpora.{wanted.name}] of the settings file; choose another "
+            "with --name"
+        )
     other = index_record.current(wanted.name, settings)
     if (
         other is not None

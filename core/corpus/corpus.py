@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from core.backends.base import Matrix, Rows, SparseIndex, Vector
-from core.backends.quantised import Kind, QuantisedIndex
+from core.backends.pgvector import PgVectorIndex, Vectors
+from core.backends.quantised import BLOCK, Kind, QuantisedIndex
 from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index
 from core.backends.terms import Analyzer
@@ -19,10 +21,20 @@ from core.backends.vector import FaissIndex
 from core.corpus import manifest
 from core.corpus.embeddings import VECTORS
 from core.corpus.passage_matching import Matcher
-from core.corpus.passages import Listed, PassageStore
+from core.corpus.passages import Listed, PassageStore, Stored
 from core.corpus.types import Document
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, Unavailable
+from core.domain.filters import Filter
+from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, Ranking
+
+
+def no_full_text(name: str) -> str:
+    """Why a corpus has no search by ts_rank_cd, and how to get it."""
+    return (
+        f"corpus {name} is in files, and full-text search (ts_rank_cd) is PostgreSQL's: put it there with "
+        f"{COMMAND} index {name} --in postgresql://USER@HOST/NAME"
+    )
 
 
 class Corpus:
@@ -37,10 +49,12 @@ class Corpus:
         self.name, self.fingerprint, self.size = self.info.name, self.info.fingerprint, self.info.passages
         self.warnings = tuple(warnings)
         self._folder = folder
-        self._store = PassageStore(folder / manifest.PASSAGES)
-        self._words = BM25Index(folder / manifest.BM25, self.size)
-        self._vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        self._index: FaissIndex | None = None
+        self._store: Stored = PassageStore(folder / manifest.PASSAGES)
+        self._found_words: BM25Index | None = BM25Index(folder / manifest.BM25, self.size)
+        self._vectors: Matrix | Vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(
+            np.ndarray
+        )
+        self._index: FaissIndex | PgVectorIndex | None = None
         self._lock = threading.Lock()
         self._second: RankBM25Index | None = None
         self._codes: dict[Kind, QuantisedIndex] = {}
@@ -130,13 +144,42 @@ class Corpus:
         """
         with self._coding:
             if kind not in self._codes:
-                self._codes[kind] = QuantisedIndex(self._vectors, kind)
+                parts = (range(at, min(at + BLOCK, self.size)) for at in range(0, self.size, BLOCK))
+                self._codes[kind] = QuantisedIndex(map(self.vectors, parts), self.info.dim, kind)
         codes = self._codes[kind]
         return self._hits(codes.search(vector, k)), codes.bytes
 
     def search_dense(self, vector: Vector, k: int) -> Ranking:
         """The `k` passages nearest to `vector`, shape (dim,), by inner product."""
         return self.search_dense_many(vector[None, :], k)[0]
+
+    def search_dense_by(
+        self, vector: Vector, k: int, *, exact: bool = False, effort: int = 0, where: Sequence[Filter] = ()
+    ) -> Ranking:
+        """`search_dense`, without approximation where it is `exact`, or by a graph at another `effort`
+        (ef_search; 0 for the usual one). Only passages that meet every condition of `where` are found, which
+        a corpus in PostgreSQL alone can do: raises Unavailable for others.
+        """
+        index = self._nearest()
+        if isinstance(index, PgVectorIndex):
+            found = index.search_exact(vector, k, where=where) if exact else index.search(
+                vector, k, effort=effort, where=where
+            )  # fmt: skip
+            return self._hits(found)
+        if where:
+            raise Unavailable(f"corpus {self.name} is in files, which PostgreSQL's filters do not reach")
+        if not self.size:
+            return ()
+        return self._hits(index.search_exact(vector, k) if exact else index.search(vector, k, effort=effort))
+
+    def search_full_text(self, text: str, k: int, where: Sequence[Filter] = ()) -> Ranking:
+        """The `k` passages of highest ts_rank_cd, PostgreSQL's rank of words that stand near each other. Not
+        BM25. Raises Unavailable where the corpus is not in PostgreSQL.
+        """
+        index = self._nearest()
+        if not isinstance(index, PgVectorIndex):
+            raise Unavailable(no_full_text(self.name))
+        return self._hits(index.full_text(text, k, where))
 
     def search_dense_many(self, vectors: Matrix, k: int) -> list[Ranking]:
         """`search_dense` for each of `vectors`, shape (n, dim): quicker than one after the other."""
@@ -190,12 +233,19 @@ class Corpus:
         """The vectors of `rows`, shape (n, dim)."""
         return self._vectors[list(rows)]
 
-    def _nearest(self) -> FaissIndex:
+    @property
+    def _words(self) -> BM25Index:
+        """The BM25 index; a corpus that has none says so here."""
+        if self._found_words is None:
+            raise Unavailable(f"corpus {self.name} has no BM25 index")
+        return self._found_words
+
+    def _nearest(self) -> FaissIndex | PgVectorIndex:
         """The vector index, loaded when it is first needed."""
         with self._lock:
             if self._index is None:
                 graph = self._folder / manifest.GRAPH if self.info.vector_index == "hnsw" else None
-                self._index = FaissIndex(self._vectors, graph)
+                self._index = FaissIndex(cast("Matrix", self._vectors), graph)  # others come with theirs
             return self._index
 
     def _second_words(self) -> RankBM25Index:

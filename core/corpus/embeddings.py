@@ -90,7 +90,8 @@ class Vectors:
     """Gives every passage its vector.
 
     `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former`
-    are indexes whose vectors are sound. `helpers` embed in place of this process.
+    are indexes whose vectors are sound; of those that are `elsewhere`, the keys with what gives the vectors.
+    `helpers` embed in place of this process.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Vectors:
     former: Sequence[Path]
     checkpoint: Checkpoint
     helpers: Helpers | None = None
+    elsewhere: Sequence[tuple[Keys, Any]] = ()
 
     def write(self, store: Searched, folder: Path, tick: Tick) -> tuple[int, int]:
         """Write the vectors of all passages and their keys; returns their dimension and how many were known.
@@ -151,7 +153,8 @@ class Vectors:
     def _known(self) -> Known:
         """What need not be embedded: what comes with the program, was made just now, or is in an index."""
         indexes = (_vectors_of(index) for index in self.former)
-        return Known([shipped_vectors.read(self.identity), *self.checkpoint.sound(), *indexes])
+        found = [shipped_vectors.read(self.identity), *self.checkpoint.sound(), *indexes, *self.elsewhere]
+        return Known(found)
 
 
 class Known:

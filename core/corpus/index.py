@@ -13,15 +13,17 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
-from core.corpus import catalogue, endings, manifest, variants
+from core.corpus import catalogue, endings, manifest, served, table, variants
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
-from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors
+from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Keys, Vectors
 from core.corpus.enrichments import store as enrichments
 from core.corpus.helpers import Helpers
 from core.corpus.index_record import CURRENT, _home, current, current_fingerprint, names, recorded
@@ -57,6 +59,8 @@ def build(
     of this process. Raises BadInput, Unavailable, Cancelled.
     """
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
+    if wanted.kind == "table":
+        wanted.stamp()  # says that it is not indexed
     home = _home(wanted.name, settings)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -99,13 +103,15 @@ def open_corpus(
 
     Raises BadInput for an unknown name, Unavailable when it is not built or its embedding model changed.
     """
+    if table.is_table(name, settings):
+        return table.TableCorpus(name, settings)
     found = current(name, settings)
     if found is None:
         catalogue.source(name, settings=settings, known_only=True)
         raise Unavailable(f"corpus {name} is not built: run {COMMAND} index {name}")
     try:
         recorded(found)
-        corpus = Corpus(found.folder)
+        corpus = _opened(found.folder, settings)
     except IndexDamaged as error:
         log.warning("%s; rejected and built again", error)
         corpus = build(None, found.source, settings=settings, progress=progress, cancel=cancel)
@@ -131,6 +137,8 @@ def remove(name: str, *, settings: Settings) -> None:
     for variant in variants.made(home.name, settings):
         remove(variant, settings=settings)
     with alone(home / ".lock", threading.Event()):
+        if (found := current(home.name, settings)) is not None and found.source.place:
+            served.Place(home.name, found.source.place, settings).clear()
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
     enrichments.remove(name, settings)
@@ -148,6 +156,7 @@ def _build(
     before = current(source.name, settings)
     former = [before.folder] if before else []
     former = [one for one in (*former, *_siblings(source.name, settings)) if _usable(one, (KEYS, VECTORS))]
+    place = served.Place(source.name, source.place, settings) if source.place else None
     called = given.name if given is not None else settings.embedder
     known_as = called if given is not None else identity(called)
     stamp = source.stamp()
@@ -158,10 +167,13 @@ def _build(
     try:
         content = builder.read(source, known_as, settings.exact_below, folder, stages)
         target = home / content.fingerprint
-        if _usable(target, name=source.name) is None:
+        usable = _usable(target, name=source.name)
+        if usable is None or not _is_there(usable, source, place):
             load = cache(lambda: given or load_embedder(called, settings=settings))
-            vectors = Vectors(called, known_as, load, former, checkpoint, helpers)
-            builder.finish(source, content, vectors, folder, stages)
+            here = [one for one in former if not manifest.read(one)[0].place]
+            others = [one for path in former if (one := _vectors(path, settings)) is not None]
+            vectors = Vectors(called, known_as, load, here, checkpoint, helpers, others)
+            builder.finish(source, content, vectors, folder, stages, place)
             if target.exists():
                 target.rename(folder.with_suffix(".damaged"))
             folder.rename(target)
@@ -169,7 +181,7 @@ def _build(
             manifest.remark(target, content.notes, content.skipped)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    corpus = Corpus(target)
+    corpus = _opened(target, settings)
     _point(home, {
         "fingerprint": content.fingerprint, "stamp": stamp, "source": source.record(),
         "read": list(endings.READ),
@@ -178,7 +190,40 @@ def _build(
     for other in home.iterdir():
         if other.is_dir() and other != target:
             shutil.rmtree(other, ignore_errors=True)
+    if place is not None:
+        place.clear(keep=content.fingerprint)
+    if before is not None and before.source.place not in ("", source.place):
+        try:
+            served.Place(source.name, before.source.place, settings).clear()
+        except Unavailable as error:
+            log.warning("the earlier index of %s was not deleted: %s", source.name, error)
     return corpus
+
+
+def _opened(folder: Path, settings: Settings) -> Corpus:
+    """The index in `folder`, wherever its passages are. Raises IndexDamaged, Unavailable."""
+    if manifest.read(folder)[0].place:
+        return served.ServedCorpus(folder, settings)
+    return Corpus(folder)
+
+
+def _is_there(folder: Path, source: Source, place: served.Place | None) -> bool:
+    """Whether the index in `folder` is kept where it is wanted, and stands there as a whole."""
+    info = manifest.read(folder)[0]
+    return info.place == source.place and (place is None or place.known(info.fingerprint) is not None)
+
+
+def _vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | None:
+    """The keys and vectors of an earlier index in a database; None for one in files, or where it is gone."""
+    info = manifest.read(folder)[0]
+    if not info.place:
+        return None
+    try:
+        found = served.Place(info.name, info.place, settings).vectors(info)
+    except Unavailable as error:
+        log.warning("the vectors of %s are not taken over: %s", info.name, error)
+        return None
+    return (np.load(folder / KEYS, allow_pickle=False), found) if found is not None else None
 
 
 def _siblings(name: str, settings: Settings) -> list[Path]:

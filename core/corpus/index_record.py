@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
-from core.corpus import endings, manifest
+from core.corpus import endings, manifest, table
 from core.corpus.manifest import CorpusInfo
-from core.corpus.passages import PassageStore
+from core.corpus.served import dsn_of, passages_of
 from core.corpus.source import Source, from_record, is_slug, slug
-from core.domain.errors import BadInput, IndexDamaged
+from core.domain.errors import BadInput, IndexDamaged, RouteScopeError, Unavailable
+from core.domain.postgres import Dsn
 from core.domain.settings import Settings
 
 CURRENT = "current.json"
@@ -33,7 +34,13 @@ class Current:
 
 
 def current_fingerprint(name: str, *, settings: Settings) -> str | None:
-    """The fingerprint of the index in force; None when there is none."""
+    """The fingerprint of the index in force, or of a table as it is now; None when there is none."""
+    if table.is_table(name, settings):
+        try:
+            return table.fingerprint(name, settings)
+        except RouteScopeError as error:
+            _warn(f"{error}, so the corpus counts as not built")
+            return None
     found = current(name, settings)
     return found.folder.name if found else None
 
@@ -43,25 +50,36 @@ def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
 
     Texts of more than `llm_context` passages are not added up (0 bytes): nobody asks for that many.
     """
+    if table.is_table(name, settings):
+        try:
+            passages = table.info(name, settings).passages
+            return (passages, 0) if passages > settings.llm_context else table.text_size(name, settings)
+        except RouteScopeError:
+            return None  # `current_fingerprint` said why
     found = current(name, settings)
     try:
-        return _text_size(found.folder, settings.llm_context) if found else None
-    except (OSError, sqlite3.Error, IndexDamaged) as error:
+        return _text_size(found.folder, settings.llm_context, dsn(found, settings)) if found else None
+    except (OSError, sqlite3.Error, IndexDamaged, Unavailable) as error:
         log.warning("%s cannot be read, so the corpus counts as not built: %s", name, error)
         return None
 
 
 @lru_cache(256)
-def _text_size(folder: Path, most: int) -> tuple[int, int]:
+def _text_size(folder: Path, most: int, dsn: Dsn | None) -> tuple[int, int]:
     """As `text_size`; an index folder never changes, as it is named by its content."""
-    passages = manifest.read(folder)[0].passages
-    if passages > most:
-        return passages, 0
-    store = PassageStore(folder / manifest.PASSAGES)
+    info = manifest.read(folder)[0]
+    if info.passages > most:
+        return info.passages, 0
+    store = passages_of(folder, info, dsn)
     try:
         return store.size()
     finally:
         store.close()
+
+
+def dsn(found: Current, settings: Settings) -> Dsn | None:
+    """Where the passages of an index are, with the password that is known; None where they are files."""
+    return dsn_of(found.source.name, found.source.place, settings) if found.source.place else None
 
 
 def current(name: str, settings: Settings) -> Current | None:

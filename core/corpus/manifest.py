@@ -38,7 +38,8 @@ class CorpusInfo:
 
     `build_ms` is the time of each stage; `bytes` the size on disk; `recall` the share of the exact 10 nearest
     that an approximate index finds (1.0 when search is exact); `reused` how many vectors were there already;
-    `notes` all that is to be said of the documents, and `skipped` the files left out among it.
+    `notes` all that is to be said of the documents, and `skipped` the files left out among it. `place` is the
+    database that holds passages and vectors, without password; empty where files do.
     """
 
     name: str
@@ -58,14 +59,21 @@ class CorpusInfo:
     reused: int = 0
     notes: tuple[str, ...] = field(default=())
     skipped: tuple[Skipped, ...] = field(default=())
+    place: str = ""
 
 
 def write(folder: Path, info: CorpusInfo) -> None:
     """Record `info` and every file in `folder`."""
+    seal(folder, _told(info))
+
+
+def _told(info: CorpusInfo) -> dict[str, Any]:
+    """What is written of an index; what does not apply is left out, as earlier versions wrote it."""
     told = {**asdict(info), "chunking": info.chunking.record()}
-    if not info.skipped:
-        del told["skipped"]
-    seal(folder, told)
+    for name in ("skipped", "place"):
+        if not told[name]:
+            del told[name]
+    return told
 
 
 def seal(folder: Path, info: Mapping[str, Any]) -> None:
@@ -88,9 +96,7 @@ def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...]) -
     info, files = read(folder)
     if (info.notes, info.skipped) == (notes, skipped):
         return
-    told = {**asdict(replace(info, notes=notes, skipped=skipped)), "chunking": info.chunking.record()}
-    if not skipped:
-        del told["skipped"]
+    told = _told(replace(info, notes=notes, skipped=skipped))
     content = {"format": FORMAT, "info": told, "files": files}
     scratch = folder.with_suffix(".record")
     scratch.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n", encoding="utf-8")

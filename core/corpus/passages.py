@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from core.corpus.chunk import Chunking, long, made
 from core.corpus.types import Cut, Document
@@ -99,6 +99,34 @@ def _digest(document: Document, chunking: Chunking) -> bytes:
     parts = [document.id, document.title, document.text, sorted(document.meta.items())]
     parts += ["windows"] if long(document.text, chunking) else []
     return hashlib.sha256(json.dumps(parts).encode()).digest()
+
+
+class Stored(Protocol):
+    """The passages of an index, in a file or elsewhere; see `PassageStore`."""
+
+    def close(self) -> None: ...
+
+    def at(self, rows: Sequence[int]) -> dict[int, Passage]: ...
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]: ...
+
+    def row(self, id: str) -> int | None: ...
+
+    def document(self, id: str) -> tuple[Document, list[Passage]] | None: ...
+
+    def spanning(self, document: str, start: int, end: int) -> list[Passage]: ...
+
+    def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]: ...
+
+    def lengths(self) -> tuple[int, float, int]: ...
+
+    def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]: ...
+
+    def texts(self) -> Iterator[str]: ...
+
+    def texts_at(self, rows: Sequence[int]) -> list[str]: ...
+
+    def size(self) -> tuple[int, int]: ...
 
 
 class PassageStore:

@@ -22,7 +22,7 @@ from core.corpus.table_files import ENDINGS as DATABASES
 from core.corpus.types import Cut, Reading
 from core.domain.errors import BadInput
 
-Kind = Literal["built-in", "snapshot", "indexed"]
+Kind = Literal["built-in", "snapshot", "indexed", "table"]
 LONGEST_NAME = 80
 USUAL = Reading()
 NEW = Reading(html="main")  # how a source is read that nobody indexed before
@@ -30,7 +30,10 @@ NEW = Reading(html="main")  # how a source is read that nobody indexed before
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A named source of documents; without a path it is the docstrings of the installed packages."""
+    """A named source of documents; without a path it is the docstrings of the installed packages, or a table.
+
+    `place` is the database that keeps the index, an address without password; empty for a file here.
+    """
 
     name: str
     kind: Kind
@@ -39,9 +42,12 @@ class Source:
     language: str = "english"
     title: str = ""
     reading: Reading = USUAL
+    place: str = ""
 
     def documents(self, report: LoadReport, check: Callable[[], object] = lambda: None) -> Iterator[Cut]:
         """The documents, read anew and cut; `check` is called often and may raise Cancelled."""
+        if self.kind == "table":
+            raise BadInput(f"corpus {self.name} is a table that is searched in place: it is not indexed")
         if self.path is not None:
             return read(self.path, self.chunking, report, check, self.reading)
         from core.corpus import pydocs
@@ -54,6 +60,8 @@ class Source:
         `read`: the endings of the files that count.
         """
         facts: list[Any]
+        if self.kind == "table":
+            raise BadInput(f"corpus {self.name} is a table that is searched in place: it is not indexed")
         if self.path is None:
             installed = os.scandir(sysconfig.get_path("purelib"))
             facts = [
@@ -68,10 +76,12 @@ class Source:
     def record(self) -> dict[str, Any]:
         """What is stored, so that the corpus can be refreshed without naming its source again."""
         path = None if self.path is None else str(self.path)
-        told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading")}
+        told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading", "place")}
         told["chunking"] = self.chunking.record()
         if self.reading != USUAL:  # an index read in the usual way is recorded as it always was
             told["reading"] = {"text_columns": list(self.reading.text_columns), "html": self.reading.html}
+        if self.place:
+            told["place"] = self.place
         return {**told, "path": path}
 
 
@@ -81,6 +91,8 @@ def from_record(record: Mapping[str, Any]) -> Source:
     for name in ("name", "kind", "language", "title"):
         if not isinstance(record[name], str):
             raise TypeError(f"{name} is no text")
+    if not isinstance(record.get("place", ""), str):
+        raise TypeError("place is no text")
     read = record.get("reading") or {}
     reading = Reading(tuple(map(str, read.get("text_columns", ()))), str(read.get("html", "all")))
     return Source(**{**record, "path": path, "chunking": Chunking(**record["chunking"]), "reading": reading})

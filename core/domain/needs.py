@@ -38,12 +38,13 @@ class Need(Enum):
     TABLES = "tables of the corpus"
     CSV = "CSV files of the corpus"
     WEIGHTS = "weights fitted on labels of the corpus"
+    FULL_TEXT = "full-text search of a corpus in PostgreSQL"
 
     @property
     def enrichment(self) -> str | None:
         """The enrichment that meets this need, made once for each corpus; None for other needs."""
         others = (
             Need.LLM, Need.WEB, Need.CROSS_ENCODER, Need.SELF_RAG, Need.FITS, Need.FID, Need.TABLES,
-            Need.CSV, Need.WEIGHTS,
+            Need.CSV, Need.WEIGHTS, Need.FULL_TEXT,
         )  # fmt: skip
         return self.name.lower() if self not in others else None

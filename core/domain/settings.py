@@ -10,7 +10,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path, user_data_path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -47,6 +47,35 @@ class Team(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     roles: dict[str, Role] = Field(default_factory=dict)
+
+
+class CorpusSettings(BaseModel):
+    """A table [corpora.NAME] of the settings file: a corpus in PostgreSQL.
+
+    With `table` it is that table as it stands, read-only: `id`, `text`, `title` and `vector` name its
+    columns, `metadata` those that filters may use. Without, it is only the address, with its password, of a
+    corpus that `index --in` built there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dsn: SecretStr
+    table: str = Field("", max_length=200)
+    id: str = Field("id", min_length=1, max_length=63)
+    text: str = Field("text", min_length=1, max_length=63)
+    title: str = Field("", max_length=63)
+    vector: str = Field("vector", min_length=1, max_length=63)
+    metadata: tuple[str, ...] = ()
+    embedder: str = ""  # that made the vectors; empty: the setting of that name
+    language: str = "english"
+
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _one(cls, given: Any) -> Any:
+        """One column may be given as text, several with commas between them."""
+        return (
+            [part.strip() for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        )
 
 
 class Settings(BaseSettings):
@@ -242,6 +271,10 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="pipelines of your own, a table [external.NAME] each; in the settings file alone",
     )
+    corpora: dict[str, CorpusSettings] = Field(
+        default_factory=dict,
+        description="corpora in PostgreSQL, a table [corpora.NAME] each; in the settings file alone",
+    )
     exact_below: int = Field(
         50_000, ge=0, description="number of passages below which vector search is exact"
     )
@@ -250,6 +283,7 @@ class Settings(BaseSettings):
         """Every key that is set: what must not come back out, whoever repeats it."""
         values = (getattr(self, name) for name in type(self).model_fields)
         given = [one.get_secret_value() for one in values if isinstance(one, SecretStr)]
+        given += [one.dsn.get_secret_value() for one in self.corpora.values()]
         return tuple(one for value in given for one in (value, password(value)) if one)
 
     @property
@@ -284,8 +318,8 @@ def password(address: str) -> str:
 
 
 class _WithoutTables(PydanticBaseSettingsSource):
-    """A source without `external` and `team`: a variable of the environment is set more easily than a file
-    written.
+    """A source without `external`, `team` and `corpora`: a variable of the environment is set more easily
+    than a file written.
     """
 
     def __init__(self, settings_cls: type[BaseSettings], source: PydanticBaseSettingsSource) -> None:
@@ -298,7 +332,8 @@ class _WithoutTables(PydanticBaseSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         """All of the source but the tables of the file."""
-        return {name: value for name, value in self._source().items() if name not in ("external", "team")}
+        tables = ("external", "team", "corpora")
+        return {name: value for name, value in self._source().items() if name not in tables}
 
 
 def load(**request: Any) -> Settings:
@@ -310,7 +345,8 @@ def load(**request: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"
-        given = "" if "key" in name or "database" in name else f" (given: {first.get('input')!r})"
+        secret = any(word in name for word in ("key", "database", "corpora"))
+        given = "" if secret else f" (given: {first.get('input')!r})"
         raise BadInput(f"setting {name}: {first['msg']}{given}") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{settings_file()} is not valid TOML: {error}") from None

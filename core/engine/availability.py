@@ -61,6 +61,8 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
         for need in (Need.TABLES, Need.CSV):
             if lack := tables.missing(need, corpus, engine.settings):
                 gaps[need] = lack
+        if lack := _no_full_text(corpus, engine.settings):
+            gaps[Need.FULL_TEXT] = lack
         if lack := _no_weights(engine, corpus, gaps):
             gaps[Need.WEIGHTS] = lack
         if lack := _too_long(corpus, engine.settings):
@@ -151,6 +153,17 @@ def _too_long(corpus: str, settings: Settings) -> str | None:
     if found is None:
         return f"corpus {corpus} is not built: run {COMMAND} index {corpus}"
     return too_long(corpus, *found, settings.llm_context)
+
+
+def _no_full_text(corpus: str, settings: Settings) -> str | None:
+    """Why a corpus has no full-text search of PostgreSQL, or None."""
+    from core.corpus import index_record, table
+    from core.corpus.corpus import no_full_text
+
+    if table.is_table(corpus, settings):
+        return None
+    found = index_record.current(corpus, settings)
+    return None if found is not None and found.source.place else no_full_text(corpus)
 
 
 def _no_web(settings: Settings) -> str | None:

@@ -27,6 +27,7 @@ from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
 from core.domain.program import version as own_version
 
 if TYPE_CHECKING:
+    from core.corpus import catalogue
     from core.domain.settings import Settings
 
 LEAST_DISK = 2 * 1024**3
@@ -288,12 +289,29 @@ def _corpora(settings: Settings) -> Checks:
 
     for known in catalogue.known(settings):
         good = known.state == "ready"
+        if known.kind == "table" or (known.info is not None and known.info.place):
+            yield _served_corpus(known, settings)
+            continue
         yield Check(
             f"corpus {known.name}",
             "ok" if good else "warning",
             known.state,
             None if good else f"run: {COMMAND} index {known.name}",
         )
+
+
+def _served_corpus(known: catalogue.Known, settings: Settings) -> Check:
+    """Server, pgvector, kind of index, rights and clock of a corpus in PostgreSQL."""
+    from core.corpus import server_facts
+
+    name = f"corpus {known.name}"
+    try:
+        found = server_facts.of(known, settings)
+    except RouteScopeError as error:
+        return Check(name, "warning", "it cannot be read", str(error))
+    state: Literal["ok", "warning"] = "ok" if known.state == "ready" and not found.fix else "warning"
+    fix = found.fix or (known.reason if known.state != "ready" else None)
+    return Check(name, state, f"{known.state}; {found.detail}", fix or None)
 
 
 def _web(settings: Settings) -> Checks:

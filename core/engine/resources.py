@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from core.backends import fusion_weights
@@ -108,7 +109,8 @@ class Resources:
         # the first search of a process loads libraries and files: no route is to pay for that
         if opened.size:
             opened.search_dense(opened.vectors([0])[0], 1)
-        opened.search_sparse("warm up", 1)
+        with suppress(Unavailable):  # a large table has no BM25: routes that need it say so
+            opened.search_sparse("warm up", 1)
         return opened
 
     def web(self) -> WebSearch | None:

@@ -18,6 +18,7 @@ from core.steps.step import step
 POOL = 100  # hits each retriever returns, so that routes share one search and recall@100 can be told
 
 Engine = Literal["bm25s", "rank-bm25"]
+SearchBy = Literal["index", "exact"]
 
 
 class Retrieve(StepBase):
@@ -69,9 +70,29 @@ class Retrieve(StepBase):
         self.span.output = Search()
         return self.context.corpus.search_dense(vector, k)
 
-    def dense(self, text: str, k: int = POOL) -> Ranking:
-        """Embed `text`, then `nearest`."""
-        return self.nearest(self.embed(text), k)
+    @step("RETRIEVER", "search vectors")
+    def nearest_by(self, vector: Vector, k: int, search: SearchBy, ef_search: int) -> Ranking:
+        """`nearest`, past the index where `search` is "exact", or by a graph at another effort."""
+        exact = search == "exact"
+        self.span.attributes["index"] = "flat" if exact else self.context.corpus.info.vector_index
+        self.span.output = Search()
+        return self.context.corpus.search_dense_by(vector, k, exact=exact, effort=ef_search)
+
+    def dense(self, text: str, k: int = POOL, search: SearchBy = "index", ef_search: int = 0) -> Ranking:
+        """Embed `text`, then `nearest`, or `nearest_by` where it is to be searched otherwise."""
+        if search == "index" and not ef_search:
+            return self.nearest(self.embed(text), k)
+        return self.nearest_by(self.embed(text), k, search, ef_search)
+
+    @step("RETRIEVER", "search full text")
+    def full_text(self, text: str, k: int = POOL) -> Ranking:
+        """The `k` passages of highest ts_rank_cd, for any of the words of `text`; those without one are no
+        hits. Unavailable over a corpus that is not in PostgreSQL.
+
+        Source: Clarke, Cormack & Tudhope 1999, "Relevance Ranking for One to Three Term Queries".
+        """
+        self.span.output = Search((text,))
+        return self.context.corpus.search_full_text(text, k)
 
     @step("RETRIEVER", "search BM25")
     def sparse(self, text: str, k: int = POOL, engine: Engine = "bm25s") -> Ranking:

@@ -17,72 +17,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, cast
-from urllib.parse import parse_qs, unquote, urlsplit
 
 from core.domain.errors import BadInput, Unavailable
-from core.domain.redact import MARK, redacted
+from core.domain.postgres import INSTALL, escaped, unescaped
+from core.domain.postgres import Dsn as Dsn
+from core.domain.postgres import is_dsn as is_dsn
 from core.store import codec
 from core.store.rows import Encoded
 from core.store.schema import NAMESPACE, WRITING
 
-SCHEMES = ("postgresql://", "postgres://")
 CONNECT_S = 10
 AWAY_S = 20.0  # how long a server that was there before is waited for
 IDLE = 4  # connections kept open to read
-INSTALL = "pip install -r requirements-server.txt"
-ESCAPE = (
-    "\U0010ffff"  # begins a character that PostgreSQL's text cannot hold: NUL, a lone surrogate, this one
-)
 WORDS_BYTES = 900_000  # of one text's words in the index; PostgreSQL holds 1 MiB
 POSITION = 16_383  # the last one a tsvector knows
 
 _known: set[Dsn] = set()  # those that this process has been connected to
 _idle: dict[Dsn, list[Connection]] = {}
-
-
-class Dsn:
-    """An address of a database, postgresql://user:password@host/name. Its password is never shown."""
-
-    def __init__(self, text: str) -> None:
-        """BadInput, without the password, for what is no such address."""
-        try:
-            parts = urlsplit(text.strip())
-            query = parse_qs(parts.query)
-            where = parts.hostname or query.get("host", ["localhost"])[0]
-            port = f":{parts.port}" if parts.port else ""
-        except ValueError:
-            raise BadInput("the database's address cannot be read; use postgresql://USER@HOST/NAME") from None
-        if f"{parts.scheme}://" not in SCHEMES:
-            raise BadInput("a database's address begins with postgresql://")
-        self._text = text.strip()
-        passwords = (unquote(parts.password or ""), parts.password or "", *query.get("password", ()))
-        self.secrets = tuple(dict.fromkeys(one for one in passwords if one))
-        user = f"{parts.username}@" if parts.username else ""
-        self.shown = f"postgresql://{user}{where}{port}{parts.path}"
-
-    def __repr__(self) -> str:
-        return self.shown
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dsn) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    def conninfo(self) -> str:
-        """The address with its password: for the client library alone."""
-        return self._text
-
-    def clean(self, text: str) -> str:
-        """A message on one line and without the password."""
-        for secret in self.secrets:
-            text = text.replace(secret, MARK)
-        return redacted(" ".join(text.split()), self.secrets)
-
-
-def is_dsn(text: str) -> bool:
-    """Whether a text is the address of a PostgreSQL database, and no path."""
-    return text.strip().lower().startswith(SCHEMES)
 
 
 class Lost(sqlite3.OperationalError):
@@ -355,19 +306,11 @@ def _encoded(value: Any) -> Any:
         value = codec.to_text(value)
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, str) and _UNFIT.search(value):
-        return _UNFIT.sub(lambda found: f"{ESCAPE}{ord(found[0]):06x}", value)
-    return value
+    return escaped(value) if isinstance(value, str) else value
 
 
 def _decoded(value: Any) -> Any:
-    if isinstance(value, str) and ESCAPE in value:
-        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)
-    return value
-
-
-_UNFIT = re.compile(f"[\0\ud800-\udfff{ESCAPE}]")
-_ESCAPED = re.compile(f"{ESCAPE}([0-9a-f]{{6}})")
+    return unescaped(value) if isinstance(value, str) else value
 
 
 def _rows(cursor: Any) -> Callable[[Sequence[Any]], Row]:

@@ -19,7 +19,7 @@ def unit(seed, n, dim):
 @given(st.integers(0, 9_999), st.integers(1, 40), st.sampled_from([3, 8, 64, 70, 384]), st.integers(1, 50))
 def test_bits_are_compared_one_by_one(seed, n, dim, k):
     vectors, (asked,) = unit(seed, n, dim), unit(seed + 1, 1, dim)
-    found = QuantisedIndex(vectors, "binary").search(asked, k)
+    found = QuantisedIndex([vectors[:7], vectors[7:]], dim, "binary").search(asked, k)
     same = [sum((a > 0) == (b > 0) for a, b in zip(asked, row, strict=True)) for row in vectors]
     scores = [1 - 2 * (dim - one) / dim for one in same]
     expected = sorted(range(n), key=lambda row: (-scores[row], row))[:k]
@@ -30,7 +30,7 @@ def test_bits_are_compared_one_by_one(seed, n, dim, k):
 @given(st.integers(0, 9_999), st.integers(1, 40))
 def test_bytes_are_near_the_numbers(seed, n):
     vectors, (asked,) = unit(seed, n, 16), unit(seed + 1, 1, 16)
-    found = dict(QuantisedIndex(vectors, "int8").search(asked, n))
+    found = dict(QuantisedIndex([vectors], 16, "int8").search(asked, n))
     assert len(found) == n
     for row, score in found.items():
         assert score == pytest.approx(float(vectors[row] @ asked), abs=0.02)
@@ -38,7 +38,7 @@ def test_bytes_are_near_the_numbers(seed, n):
 
 def test_an_empty_corpus_has_no_codes():
     for kind in ("binary", "int8"):
-        index = QuantisedIndex(np.empty((0, 8), np.float32), kind)
+        index = QuantisedIndex([], 8, kind)
         assert index.search(np.ones(8, np.float32), 5) == []
     assert signs(np.empty((0, 70), np.float32)).shape == (0, 2)
 

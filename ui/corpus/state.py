@@ -12,10 +12,13 @@ from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
+from core.domain.postgres import Dsn
 from ui.app import corpora, state
 from ui.app.markup import EMPTY, join, md, show, tag
 from ui.corpus import enrichments
 from ui.corpus import reading as corpus_reading
+
+KINDS = {"hnsw": "HNSW", "ivfflat": "IVFFlat"}
 
 
 def draw(name: str) -> None:
@@ -66,7 +69,13 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         "Embedder": f"{info.embedder}, {info.dim} dimensions",
         "Vector index": "flat: exact search"
         if exact
-        else f"HNSW: approximate search, recall@10 of {info.recall:.1%} against exact search",
+        else f"{KINDS.get(info.vector_index, info.vector_index)}: approximate search,"
+        f" recall@10 of {info.recall:.1%} against exact search",
+        **(
+            {"Kept in": f"{Dsn(info.place)}, searched by pgvector; full text by ts_rank_cd"}
+            if info.place
+            else {}
+        ),
         "On disk": size(info.bytes),
         "Built": f"{info.built_at.replace('T', ' ')[:16]} UTC",
         "Fingerprint": info.fingerprint,
@@ -99,6 +108,8 @@ def costs(info: CorpusInfo) -> Markup:
         CUT: (info.passages, "passages"),
         "index words": (info.passages, "passages"),
         "embed": (new, "passages"),
+        "send to PostgreSQL": (info.passages, "passages"),
+        "index words in PostgreSQL": (info.passages, "passages"),
         "index vectors": (info.passages, "passages"),
     }
     lines: list[list[object]] = []
@@ -110,7 +121,7 @@ def costs(info: CorpusInfo) -> Markup:
         if stage == "embed" and info.reused:
             note = f"{info.reused:,} of {info.passages:,} vectors were cached and took no time"
         lines.append([_stage(stage, note), milliseconds(ms), _share(ms, total), rate])
-    if CUT not in info.build_ms:
+    if CUT not in info.build_ms and READ in info.build_ms:
         note = f"part of “{READ}” in the version that built this index"
         lines.insert(1, [_stage(CUT, note), "not recorded", "", ""])
     lines.append(["total", milliseconds(total), "", ""])
@@ -143,6 +154,8 @@ def _uploaded(item: catalogue.Known) -> bool:
 
 def _rebuild(item: catalogue.Known) -> None:
     """A stale or damaged index is built again in the sidebar; here also one that is up to date."""
+    if item.kind == "table":
+        return
     if st.button(
         "Reindex",
         key="index_again",

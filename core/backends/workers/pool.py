@@ -32,7 +32,15 @@ LOST_S = 60.0  # that a scheduler, or a worker, may be away before the work is g
 LOOK_S = 0.1  # between looks at whether to stop
 AHEAD = 2  # tasks that each thread of a worker has waiting, so that it never waits for who asks
 TRIES = 3  # times that a task is given out that Dask gives up: four workers died of it each time
-OWN = ("home", "models_dir", "external", "only_public", "scheduler", *FILES)  # which a worker has of its own
+OWN = (
+    "home",
+    "models_dir",
+    "external",
+    "corpora",
+    "only_public",
+    "scheduler",
+    *FILES,
+)  # which a worker has of its own
 GONE = (OSError, RuntimeError, TimeoutError)  # what Dask raises where a connection or its loop is closed
 Ended = Callable[[], bool]
 

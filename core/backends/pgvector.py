@@ -1,0 +1,314 @@
+"""Dense search by pgvector and full-text search by PostgreSQL, over a table of passages.
+
+pgvector finds the candidates; their scores are computed here, in the way of the local index, so that both
+give equal rankings for equal vectors. Names of tables and columns are quoted by psycopg.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.backends.base import Matrix, Rows, Vector
+from core.backends.postgres import Connection, Server
+from core.backends.vector import MARGIN, SAME, SEARCH_EFFORT
+from core.domain.errors import BadInput, Unavailable
+from core.domain.filters import Filter
+
+if TYPE_CHECKING:
+    from psycopg.sql import Composable
+
+MOST_EFFORT = 1_000  # ef_search; pgvector's own limit
+SCANNED = 200_000  # rows that an iterative scan looks at before it gives up
+WORDS_OF = 200_000  # characters of a passage that are indexed by full text: PostgreSQL holds 1 MiB of words
+NUMBER = r"^[+-]?[0-9]{1,30}(\.[0-9]{1,30})?$"
+Where = Sequence[Filter]
+
+
+@dataclass(frozen=True)
+class Table:
+    """How passages stand in a table, as parts of SQL.
+
+    `key` names a row, and `match` tells whether it is among a list (one %s); `row_of` gives the rows of this
+    corpus of keys, None for one it does not have, and
+    `key_of` the other way round. `operator` compares vectors as the index does. `meta` gives the SQL of a
+    metadata field, and whether it is text out of JSON; None for a field that is not there. `words` is the
+    tsvector of the full text in configuration `language`, None where there is none, as `wordless` says.
+    """
+
+    relation: Composable
+    key: Composable
+    match: Composable
+    vector: Composable
+    dim: int
+    row_of: Callable[[Sequence[Any]], list[int | None]]
+    key_of: Callable[[Sequence[int]], list[Any]]
+    operator: str = "<#>"
+    type: str = "vector"
+    unit: bool = True  # whether all vectors have length 1
+    index: str = ""  # "hnsw", "ivfflat"; "" where every vector is compared
+    meta: Callable[[str], tuple[Composable, bool] | None] = field(default=lambda _: None)
+    fields: tuple[str, ...] | None = None  # of the metadata, where they are known
+    words: Composable | None = None
+    language: str = "simple"
+    wordless: str = ""
+
+
+class PgVectorIndex:
+    """Inner-product search over unit vectors by pgvector; equal scores come in the order of rows.
+
+    As `FaissIndex`, which it stands in for. Safe to call from several threads.
+    """
+
+    def __init__(self, server: Server, table: Table, size: int) -> None:
+        self._server, self._table, self.size, self.dim = server, table, size, table.dim
+
+    @property
+    def kind(self) -> str:
+        """ "flat" when search is exact, else "hnsw" or "ivfflat"."""
+        return self._table.index or "flat"
+
+    def search(self, vector: Vector, k: int, *, effort: int = 0, where: Where = ()) -> Rows:
+        """The `k` rows of highest inner product with `vector`, shape (dim,), among those that `where` lets
+        through. `effort` is ef_search, 0 for the usual one.
+        """
+        return self._search(vector, k, exact=not self._table.index, effort=effort, where=where)
+
+    def search_many(self, vectors: Matrix, k: int) -> list[Rows]:
+        """`search` for each row of `vectors` (n, dim)."""
+        return [self.search(vector, k) for vector in vectors]
+
+    def near_many(self, vectors: Matrix, k: int) -> list[Rows]:
+        """`search_many`; of scores that are equal at the end, any."""
+        exact = not self._table.index
+        return [self._candidates(vector, k, exact=exact)[:k] for vector in vectors]
+
+    def search_exact(self, vector: Vector, k: int, *, where: Where = ()) -> Rows:
+        """`search` past the index: what an approximate search is measured against."""
+        return self._search(vector, k, exact=True, where=where)
+
+    def recall(
+        self, sample: Sequence[int], k: int = 10, *, effort: int = 0, seconds: float = math.inf
+    ) -> float:
+        """The share of the exact `k` nearest that `search` finds, with the rows in `sample` as questions: as
+        many of them as fit into `seconds`, one at least.
+        """
+        shares: list[float] = []
+        end = time.monotonic() + seconds
+        for row in sample:
+            if shares and time.monotonic() > end:
+                break
+            vector = self.vectors([row])[0]
+            found = {row for row, _ in self.search(vector, k, effort=effort)}
+            truth = {row for row, _ in self.search_exact(vector, k)}
+            shares.append(len(found & truth) / max(1, len(truth)))
+        return float(np.mean(shares)) if shares else 1.0
+
+    def vectors(self, rows: Sequence[int]) -> Matrix:
+        """The unit vectors of `rows`, shape (n, dim), in that order."""
+        from psycopg import sql
+
+        keys = self._table.key_of(rows)
+        statement = sql.SQL("SELECT {key}, {vector} FROM {relation} WHERE {match}").format(
+            key=self._table.key, match=self._table.match, vector=self._read(), relation=self._table.relation
+        )
+
+        def read(connection: Connection) -> list[Any]:
+            found: list[Any] = connection.cursor(binary=True).execute(statement, (keys,)).fetchall()
+            return found
+
+        found = self._server.read(read)
+        made = self._unpacked([raw for _, raw in found])
+        at = {key: place for place, (key, _) in enumerate(found)}
+        missing = next((key for key in keys if key not in at), None)
+        if missing is not None:
+            raise BadInput(f"{self._server.dsn} no longer has the passage {missing!r}")
+        return made[[at[key] for key in keys]] if keys else np.empty((0, self.dim), np.float32)
+
+    def full_text(self, text: str, k: int, where: Where = ()) -> Rows:
+        """The `k` rows of highest ts_rank_cd for any of the words of `text`, ties by row; rows without a
+        common word are no hits. This is not BM25: it knows how near words stand, not how rare they are.
+
+        Source: Clarke, Cormack & Tudhope 1999, "Relevance Ranking for One to Three Term Queries".
+        """
+        from psycopg import sql
+
+        table = self._table
+        if table.words is None:
+            raise Unavailable(table.wordless)
+        condition, values = self._where(where)
+        statement = sql.SQL(
+            "WITH asked AS (SELECT string_agg('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''')"
+            " || '''', ' | ')::tsquery AS q FROM unnest(to_tsvector(%s::regconfig, %s)))"
+            " SELECT {key}, ts_rank_cd({words}, q)::float8 AS score FROM {relation}, asked"
+            " WHERE {words} @@ q {where} ORDER BY score DESC, {key} LIMIT %s"
+        ).format(key=table.key, words=table.words, relation=table.relation, where=condition)
+        given = (table.language, _plain(text), *values, k)
+
+        def read(connection: Connection) -> list[Any]:
+            found: list[Any] = connection.execute(statement, given).fetchall()
+            return found
+
+        found = self._server.read(read)
+        rows = table.row_of([key for key, _ in found])
+        scored = [(row, score) for row, (_, score) in zip(rows, found, strict=True) if row is not None]
+        return sorted(scored, key=lambda one: (-one[1], one[0]))
+
+    def plan(self, vector: Vector, k: int, *, effort: int = 0) -> str:
+        """How the server searches, as EXPLAIN says it."""
+        statement, values, settings = self._statement(vector, k, False, effort, ())
+        from psycopg import sql
+
+        def read(connection: Connection) -> str:
+            for name, value in settings:
+                connection.execute("SELECT set_config(%s, %s, true)", (name, value))
+            found = connection.execute(sql.SQL("EXPLAIN ") + statement, values).fetchall()
+            return "\n".join(line for (line,) in found)
+
+        return self._server.read(read)
+
+    def _search(self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()) -> Rows:
+        k = min(k, self.size)
+        if k < 1:
+            return []
+        fetched = min(self.size, k + MARGIN)
+        ranked = self._candidates(vector, fetched, exact=exact, effort=effort, where=where)
+        # Equal scores may go on past what was fetched: look further until they end.
+        while len(ranked) >= fetched > k and fetched < self.size and ranked[-1][1] >= ranked[k - 1][1] - SAME:
+            fetched = min(self.size, fetched * 8)
+            ranked = self._candidates(vector, fetched, exact=exact, effort=effort, where=where)
+        if where and not exact and len(ranked) < k:  # so few match that the index gave up before it had them
+            return self._search(vector, k, exact=True, where=where)
+        return ranked[:k]
+
+    def _candidates(self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()) -> Rows:
+        """The rows that the server finds nearest, with our scores, best first."""
+        statement, values, settings = self._statement(vector, k, exact, effort, where)
+
+        def read(connection: Connection) -> list[Any]:
+            for name, value in settings:
+                connection.execute("SELECT set_config(%s, %s, true)", (name, value))
+            found: list[Any] = connection.cursor(binary=True).execute(statement, values).fetchall()
+            return found
+
+        found = self._server.read(read)
+        numbers = self._table.row_of([key for key, _ in found])
+        known = [at for at, row in enumerate(numbers) if row is not None]
+        if not known:
+            return []
+        rows = np.array([numbers[at] for at in known], np.int64)
+        scores = (self._unpacked([found[at][1] for at in known]) * vector).sum(axis=1)
+        order = np.lexsort((rows, -scores))
+        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+    def _statement(
+        self, vector: Vector, k: int, exact: bool, effort: int, where: Where
+    ) -> tuple[Composable, Sequence[Any], list[tuple[str, str]]]:
+        from psycopg import sql
+
+        table = self._table
+        condition, values = self._where(where)
+        # A sum is no expression of an index: all vectors are compared.
+        distance = "({vector} {operator} %s::{type}) + 0" if exact else "{vector} {operator} %s::{type}"
+        statement = sql.SQL(
+            "SELECT {key}, {read} FROM {relation} WHERE {vector} IS NOT NULL {where} ORDER BY "
+            + distance + " LIMIT %s"
+        ).format(
+            key=table.key, read=self._read(), vector=table.vector, relation=table.relation, where=condition,
+            operator=sql.SQL(table.operator), type=sql.SQL(table.type),
+        )  # fmt: skip
+        given = "[" + ",".join(map(str, np.asarray(vector, np.float32).tolist())) + "]"
+        settings: list[tuple[str, str]] = []
+        if not exact:
+            settings.append(("enable_seqscan", "off"))  # what is called a search by index is one
+            if table.index == "hnsw":
+                settings += [
+                    ("hnsw.ef_search", str(min(MOST_EFFORT, effort or max(SEARCH_EFFORT, k)))),
+                    ("hnsw.iterative_scan", "strict_order"),
+                    ("hnsw.max_scan_tuples", str(SCANNED)),
+                ]  # fmt: skip
+            elif table.index == "ivfflat":
+                settings += [("ivfflat.iterative_scan", "relaxed_order")]
+                settings += [("ivfflat.probes", str(effort))] if effort else []
+        return statement, (*values, given, k), settings
+
+    def _where(self, where: Where) -> tuple[Composable, list[Any]]:
+        """The conditions as SQL that begins with AND, and their values."""
+        from psycopg import sql
+
+        parts: list[Composable] = []
+        values: list[Any] = []
+        for one in where:
+            found = self._table.meta(one.field)
+            if found is None:
+                known = f"; known: {', '.join(self._table.fields)}" if self._table.fields else ""
+                raise BadInput(f"this corpus has no metadata {one.field!r}{known}")
+            column, from_json = found
+            given = [_plain(str(value)) for value in one.values]
+            if from_json and one.operator not in ("=", "in") and re.match(NUMBER, given[0]):
+                column = sql.SQL("CASE WHEN {} ~ {} THEN ({})::numeric END").format(
+                    column, sql.Literal(NUMBER), column
+                )
+            if one.operator == "in":
+                parts.append(
+                    sql.SQL(" AND {} IN ({})").format(
+                        column, sql.SQL(", ").join([sql.SQL("%s")] * len(given))
+                    )
+                )
+            else:
+                parts.append(sql.SQL(" AND {} {} %s").format(column, sql.SQL(one.operator)))
+            values += given
+        return sql.Composed(parts), values
+
+    def _read(self) -> Composable:
+        """The vector as it is fetched: four bytes a number, whatever it is stored as."""
+        from psycopg import sql
+
+        cast = "" if self._table.type == "vector" else "::vector"
+        return sql.SQL("{}" + cast).format(self._table.vector)
+
+    def _unpacked(self, raw: Sequence[bytes]) -> Matrix:
+        """Vectors as pgvector sends them: two numbers of two bytes, then four bytes each, big end first."""
+        made = np.frombuffer(b"".join(one[4:] for one in raw), ">f4").astype(np.float32)
+        made = made.reshape(len(raw), self.dim)
+        if not self._table.unit:
+            made = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), np.float32(1e-12))
+        return made
+
+
+def quoted(*names: str) -> Composable:
+    """A name of a table or column, quoted, in a statement that is given values: there % stands for itself
+    only when it is doubled.
+    """
+    from psycopg import sql
+
+    return sql.SQL(sql.Identifier(*names).as_string().replace("%", "%%"))
+
+
+def literal(value: str) -> Composable:
+    """A text, quoted, in a statement that is given values."""
+    from psycopg import sql
+
+    return sql.SQL(sql.Literal(value).as_string().replace("%", "%%"))
+
+
+class Vectors:
+    """The vectors of a corpus by row, read when they are asked for."""
+
+    def __init__(self, index: PgVectorIndex) -> None:
+        self._index = index
+
+    def __getitem__(self, rows: Sequence[int]) -> Matrix:
+        """Shape (n, dim)."""
+        return self._index.vectors(rows)
+
+
+def _plain(text: str) -> str:
+    """A text without what PostgreSQL cannot take; it stands in no index either."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()

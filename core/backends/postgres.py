@@ -1,0 +1,191 @@
+"""Connections to a PostgreSQL server that holds a corpus; psycopg is imported by the first one.
+
+Errors of the server become one sentence that says what to do, never with a password.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from core.domain.errors import BadInput, Cancelled, RouteScopeError, Unavailable
+from core.domain.postgres import INSTALL, Dsn
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECT_S = 10
+SEARCH_S = 120  # the longest statement of a search
+IDLE = 8  # connections kept open for the next ones who read
+PASSWORD = "give it in ~/.pgpass, PGPASSWORD or [corpora.NAME] dsn of the settings file"
+VECTOR_EXTENSION = "run CREATE EXTENSION vector in that database, with the rights of its owner"
+R = TypeVar("R")
+Connection = Any  # psycopg.Connection, which is imported only where a corpus is in PostgreSQL
+
+
+def driver() -> Any:
+    """psycopg; Unavailable with the way to get it."""
+    try:
+        import psycopg
+    except ImportError:
+        raise Unavailable(f"a corpus in PostgreSQL needs psycopg; install it: {INSTALL}") from None
+    return psycopg
+
+
+class Server:
+    """A database on a server. Safe to call from several threads: each call has a connection to itself."""
+
+    def __init__(self, dsn: Dsn) -> None:
+        self.dsn = dsn
+        self._idle: list[Connection] = []
+
+    def read(self, work: Callable[[Connection], R]) -> R:
+        """What `work` gives for a connection that sees one state and cannot change it. A connection that was
+        lost is made again once, as reading twice does no harm. Raises Unavailable and BadInput.
+        """
+        for again in (True, False):
+            connection, kept = self._taken()
+            try:
+                with connection.transaction():
+                    found = work(connection)
+            except driver().Error as error:
+                lost = _is_lost(connection, error)
+                connection.close()
+                if lost and (again or kept):
+                    self.close()
+                    continue
+                raise self.told(error) from None
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+            return found
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def streaming(self) -> Iterator[Connection]:
+        """As `read` for what is read piece by piece; a connection that is lost in the middle is an error."""
+        connection, _ = self._taken()
+        try:
+            with connection.transaction():
+                yield connection
+        except driver().Error as error:
+            connection.close()
+            raise self.told(error) from None
+        except BaseException:
+            connection.close()
+            raise
+        self._give_back(connection)
+
+    @contextmanager
+    def writing(self, cancel: threading.Event | None = None) -> Iterator[Connection]:
+        """A connection in one transaction: all of it happens, or nothing. `cancel` ends what is under way."""
+        connection = self._connect(read_only=False)
+        ended = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(connection, cancel, ended), daemon=True)
+        if cancel is not None:
+            watcher.start()
+        try:
+            with connection.transaction():
+                yield connection
+        except driver().Error as error:
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("indexing was stopped; the embeddings made so far are saved for next time")\
+                    from None  # fmt: skip
+            raise self.told(error) from None
+        finally:
+            ended.set()
+            connection.close()
+
+    def close(self) -> None:
+        """Let go of the connections that nobody uses."""
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop().close()
+
+    def told(self, error: psycopg.Error) -> RouteScopeError:
+        """An error of the driver or the server as ours."""
+        return told(error, self.dsn)
+
+    def _taken(self) -> tuple[Connection, bool]:
+        """A connection, and whether it was kept open: then it may be lost by now."""
+        try:
+            return self._idle.pop(), True
+        except IndexError:
+            return self._connect(read_only=True), False
+
+    def _give_back(self, connection: Connection) -> None:
+        if len(self._idle) < IDLE and not connection.closed:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _connect(self, *, read_only: bool) -> Connection:
+        psycopg = driver()
+        limits = f"-c default_transaction_read_only=on -c statement_timeout={SEARCH_S}s" if read_only else ""
+        try:
+            connection = psycopg.connect(
+                self.dsn.conninfo(), autocommit=True, connect_timeout=CONNECT_S,
+                application_name="routescope corpus", options=limits, prepare_threshold=None,
+            )  # fmt: skip
+        except psycopg.ProgrammingError:  # it quotes what it could not read, password and all
+            raise BadInput(f"the address {self.dsn} is not one that PostgreSQL's client can read") from None
+        except psycopg.Error as error:
+            raise self.told(error) from None
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            connection.close()
+            raise BadInput(f"{self.dsn} holds texts as {encoding}; a corpus needs a database with UTF8")
+        try:  # its types and operators may stand in a schema that is not searched
+            connection.execute(
+                "SELECT set_config('search_path', current_setting('search_path') || ', '"
+                " || quote_ident(n.nspname), false) FROM pg_extension e JOIN pg_namespace n"
+                " ON n.oid = e.extnamespace WHERE e.extname = 'vector'"
+            )
+        except psycopg.Error as error:
+            connection.close()
+            raise self.told(error) from None
+        return connection
+
+
+def told(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
+    """An error of the driver or the server in one sentence that says what to do."""
+    said, state = dsn.clean(str(error)), error.sqlstate or ""
+    if state.startswith("28") or "password" in said or "authentication failed" in said:
+        return Unavailable(f"{dsn} refused the sign-in: {said}. If a password is missing, {PASSWORD}")
+    if state == "42501":
+        return Unavailable(f"the role of {dsn} has not the right: {said}. Its owner can GRANT it")
+    if state.startswith("53") or state == "58030":
+        what = "has no room left on its disk" if state == "53100" else "has not the resources"
+        return Unavailable(
+            f"the server of {dsn} {what}: {said}. Nothing was stored; make room and run it again"
+        )
+    if state == "57014":
+        return Unavailable(f"{dsn} took longer than {SEARCH_S} s for a statement: {said}")
+    if state == "25006":
+        return Unavailable(f"{dsn} is read-only: {said}")
+    if state in ("42704", "42883", "0A000") and "vector" in said:
+        return Unavailable(f"pgvector is missing in {dsn} or too old: {said}; {VECTOR_EXTENSION}")
+    if state in ("42P01", "42703", "3F000"):
+        return Unavailable(f"{dsn} has not what was there before: {said}")
+    if state.startswith("22"):
+        return BadInput(f"{dsn} cannot compare these values: {said}")
+    if not state or state.startswith(("08", "57P")):
+        return Unavailable(f"the connection to {dsn} was lost or refused: {said}")
+    return Unavailable(f"{dsn}: {said}")
+
+
+def _is_lost(connection: Connection, error: psycopg.Error) -> bool:
+    state = error.sqlstate or ""
+    return bool(connection.closed or connection.broken or state.startswith(("08", "57P")))
+
+
+def _watch(connection: Connection, cancel: threading.Event, ended: threading.Event) -> None:
+    """End the statement under way when Stop is pressed."""
+    while not ended.wait(0.2):
+        if cancel.is_set():
+            with suppress(Exception):  # it ended meanwhile
+                connection.cancel_safe(timeout=5)
+            return

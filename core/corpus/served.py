@@ -1,0 +1,413 @@
+"""A corpus whose passages and vectors are in PostgreSQL: where it is, how it is read and put there.
+
+Its BM25 index stays in the home folder: PostgreSQL's own ranking of words is another one. So does its record,
+with the address but never a password.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.backends.pgvector import PgVectorIndex, Vectors
+from core.backends.postgres import Connection, Server
+from core.backends.sparse import BM25Index
+from core.corpus import manifest, served_tables
+from core.corpus.corpus import Corpus
+from core.corpus.passages import KEPT, Listed, PassageStore
+from core.corpus.types import Document
+from core.domain.errors import IndexDamaged, Unavailable
+from core.domain.once import Lately
+from core.domain.postgres import Dsn, escaped, unescaped
+from core.domain.program import COMMAND
+from core.domain.settings import Settings
+from core.domain.text import searchable
+from core.domain.types import Passage
+
+if TYPE_CHECKING:
+    from psycopg.sql import Composable
+
+    from core.backends.base import Matrix
+    from core.corpus.stages import Stages
+
+SAMPLE, SAMPLE_S = 200, 60.0  # passages used as questions to measure recall, and the longest it may take
+AT_ONCE = 500  # rows fetched together
+LOOK_S = 1.0  # between two looks at how far an index is
+_given: dict[str, Dsn] = {}  # addresses that this process was given with a password, by the one without
+
+
+def remember(address: str) -> str:
+    """Keep an address with its password while this process lasts; the address without it. BadInput."""
+    dsn = Dsn(address)
+    _given[dsn.plain()] = dsn
+    return dsn.plain()
+
+
+def dsn_of(name: str, place: str, settings: Settings) -> Dsn:
+    """The address of a corpus with the password that is known for it: of [corpora.NAME], of this command or
+    of the setting `database`. Without one PostgreSQL's client looks into PGPASSWORD and ~/.pgpass.
+    """
+    own = settings.corpora.get(name)
+    known = [Dsn(own.dsn.get_secret_value())] if own else []
+    known += [_given[place]] if place in _given else []
+    known += [Dsn(settings.database.get_secret_value())] if settings.database else []
+    return next((one for one in known if one.plain() == place), Dsn(place))
+
+
+@lru_cache(64)
+def server_of(dsn: Dsn) -> Server:
+    """The connections to a database: one set in a process."""
+    return Server(dsn)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How passages are read, as parts of SQL. `select` gives key, id, document, title, text, start, end;
+    `documents` how documents are listed and found, None where each passage is one.
+    """
+
+    relation: Composable
+    select: Composable
+    key: Composable
+    match: Composable  # key among a list
+    meta: Composable
+    documents: Composable | None
+
+
+class ServedPassages:
+    """The passages of a corpus in PostgreSQL, as `PassageStore` has those of a file. Safe in threads."""
+
+    def __init__(self, server: Server, shape: Shape) -> None:
+        self._server, self._shape = server, shape
+        self._passages: Lately[int, Passage] = Lately(KEPT)
+        self._rows: Lately[str, int] = Lately(KEPT)
+
+    def close(self) -> None:
+        """Let go of the connections that nobody uses."""
+        self._server.close()
+
+    def at(self, rows: Sequence[int]) -> dict[int, Passage]:
+        """The passages of `rows` by row."""
+        found = {row: passage for row in rows if (passage := self._passages.get(row)) is not None}
+        wanted = [row for row in rows if row not in found]
+        keys = self._keys(wanted)
+        for start in range(0, len(keys), AT_ONCE):
+            found.update(self._read("{match}", (keys[start : start + AT_ONCE],)))
+        return found
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages of `ids` by id; unknown ones are left out."""
+        return {passage.id: passage for passage in self.at(self._rows_of(ids)).values()}
+
+    def row(self, id: str) -> int | None:
+        """The row of a passage; None when there is none of that id."""
+        return next(iter(self._rows_of([id])), None)
+
+    def document(self, id: str) -> tuple[Document, list[Passage]] | None:
+        """A document with its passages in order; None when there is none of that id."""
+        shape = self._shape
+        found = self._fetch(
+            "SELECT title, text, meta FROM {documents} WHERE id = %s",
+            (escaped(id),),
+            documents=shape.documents,
+        )
+        if not found:
+            return None
+        title, text, meta = found[0]
+        pieces = [one for _, one in self._read("document = %s ORDER BY start", (escaped(id),))]
+        return Document(id, unescaped(title), unescaped(text), metadata(meta)), pieces
+
+    def spanning(self, document: str, start: int, end: int) -> list[Passage]:
+        """The passages of a document that have characters of [start, end), in order."""
+        where = "document = %s AND start < %s AND stop > %s ORDER BY start"
+        return [one for _, one in self._read(where, (escaped(document), end, start))]
+
+    def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
+        """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
+        sought = escaped(holding.strip())
+        found = self._fetch(
+            "SELECT d.id, d.title, (SELECT count(*) FROM {relation} p WHERE p.document = d.id),"
+            " (SELECT max(p.stop) FROM {relation} p WHERE p.document = d.id) FROM {documents} d"
+            " WHERE d.id > %s AND (strpos(lower(d.id), lower(%s)) > 0"
+            " OR strpos(lower(d.title), lower(%s)) > 0)"
+            " ORDER BY d.id LIMIT %s",
+            (escaped(after), sought, sought, limit), documents=self._shape.documents,
+        )  # fmt: skip
+        return [Listed(unescaped(id), unescaped(title), count, stop or 0) for id, title, count, stop in found]
+
+    def lengths(self) -> tuple[int, float, int]:
+        """The least, the mean and the greatest length of a passage in characters; zeros without any."""
+        ((least, mean, greatest),) = self._fetch(
+            "SELECT coalesce(min(stop - start), 0), coalesce(avg(stop - start), 0)::float8,"
+            " coalesce(max(stop - start), 0) FROM {relation} AS p"
+        )
+        return least, mean, greatest
+
+    def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
+        """Every row with its passage and its document's metadata, in the order of rows."""
+        from psycopg import sql
+
+        shape = self._shape
+        statement = sql.SQL("SELECT {select}, {meta} FROM {relation} AS p ORDER BY {key}").format(
+            select=shape.select, meta=shape.meta, relation=shape.relation, key=shape.key
+        )
+        # A cursor of the server's, held past no transaction: texts come in portions.
+        with self._server.streaming() as connection, connection.cursor(name="everything") as cursor:
+            cursor.itersize = AT_ONCE
+            for *found, meta in cursor.execute(statement, ()):
+                yield self._row(found[0]), passage_of(found[1:]), metadata(meta)
+
+    def texts(self) -> Iterator[str]:
+        """What is searched of each passage, in the order of rows."""
+        return (searchable(passage.title, passage.text) for _, passage, _ in self.everything())
+
+    def texts_at(self, rows: Sequence[int]) -> list[str]:
+        """What is searched of the passages of `rows`."""
+        found = self.at(rows)
+        return [searchable(found[row].title, found[row].text) for row in rows]
+
+    def size(self) -> tuple[int, int]:
+        """The number of passages, and the bytes (UTF-8) of their texts and titles."""
+        ((count, size),) = self._fetch(
+            "SELECT count(*), coalesce(sum(octet_length(title) + 1 + octet_length(text)), 0)::bigint"
+            " FROM {relation} AS p"
+        )
+        return count, size
+
+    def _keys(self, rows: Sequence[int]) -> list[Any]:
+        return list(rows)
+
+    def _row(self, key: Any) -> int:
+        return int(key)
+
+    def _rows_of(self, ids: Sequence[str]) -> list[int]:
+        known = {id: row for id in ids if (row := self._rows.get(id)) is not None}
+        others = [escaped(id) for id in ids if id not in known]
+        if others:
+            known |= {passage.id: row for row, passage in self._read("id = ANY(%s)", (others,))}
+        return [known[id] for id in ids if id in known]
+
+    def _read(self, where: str, values: tuple[Any, ...]) -> list[tuple[int, Passage]]:
+        """The passages that `where` lets through, each with its row."""
+        shape = self._shape
+        rows = []
+        for key, *rest in self._fetch(
+            "SELECT {select} FROM {relation} AS p WHERE " + where,
+            values,
+            select=shape.select,
+            match=shape.match,
+        ):
+            row, passage = self._row(key), passage_of(rest)
+            self._passages.put(row, passage)
+            self._rows.put(passage.id, row)
+            rows.append((row, passage))
+        return rows
+
+    def _fetch(self, statement: str, values: tuple[Any, ...] = (), **parts: Any) -> list[Any]:
+        from psycopg import sql
+
+        said = sql.SQL(statement).format(relation=self._shape.relation, **parts)
+
+        def read(connection: Connection) -> list[Any]:
+            found: list[Any] = connection.execute(said, values).fetchall()
+            return found
+
+        return self._server.read(read)
+
+
+def passage_of(found: Sequence[Any]) -> Passage:
+    """A passage of the columns id, document, title, text, start, end."""
+    id, document, title, text, start, end = found
+    return Passage(unescaped(id), unescaped(document), unescaped(title), unescaped(text), start, end)
+
+
+def metadata(found: Any) -> dict[str, str]:
+    """Metadata as text, whatever it was; what is empty is left out."""
+    return {
+        unescaped(str(name)): unescaped(value if isinstance(value, str) else json.dumps(value))
+        for name, value in (found or {}).items()
+        if value is not None
+    }
+
+
+def shape_of(tables: served_tables.Names) -> Shape:
+    """How the passages of an index that we made are read."""
+    from psycopg import sql
+
+    return Shape(
+        relation=served_tables.relation(tables.passages),
+        select=sql.SQL("row, id, document, title, text, start, stop"),
+        key=sql.SQL("row"), match=sql.SQL("row = ANY(%s)"), meta=sql.SQL("meta"),
+        documents=served_tables.relation(tables.documents),
+    )  # fmt: skip
+
+
+def passages_of(folder: Path, info: manifest.CorpusInfo, dsn: Dsn | None) -> PassageStore | ServedPassages:
+    """The passages of an index, in a file or at `dsn`."""
+    if not info.place:
+        return PassageStore(folder / manifest.PASSAGES)
+    server = server_of(dsn or Dsn(info.place))
+    return ServedPassages(server, shape_of(served_tables.names(info.name, info.fingerprint)))
+
+
+class ServedCorpus(Corpus):
+    """An index whose passages and vectors are in PostgreSQL, opened. Raises Unavailable where it is gone."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        info = manifest.verify(folder)
+        server = server_of(dsn_of(info.name, info.place, settings))
+        tables = served_tables.names(info.name, info.fingerprint)
+        known = server.read(lambda connection: served_tables.there(connection, info.name, info.fingerprint))
+        if known is None:
+            raise Unavailable(
+                f"the tables of corpus {info.name} are no longer in {server.dsn}: "
+                f"run {COMMAND} index {info.name}"
+            )
+        index = served_tables.index(
+            server, tables, info.passages, info.dim, str(known["words"]), info.vector_index
+        )
+        words = BM25Index(folder / manifest.BM25, info.passages)
+        self._open(info, ServedPassages(server, shape_of(tables)), index, words)
+
+    def _open(
+        self, info: manifest.CorpusInfo, store: ServedPassages, index: PgVectorIndex, words: BM25Index | None
+    ) -> None:
+        self.info = info
+        self.name, self.fingerprint, self.size = info.name, info.fingerprint, info.passages
+        self.warnings = ()
+        self._store, self._index, self._found_words = store, index, words
+        self._vectors = Vectors(index)
+        self._lock, self._second_lock = threading.Lock(), threading.Lock()
+        self._second, self._codes, self._coding = None, {}, threading.Lock()
+
+
+class Place:
+    """The database that an index goes to. `kept`: whether it has this index already, whoever made it."""
+
+    def __init__(self, name: str, place: str, settings: Settings) -> None:
+        self.name, self.place = name, place
+        self.server = server_of(dsn_of(name, place, settings))
+
+    def known(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """What is recorded there of an index that stands as a whole; None without one."""
+        return self.server.read(lambda c: served_tables.there(c, self.name, fingerprint))
+
+    def vectors(self, info: manifest.CorpusInfo) -> Former | None:
+        """The vectors of an earlier index, None where it is no longer there."""
+        known = self.known(info.fingerprint)
+        if known is None:
+            return None
+        tables = served_tables.names(self.name, info.fingerprint)
+        index = served_tables.index(self.server, tables, info.passages, info.dim, "simple", "flat")
+        return Former(index, (info.passages, info.dim))
+
+    def put(
+        self,
+        fingerprint: str,
+        store: PassageStore,
+        vectors: Matrix,
+        language: str,
+        approximate: bool,
+        stages: Stages,
+    ) -> tuple[float, int]:
+        """Make the tables of an index in one transaction; the recall of its graph and its bytes.
+
+        What is interrupted leaves nothing behind. Raises Unavailable, BadInput, Cancelled.
+        """
+        tables = served_tables.names(self.name, fingerprint)
+        recall = 1.0
+        with self.server.writing(stages.cancel) as connection:
+            served_tables.prepare(connection, self.server)
+            words = served_tables.configuration(connection, language)
+            with stages.stage("send to PostgreSQL"):
+                served_tables.fill(
+                    connection, tables, _documents(store), store.everything(), vectors, words, stages.tick
+                )
+            with stages.stage("index words in PostgreSQL"):
+                served_tables.keys(connection, tables)
+            if approximate:
+                count, dim = vectors.shape
+                with stages.stage("index vectors"), self._watched(connection, stages):
+                    served_tables.graph(connection, tables, dim, served_tables.memory_for(count, dim))
+            size = served_tables.size(connection, tables)
+            told = {"words": words, "recall": recall, "bytes": size, "dim": vectors.shape[1]}
+            served_tables.record(connection, self.name, fingerprint, told)
+        if approximate:
+            with stages.stage("check"):
+                recall = self._recall(tables, vectors)
+            with self.server.writing() as connection:
+                served_tables.record(connection, self.name, fingerprint, {**told, "recall": recall})
+        return recall, size
+
+    def clear(self, keep: str = "") -> None:
+        """Delete the tables of this corpus but those of the index `keep`."""
+        with self.server.writing() as connection:
+            served_tables.drop(connection, self.name, keep)
+
+    def _recall(self, tables: served_tables.Names, vectors: Matrix) -> float:
+        count, dim = vectors.shape
+        sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
+        index = served_tables.index(self.server, tables, count, dim, "simple", "hnsw")
+        return index.recall(sample.tolist(), seconds=SAMPLE_S)
+
+    @contextmanager
+    def _watched(self, connection: Connection, stages: Stages) -> Iterator[None]:
+        """Tell how far the index is, as the server knows it."""
+        ended, process = threading.Event(), connection.info.backend_pid
+
+        def look() -> None:
+            statement = "SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index WHERE pid = %s"
+            while not ended.wait(LOOK_S):
+                try:
+                    found = self.server.read(lambda c: c.execute(statement, (process,)).fetchone())
+                except Unavailable:
+                    return  # the connection that makes the index says so
+                if found and found[1]:
+                    stages.progress("index vectors", *found)
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+@dataclass(frozen=True)
+class Former:
+    """Vectors of an earlier index by rows, fetched when they are taken over."""
+
+    index: PgVectorIndex
+    shape: tuple[int, int]
+    at_once: int = field(default=1_000)
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        """Shape (n, dim)."""
+        wanted = np.asarray(rows).tolist()
+        parts = [
+            self.index.vectors(wanted[start : start + self.at_once])
+            for start in range(0, len(wanted), self.at_once)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), np.float32)
+
+
+def _documents(store: PassageStore) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    """Every document once."""
+    after = ""
+    while listed := store.documents(after=after, limit=AT_ONCE):
+        for one in listed:
+            found = store.document(one.id)
+            if found is None:
+                raise IndexDamaged(f"document {one.id!r} went missing while it was sent")
+            document = found[0]
+            yield document.id, document.title, document.text, document.meta
+        after = listed[-1].id

@@ -1,0 +1,81 @@
+"""What the server of a corpus in PostgreSQL is, for `doctor`: versions, kind of index, rights, clock."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.backends.postgres import Connection
+from core.corpus import catalogue, served_tables, table
+from core.corpus.served import dsn_of, server_of
+from core.domain.errors import Unavailable
+from core.domain.postgres import Dsn
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+
+OLDEST = (0, 8)  # pgvector with iterative scans
+CLOCKS_S = 60.0  # seconds that two clocks may differ
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is to be told of a server, and what to do where something is wrong."""
+
+    detail: str
+    fix: str
+
+
+def of(known: catalogue.Known, settings: Settings) -> Facts:
+    """Look at the server of a corpus. Raises Unavailable where it cannot be reached or the corpus is gone."""
+    if known.kind == "table":
+        spec = settings.corpora[known.name]
+        dsn = Dsn(spec.dsn.get_secret_value())
+        found = table.look(known.name, settings)
+        named, needed = found.oid, "SELECT"
+    else:
+        if known.info is None:
+            raise Unavailable(known.reason)
+        dsn, needed = dsn_of(known.name, known.info.place, settings), "SELECT, INSERT, DELETE"
+        tables = served_tables.names(known.name, known.info.fingerprint)
+
+    def read(connection: Connection) -> tuple[Any, ...]:
+        oid = named if known.kind == "table" else connection.execute(
+            "SELECT to_regclass(%s)::oid::bigint", (f"{served_tables.SCHEMA}.{tables.passages}",)
+        ).fetchone()[0]  # fmt: skip
+        if oid is None:
+            raise Unavailable(f"the tables of corpus {known.name} are no longer in {dsn}; index it again")
+        row: tuple[Any, ...] = connection.execute(
+            "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension"
+            " WHERE extname = 'vector'), current_user, extract(epoch FROM clock_timestamp())::float8,"
+            " has_table_privilege(%s::oid, %s), (SELECT string_agg(DISTINCT am.amname, ', ') FROM pg_index i"
+            " JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
+            " WHERE i.indrelid = %s AND am.amname IN ('hnsw', 'ivfflat') AND i.indisvalid)",
+            (oid, needed, oid),
+        ).fetchone()
+        return row
+
+    version, pgvector, role, clock, may, kinds = server_of(dsn).read(read)
+    behind = time.time() - clock
+    read_only = known.kind == "table"
+    detail = (
+        f"{dsn}: PostgreSQL {version.split()[0]}, pgvector {pgvector or 'missing'}; vectors searched "
+        f"{'by ' + kinds if kinds else 'exactly, without an index'}; role {role} may"
+        f"{'' if may else ' not'} {'read' if read_only else 'read and write'} it"
+    )
+    fixes = []
+    if pgvector and tuple(int(part) for part in pgvector.split(".")[:2]) < OLDEST:
+        fixes.append(
+            f"pgvector {pgvector} has no iterative scan, so filters lose hits: ALTER EXTENSION vector UPDATE"
+        )
+    if not may:
+        fixes.append(f"grant the role {role} {needed} on the table")
+    if abs(behind) > CLOCKS_S:
+        fixes.append(
+            f"the server's clock is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this "
+            "machine's; set one of them right"
+        )
+    if read_only and not kinds:
+        fixes.append("a table of many rows is searched quicker with an index: CREATE INDEX ... USING hnsw")
+    return Facts(detail, "; ".join(fixes))

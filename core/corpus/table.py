@@ -1,0 +1,558 @@
+"""A table of somebody's own in PostgreSQL as a corpus, read-only: [corpora.NAME] of the settings file.
+
+Nothing of it is copied but what runs found. Its ids are held in memory, sorted, so that rows mean the same
+while it is open; so is a BM25 index of its texts where they are few enough. Rows without an id, a text or a
+vector are left out, and it is said how many there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import logging
+import shutil
+import tempfile
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.backends import sparse
+from core.backends.base import Rows
+from core.backends.embedder import identity
+from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, literal, quoted
+from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
+from core.backends.terms import analyzer
+from core.corpus.chunk import WHOLE
+from core.corpus.manifest import CorpusInfo
+from core.corpus.passages import Listed
+from core.corpus.served import (
+    AT_ONCE,
+    ServedCorpus,
+    ServedPassages,
+    Shape,
+    metadata,
+    passage_of,
+    server_of,
+)
+from core.corpus.source import Source, is_slug
+from core.corpus.types import Document
+from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.once import Recent
+from core.domain.postgres import Dsn, escaped, unescaped
+from core.domain.program import COMMAND
+from core.domain.settings import CorpusSettings, Settings
+from core.domain.types import Hit, Passage, Ranking
+
+if TYPE_CHECKING:
+    from psycopg.sql import Composable
+
+log = logging.getLogger(__name__)
+LOOK_AGAIN_S = 5.0  # a table is looked at for changes no more often
+LONGEST = 100_000  # characters of a passage that are read: a text of 50 MB is no passage
+BM25_UP_TO = 100_000  # passages whose texts are indexed in memory
+WORDS_UP_TO = 50_000  # passages that full text searches without an index of the server's
+SAMPLE, SAMPLE_S = 100, 10.0  # passages used as questions to measure recall, and the longest it may take
+TEXTS = ("text", "character varying", "character")
+OPERATORS = {"ip": "<#>", "cosine": "<=>", "l2": "<->"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look at a table found: enough to tell whether it has changed. `types` of the columns by name;
+    `index` of the vectors and the operator it serves; `words` an indexed expression for full text, empty
+    without one, and the configuration `language`.
+    """
+
+    oid: int
+    table: tuple[str, ...]
+    types: Mapping[str, str]
+    dim: int
+    index: str
+    operator: str
+    words: str
+    language: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a table holds; `unit`: whether all vectors have length 1."""
+
+    info: CorpusInfo
+    ids: tuple[str, ...]
+    unit: bool
+
+
+_lock = threading.Lock()
+_looked: Recent[tuple[str, str], tuple[float, Found | RouteScopeError]] = Recent(64)
+_known: Recent[tuple[str, str], Examined] = Recent(16)  # by name and fingerprint
+
+
+def names(settings: Settings) -> list[str]:
+    """The corpora of the settings file that are tables, sorted."""
+    return sorted(name for name, one in settings.corpora.items() if one.table and is_slug(name))
+
+
+def is_table(name: str, settings: Settings) -> bool:
+    """Whether a corpus is a table in place."""
+    return name in settings.corpora and bool(settings.corpora[name].table)
+
+
+def source(name: str, settings: Settings) -> Source:
+    """The table as a source of a corpus."""
+    spec = settings.corpora[name]
+    dsn = Dsn(spec.dsn.get_secret_value())
+    title = f"table {spec.table} in {dsn}"
+    return Source(name, "table", None, WHOLE, spec.language, title, place=dsn.plain())
+
+
+def fingerprint(name: str, settings: Settings) -> str:
+    """Changes when rows, columns or indexes change, as the server's statistics tell within seconds."""
+    return look(name, settings).fingerprint
+
+
+def look(name: str, settings: Settings) -> Found:
+    """The state of a table, not older than `LOOK_AGAIN_S`. Raises BadInput for a table that is no corpus,
+    Unavailable where it cannot be read.
+    """
+    spec = settings.corpora[name]
+    key, now = (name, repr(spec) + spec.dsn.get_secret_value() + settings.embedder), time.monotonic()
+    with _lock:
+        seen = _looked.get(key)
+    if seen is None or now - seen[0] >= LOOK_AGAIN_S:
+        try:
+            found: Found | RouteScopeError = _look(name, spec, settings)
+        except RouteScopeError as error:  # not asked again at each click either
+            found = error
+        seen = (now, found)
+        with _lock:
+            _looked[key] = seen
+    if isinstance(seen[1], RouteScopeError):
+        raise seen[1]
+    return seen[1]
+
+
+def info(name: str, settings: Settings) -> CorpusInfo:
+    """What is known of a table: it is read once for that in each state."""
+    return _examined(name, settings).info
+
+
+def text_size(name: str, settings: Settings) -> tuple[int, int]:
+    """How many passages there are and the bytes (UTF-8) of their texts and titles."""
+    spec, found = settings.corpora[name], look(name, settings)
+    server = server_of(Dsn(spec.dsn.get_secret_value()))
+    return TablePassages(server, _shape(spec, found), _examined(name, settings).ids).size()
+
+
+class TableCorpus(ServedCorpus):
+    """A table in place, opened."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        spec = settings.corpora[name]
+        found = look(name, settings)
+        known = _examined(name, settings)
+        info, ids = known.info, known.ids
+        server = server_of(Dsn(spec.dsn.get_secret_value()))
+        store = TablePassages(server, _shape(spec, found), ids)
+        index = PgVectorIndex(server, _table(spec, found, ids, unit=known.unit), len(ids))
+        self._open(info, store, index, _bm25(store, info) if info.passages <= BM25_UP_TO else None)
+
+    @property
+    def _words(self) -> sparse.BM25Index:
+        if self._found_words is None:
+            raise Unavailable(
+                f"corpus {self.name} is a table of {self.size:,} passages, and BM25 is held in memory for "
+                f"{BM25_UP_TO:,} at most: use the route full_text, or export its texts and index them with "
+                f"{COMMAND} index PATH --in postgresql://..."
+            )
+        return self._found_words
+
+    def _hits(self, rows: Rows) -> Ranking:
+        """What was deleted since the search is no hit."""
+        found = self._store.at([row for row, _ in rows])
+        return tuple(Hit(found[row], score) for row, score in rows if row in found)
+
+
+class TablePassages(ServedPassages):
+    """The passages of a table in place; `ids` sorted, a row is a place among them."""
+
+    def __init__(self, server: Server, shape: Shape, ids: Sequence[str]) -> None:
+        super().__init__(server, shape)
+        self._ids = ids
+
+    def _keys(self, rows: Sequence[int]) -> list[Any]:
+        return [escaped(self._ids[row]) for row in rows if 0 <= row < len(self._ids)]
+
+    def _row(self, key: Any) -> int:
+        row = place(self._ids, unescaped(key))
+        return -1 if row is None else row
+
+    def _rows_of(self, ids: Sequence[str]) -> list[int]:
+        return [row for id in ids if (row := place(self._ids, id)) is not None]
+
+    def document(self, id: str) -> tuple[Document, list[Passage]] | None:
+        """Each passage is a document; None when there is none of that id."""
+        row = self.row(id)
+        found = list(self._lines([row])) if row is not None else []
+        if not found:
+            return None
+        _, passage, meta = found[0]
+        return Document(id, passage.title, passage.text, meta), [passage]
+
+    def spanning(self, document: str, start: int, end: int) -> list[Passage]:
+        """The passage, if it has characters of [start, end)."""
+        return [one for one in self.by_ids([document]).values() if one.start < end and one.end > start]
+
+    def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
+        """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
+        sought = escaped(holding.strip())
+        found = self._fetch(
+            'SELECT id, title, stop FROM {relation} AS p WHERE id COLLATE "C" > %s AND (strpos(lower(id),'
+            ' lower(%s)) > 0 OR strpos(lower(title), lower(%s)) > 0) ORDER BY id COLLATE "C" LIMIT %s',
+            (escaped(after), sought, sought, limit),
+        )
+        return [Listed(unescaped(id), unescaped(title), 1, stop) for id, title, stop in found]
+
+    def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
+        """In the order of rows, which the server's order of ids need not be; what came later is left out."""
+        for start in range(0, len(self._ids), AT_ONCE):
+            yield from self._lines(range(start, min(start + AT_ONCE, len(self._ids))))
+
+    def _lines(self, rows: Sequence[int]) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
+        shape = self._shape
+        found = self._fetch(
+            "SELECT {select}, {meta} FROM {relation} AS p WHERE {match}", (self._keys(rows),),
+            select=shape.select, meta=shape.meta, match=shape.match,
+        )  # fmt: skip
+        for key, *parts, meta in sorted(found, key=lambda line: self._row(line[0])):
+            yield self._row(key), passage_of(parts), metadata(meta)
+
+
+def place(ids: Sequence[str], id: str) -> int | None:
+    """The row of an id, None for one that is not there."""
+    at = bisect_left(ids, id)
+    return at if at < len(ids) and ids[at] == id else None
+
+
+def _bm25(store: TablePassages, info: CorpusInfo) -> sparse.BM25Index:
+    """A BM25 index of the texts, held in memory: its files are gone from the disk once they are mapped."""
+    folder = Path(tempfile.mkdtemp(prefix="routescope-bm25-"))
+    try:
+        sparse.write_index(store.texts(), folder / "bm25", analyzer(info.language))
+        return sparse.BM25Index(folder / "bm25", info.passages)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _look(name: str, spec: CorpusSettings, settings: Settings) -> Found:
+    if not is_slug(name):
+        raise BadInput(
+            f"[corpora.{name}]: a corpus cannot be called {name!r}; use letters a-z, digits, dashes"
+        )
+    dsn = Dsn(spec.dsn.get_secret_value())
+    where = f"[corpora.{name}]"
+
+    def read(connection: Connection) -> Found:
+        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+            raise Unavailable(f"{where}: pgvector is not switched on in {dsn}: {VECTOR_EXTENSION}")
+        oid, table = _oid(connection, spec.table)
+        if oid is None:
+            raise BadInput(f"{where}: there is no table {spec.table!r} in {dsn} that its role may see")
+        rows = connection.execute(
+            "SELECT a.attname, format_type(a.atttypid, NULL), t.typname, a.atttypmod FROM pg_attribute a"
+            " JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = %s AND a.attnum > 0"
+            " AND NOT a.attisdropped ORDER BY a.attnum",
+            (oid,),
+        ).fetchall()
+        types = {column: kind for column, kind, _, _ in rows}
+        wanted = [spec.id, spec.text, spec.vector, *([spec.title] if spec.title else []), *spec.metadata]
+        for column in wanted:
+            if column not in types:
+                raise BadInput(
+                    f"{where}: table {spec.table} has no column {column!r}; it has: {', '.join(types)}"
+                )
+        for column in wanted:
+            may = "SELECT has_column_privilege(%s::oid, %s, 'SELECT')"
+            if not connection.execute(may, (oid, column)).fetchone()[0]:
+                raise Unavailable(
+                    f"{where}: the role {connection.info.user!r} may not read column {column!r} of "
+                    f"{spec.table}; its owner can: GRANT SELECT"
+                )
+        kind, modifier = next((typname, mod) for column, _, typname, mod in rows if column == spec.vector)
+        if kind not in ("vector", "halfvec"):
+            raise BadInput(
+                f"{where}: column {spec.vector!r} is of type {types[spec.vector]}; a corpus needs vector or "
+                f"halfvec of pgvector: ALTER TABLE ... ALTER COLUMN ... TYPE vector(N)"
+            )
+        for column in (spec.text, *([spec.title] if spec.title else [])):
+            if types[column] not in TEXTS:
+                raise BadInput(f"{where}: column {column!r} is of type {types[column]}; a corpus needs text")
+        dim = modifier if modifier > 0 else _dimensions(connection, spec, table, where)
+        index, operator = _vector_index(connection, oid, spec.vector)
+        words, language = _word_index(connection, oid, spec)
+        facts = [
+            dsn.plain(), spec.model_dump(mode="json", exclude={"dsn"}), oid, types, dim, index, operator,
+            words, language, identity(spec.embedder or settings.embedder), _changes(connection, oid),
+        ]  # fmt: skip
+        digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        return Found(oid, table, types, dim, index, operator, words, language, digest)
+
+    return server_of(dsn).read(read)
+
+
+def _oid(connection: Connection, table: str) -> tuple[int | None, tuple[str, ...]]:
+    """The table of a name, or of a schema and a name with a dot between, and the parts of its name."""
+    from psycopg import sql
+
+    for parts in ((table,), tuple(table.split(".", 1))):
+        said = sql.Identifier(*parts).as_string(connection)
+        found = connection.execute("SELECT to_regclass(%s)::oid::bigint", (said,)).fetchone()
+        if found[0] is not None:
+            return int(found[0]), parts
+    return None, ()
+
+
+def _dimensions(connection: Connection, spec: CorpusSettings, table: tuple[str, ...], where: str) -> int:
+    """Of a column that does not say them: those of all its vectors."""
+    from psycopg import sql
+
+    found = connection.execute(
+        sql.SQL("SELECT DISTINCT vector_dims({}::vector) FROM {} WHERE {} IS NOT NULL LIMIT 3").format(
+            quoted(spec.vector), quoted(*table), quoted(spec.vector)
+        ),
+        (),  # so that a doubled % is one
+    ).fetchall()
+    if len(found) != 1:
+        had = ", ".join(str(dim) for (dim,) in sorted(found)) or "none"
+        raise BadInput(
+            f"{where}: column {spec.vector!r} holds vectors of different dimensions ({had}), or none"
+        )
+    return int(found[0][0])
+
+
+def _vector_index(connection: Connection, oid: int, column: str) -> tuple[str, str]:
+    """The kind of the index of a column of vectors and the operator it serves; ("", "<=>") without one."""
+    found = connection.execute(
+        "SELECT am.amname, o.opcname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]"
+        " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
+        " WHERE i.indrelid = %s AND a.attname = %s AND am.amname IN ('hnsw', 'ivfflat')"
+        " AND i.indisvalid AND i.indpred IS NULL ORDER BY am.amname",
+        (oid, column),
+    ).fetchall()
+    for kind, operators in found:
+        metric = operators.removesuffix("_ops").rpartition("_")[2]
+        if metric in OPERATORS:
+            return kind, OPERATORS[metric]
+    return "", OPERATORS["cosine"]
+
+
+def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple[str, str]:
+    """The expression of a GIN index of to_tsvector, as the server writes it, or a column of type tsvector
+    that has one, empty without; and the configuration that questions are read by.
+    """
+    known = connection.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", (spec.language,)).fetchone()
+    language = spec.language if known else "simple"
+    found = connection.execute(
+        "SELECT pg_get_indexdef(i.indexrelid, 1, true) FROM pg_index i"
+        " JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam"
+        " JOIN pg_opclass o ON o.oid = i.indclass[0] WHERE i.indrelid = %s"
+        " AND am.amname = 'gin' AND o.opcname = 'tsvector_ops' AND i.indisvalid AND i.indpred IS NULL",
+        (oid,),
+    ).fetchall()
+    for (expression,) in found:
+        if expression.startswith("to_tsvector('") and "'::regconfig" in expression:
+            return expression, expression.split("'")[1].rpartition(".")[2]
+        if "(" not in expression:
+            return expression, language
+    return "", language
+
+
+def _changes(connection: Connection, oid: int) -> list[int]:
+    """How many rows were ever inserted, changed and deleted, partitions included."""
+    found = connection.execute(
+        "SELECT coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint,"
+        " coalesce(sum(n_tup_del), 0)::bigint FROM pg_stat_all_tables WHERE relid = %s::oid OR relid IN"
+        " (SELECT relid FROM pg_partition_tree(%s::oid::regclass))",
+        (oid, oid),
+    ).fetchone()
+    return list(found)
+
+
+def _examined(name: str, settings: Settings) -> Examined:
+    """What a table holds, and the ids of its passages, sorted."""
+    spec, found = settings.corpora[name], look(name, settings)
+    key = (name, found.fingerprint)
+    with _lock:
+        known = _known.get(key)
+    if known is None:
+        known = _examine(name, spec, found, settings)
+        with _lock:
+            _known[key] = known
+    return known
+
+
+def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) -> Examined:
+    from psycopg import sql
+
+    began = time.perf_counter()
+    dsn = Dsn(spec.dsn.get_secret_value())
+    server = server_of(dsn)
+
+    def read(connection: Connection) -> tuple[Any, list[str], int]:
+        table = quoted(*found.table)
+        id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
+        counts = connection.execute(
+            sql.SQL(
+                "SELECT count(*) FILTER (WHERE {id} IS NULL), count(*) FILTER (WHERE {text} IS NULL),"
+                " count(*) FILTER (WHERE {vector} IS NULL),"
+                " count(*) FILTER (WHERE octet_length({text}) > {most}),"
+                " min(vector_dims({vector}::vector)), max(vector_dims({vector}::vector)),"
+                " coalesce(bool_and(abs(vector_norm({vector}::vector) - 1) < 1e-3), true) FROM {table}"
+            ).format(id=id, text=text, vector=vector, table=table, most=sql.Literal(LONGEST)),
+            (),
+        ).fetchone()
+        ids = connection.execute(
+            sql.SQL("SELECT id FROM {relation} AS p").format(relation=_shape(spec, found).relation),
+            (),
+        ).fetchall()
+        size = connection.execute("SELECT pg_total_relation_size(%s::oid)", (found.oid,)).fetchone()[0]
+        return counts, sorted(unescaped(id) for (id,) in ids), int(size)
+
+    (no_id, no_text, no_vector, long, least, most, unit), ids, size = server.read(read)
+    where = f"[corpora.{name}]"
+    if least is not None and (least != found.dim or most != found.dim):
+        raise BadInput(f"{where}: column {spec.vector!r} holds vectors of {least} to {most} dimensions")
+    twice = next((one for one, other in itertools.pairwise(ids) if one == other), None)
+    if twice is not None:
+        raise BadInput(f"{where}: id {twice!r} stands in several rows; column {spec.id!r} has to be unique")
+    notes = [
+        f"{count:,} rows without {what} are left out"
+        for count, what in ((no_id, "an id"), (no_text, "a text"), (no_vector, "a vector"))
+        if count
+    ]
+    if long:
+        notes.append(f"{long:,} texts are long; of each the first {LONGEST:,} characters are read")
+    if not found.index:
+        notes.append(
+            f"column {spec.vector} has no index, so every search compares all vectors; for a faster, "
+            f"approximate one: CREATE INDEX ON ... USING hnsw ({spec.vector} vector_cosine_ops)"
+        )
+    if len(ids) > BM25_UP_TO:
+        notes.append(f"more than {BM25_UP_TO:,} passages: BM25, and routes that use it, are not available")
+    info = CorpusInfo(
+        name=name, fingerprint=found.fingerprint, documents=len(ids), passages=len(ids), chunking=WHOLE,
+        language=spec.language, embedder=spec.embedder or settings.embedder,
+        embedder_identity=identity(spec.embedder or settings.embedder), dim=found.dim,
+        vector_index=found.index or "flat", recall=1.0,
+        built_at=datetime.now(UTC).isoformat(timespec="seconds"), build_ms={}, bytes=size, reused=len(ids),
+        notes=tuple(notes), place=dsn.plain(),
+    )  # fmt: skip
+    index = PgVectorIndex(server, _table(spec, found, ids, unit=bool(unit)), len(ids))
+    recall = 1.0
+    if found.index and ids:
+        sample = np.random.default_rng(0).choice(len(ids), min(SAMPLE, len(ids)), replace=False)
+        recall = index.recall(sample.tolist(), seconds=SAMPLE_S)
+    took = round((time.perf_counter() - began) * 1000, 1)
+    info = replace(info, recall=recall, build_ms={"look at the table": took})
+    return Examined(info, tuple(ids), bool(unit))
+
+
+def _rows(spec: CorpusSettings, found: Found, columns: Composable) -> Composable:
+    """`columns` of the rows that are passages: those with an id, a text and a vector."""
+    from psycopg import sql
+
+    id, text, vector = map(quoted, (spec.id, spec.text, spec.vector))
+    return sql.SQL(
+        "(SELECT {columns} FROM {table} WHERE {id} IS NOT NULL AND {text} IS NOT NULL"
+        " AND {vector} IS NOT NULL)"
+    ).format(columns=columns, table=quoted(*found.table), id=id, text=text, vector=vector)
+
+
+def _shape(spec: CorpusSettings, found: Found) -> Shape:
+    """How passages are read out of the table."""
+    from psycopg import sql
+
+    id, text = quoted(spec.id), quoted(spec.text)
+    title = quoted(spec.title) if spec.title else sql.SQL("NULL::text")
+    plain = [name for name in spec.metadata if not _is_json(found, name)]
+    meta: list[Composable] = [
+        sql.SQL("jsonb_build_object({})").format(
+            sql.SQL(", ").join(sql.SQL("{}::text, {}").format(literal(name), quoted(name)) for name in plain)
+        )
+    ]
+    for name in spec.metadata:
+        if _is_json(found, name):
+            part = "CASE jsonb_typeof({0}::jsonb) WHEN 'object' THEN {0}::jsonb ELSE '{{}}'::jsonb END"
+            meta.append(sql.SQL(part).format(quoted(name)))
+    columns = sql.SQL(
+        "{id} AS own, {id}::text AS id, coalesce({title}, '') AS title, left({text}, {most}) AS text,"
+        " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta"
+    ).format(
+        id=id, title=title, text=text, most=sql.Literal(LONGEST), meta=sql.SQL(" || ").join(meta)
+    )  # fmt: skip
+    return Shape(
+        relation=_rows(spec, found, columns), select=sql.SQL("id, id, id, title, text, start, stop"),
+        key=sql.SQL("id"), match=_match(spec, found), meta=sql.SQL("meta"), documents=None,
+    )  # fmt: skip
+
+
+def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> Table:
+    """How the table is searched."""
+    from psycopg import sql
+
+    words: Composable | None = None
+    if found.words:
+        words = sql.SQL(found.words.replace("%", "%%"))  # the server's own text of its own index
+    elif len(ids) <= WORDS_UP_TO:
+        words = sql.SQL("to_tsvector({}::regconfig, left({}, {}))").format(
+            sql.Literal(found.language), quoted(spec.text), sql.Literal(WORDS_OF)
+        )
+    columns = [
+        sql.SQL("{} AS own, {} AS vector").format(quoted(spec.id), quoted(spec.vector)),
+        *([sql.SQL("{} AS words").format(words)] if words is not None else []),
+        *(sql.SQL("{} AS {}").format(quoted(name), quoted(f"meta_{at}"))
+          for at, name in enumerate(spec.metadata)),
+    ]  # fmt: skip
+
+    def meta(name: str) -> tuple[Composable, bool] | None:
+        for at, column in enumerate(spec.metadata):
+            own = quoted(f"meta_{at}")
+            if _is_json(found, column):
+                return sql.SQL("({}::jsonb ->> {})").format(own, literal(name)), True
+            if column == name:
+                return own, False
+        return None
+
+    return Table(
+        relation=sql.SQL("{} AS passages").format(_rows(spec, found, sql.SQL(", ").join(columns))),
+        key=sql.SQL("own::text"), match=_match(spec, found), vector=quoted("vector"), dim=found.dim,
+        row_of=lambda keys: [place(ids, unescaped(key)) for key in keys],
+        key_of=lambda rows: [escaped(ids[row]) for row in rows],
+        operator=found.operator, type=found.types[spec.vector], unit=unit, index=found.index, meta=meta,
+        fields=spec.metadata, words=quoted("words") if words is not None else None,
+        language=found.language,
+        wordless=(
+            f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE "
+            f"INDEX ON {spec.table} USING gin (to_tsvector('{found.language}', {spec.text}))"
+        ),
+    )  # fmt: skip
+
+
+def _is_json(found: Found, column: str) -> bool:
+    return found.types[column] in ("json", "jsonb")
+
+
+def _match(spec: CorpusSettings, found: Found) -> Composable:
+    """Whether an id is among a list, compared in its own type, so that its index serves."""
+    from psycopg import sql
+
+    return sql.SQL("own = ANY(%s::text[]::" + found.types[spec.id].replace("%", "%%") + "[])")

@@ -1,0 +1,15 @@
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import route
+from core.steps import Steps
+
+
+@route(
+    "Full text (PostgreSQL)",
+    family="baseline",
+    paper="Clarke, Cormack & Tudhope 1999, doi:10.1016/S0306-4573(99)00017-5",
+    needs=(Need.FULL_TEXT,),
+)
+def full_text(query: Query, do: Steps) -> Answer:
+    """Rank passages by PostgreSQL's ts_rank_cd: words of the question that stand close together. Not BM25."""
+    return do.answer(query.text, do.full_text(query.text))
