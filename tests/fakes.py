@@ -170,6 +170,7 @@ class MemoryCorpus:
             documents=self.size,
         )
         self.searches: list[str] = []
+        self.characters = sum(len(one.text) for one in self.all)
         self.analyzer = Analyzer("none")
 
     def passages(self, rows: Sequence[int]) -> list[Passage]:

@@ -111,6 +111,11 @@ class Corpus:
         """The least, the mean and the greatest length of a passage in characters; zeros without any."""
         return self._store.lengths()
 
+    @cached_property
+    def characters(self) -> int:
+        """Of all passages together."""
+        return round(self.size * self.lengths()[1])
+
     def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> Ranking:
         """The `k` passages of highest BM25 score; those without a common term are no hits.
 

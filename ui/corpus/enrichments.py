@@ -109,8 +109,19 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
         if st.button("Build", key=f"make:{corpus}:{name}", help=md(reason)):
             _begin(corpus, name)
         st.caption(
-            md(f"{recipe.title}, for {', '.join(users)}: takes {recipe.cost}.{earlier}"), width="stretch"
+            md(
+                f"{recipe.title}, for {', '.join(users)}: takes {recipe.cost}{_bytes(corpus, name)}.{earlier}"
+            ),
+            width="stretch",
         )
+
+
+def _bytes(corpus: str, name: str) -> str:
+    """What it takes on disk, where the corpus can be opened."""
+    try:
+        return f"; about {size(store.about_bytes(name, state.engine().corpus(corpus)))} on disk"
+    except RouteScopeError:  # which the page says where it lists the corpus
+        return ""
 
 
 def _begin(corpus: str, name: str) -> None:

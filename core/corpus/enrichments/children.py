@@ -20,6 +20,10 @@ class Children(KeyRecipe):
     free = True
     uses_llm = False
 
+    def entries(self, characters: int, passages: int, /) -> int:
+        """Sentences fill a piece to two thirds."""
+        return max(passages, characters * 3 // (2 * SIZE))
+
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
         """Some keys a passage."""
         return [

@@ -21,6 +21,10 @@ class Expanded(Questions):
     cost = "one language model call per passage, none where its questions are there"
     words = True
 
+    def entries(self, _characters: int, passages: int, /) -> int:
+        """One a passage."""
+        return passages
+
     def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:
         """A key a passage; where no question was written, the passage alone, which is counted."""
         questions: dict[int, list[str]] = {}

@@ -18,7 +18,7 @@ from core.backends.sparse import BM25Index
 from core.backends.terms import analyzer
 from core.backends.vector import FaissIndex, write_graph
 from core.corpus.corpus import Corpus
-from core.corpus.embeddings import VECTORS
+from core.corpus.embeddings import KEY_BYTES, VECTORS
 from core.corpus.enrichments.recipe import Tools
 from core.corpus.manifest import BM25, GRAPH
 from core.domain.settings import Settings
@@ -154,6 +154,16 @@ class KeyRecipe(ABC):
     @abstractmethod
     def keys(self, corpus: Corpus, tools: Tools, /) -> Sequence[Key]:
         """The keys of a corpus' passages."""
+
+    def entries(self, _characters: int, passages: int, /) -> int:
+        """About how many keys there will be."""
+        return passages
+
+    def about_bytes(self, characters: int, passages: int, dim: int, /) -> int:
+        """A vector and a hash for each key, and the texts with their BM25 index, which take three times as
+        much as the passages' (measured: `support`, HotpotQA).
+        """
+        return self.entries(characters, passages) * (4 * dim + KEY_BYTES) + 3 * characters
 
     def model(self, _settings: Settings, /) -> str:
         """None of its own."""

@@ -26,6 +26,10 @@ class Questions(KeyRecipe):
     uses_llm = True
     words = False  # a question's words are no evidence of the passage's
 
+    def entries(self, _characters: int, passages: int, /) -> int:
+        """As many as are asked for."""
+        return PER_PASSAGE * passages
+
     def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:
         """Up to PER_PASSAGE keys a passage; a passage without any is counted, and not found by this route."""
         asked = [

@@ -156,6 +156,11 @@ class Recipe(Protocol):
         Raises Unavailable when something has to be named and is not.
         """
 
+    def about_bytes(self, characters: int, passages: int, dim: int, /) -> int:
+        """About what it takes on disk for `passages` of so many `characters` together, by embeddings of `dim`
+        dimensions; told before it is made.
+        """
+
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the files into the empty `folder`; returns the number of entries."""
 

@@ -100,6 +100,11 @@ def describe(name: str, corpus: str, settings: Settings) -> Made | None:
         return None
 
 
+def about_bytes(name: str, corpus: Corpus) -> int:
+    """About what an enrichment of an opened corpus takes on disk, told before it is made."""
+    return recipe(name).about_bytes(corpus.characters, corpus.size, corpus.info.dim)
+
+
 def stamp(name: str, corpus: str, settings: Settings) -> object:
     """Equal as long as an enrichment is not made anew; None when there is none. Looked at by every search."""
     try:

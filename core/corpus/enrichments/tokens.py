@@ -67,6 +67,10 @@ class Tokens:
         """The token embedder and, for a folder, the state of its files."""
         return identity(settings.late_model)
 
+    def about_bytes(self, characters: int, _passages: int, dim: int, /) -> int:
+        """Four characters a token, as in English text."""
+        return characters // 4 * 2 * dim
+
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the vectors; returns how many tokens there are.
 
