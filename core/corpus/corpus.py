@@ -106,6 +106,10 @@ class Corpus:
             raise BadInput(f"unknown BM25 engine {engine!r}; known: {', '.join(engines)}")
         return self._hits(engines[engine]().search(text, k))
 
+    def why_no_words(self, text: str) -> str:
+        """Why no passage shares a term with `text`, as a clause."""
+        return self._words.why_nothing(text)
+
     def search_dense(self, vector: Vector, k: int) -> Ranking:
         """The `k` passages nearest to `vector`, shape (dim,), by inner product."""
         return self.search_dense_many(vector[None, :], k)[0]
