@@ -71,7 +71,10 @@ class Settings(BaseSettings):
         description="on: a first start of the dashboard makes the example documents, the models and an"
         " example evaluation ready in the background",
     )
-    embedder: str = Field("all-MiniLM-L6-v2", description="sentence-transformers model name or path")
+    embedder: str = Field(
+        "all-MiniLM-L6-v2",
+        description="embedding model: a name of `models list`, of sentence-transformers, or a folder",
+    )
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
     index_llm: str = Field(
         "",
@@ -121,7 +124,8 @@ class Settings(BaseSettings):
         "or its folder",
     )
     sparse_model: str = Field(
-        "", description="SPLADE model, such as naver/splade-v3, or its folder; empty: none"
+        "splade-tiny",
+        description="SPLADE model: a name of `models list`, of the hub, or its folder; empty: none",
     )
     fid_model: str = Field(
         "",

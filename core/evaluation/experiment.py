@@ -100,6 +100,12 @@ def prepare(
     plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
     said += waiting
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
+    remembering = [route.name for route in chosen if route.family == "memory"]
+    if remembering and not any(question.query.history for question in drawn.questions):
+        said.append(
+            f"{', '.join(remembering)}: no question of this set has turns before it (`history`), so they"
+            " search as without a conversation"
+        )
     said += _from_files(names, corpus, drawn)
     if theirs := [route.name for route in chosen if route.external and run_files.used(route.name) is None]:
         said.append(f"{', '.join(theirs)}: a pipeline of your own, whose time is measured from outside")
