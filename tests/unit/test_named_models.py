@@ -154,7 +154,7 @@ def test_late_and_sparse_models_are_loaded_by_name(tmp_path):
 
 
 def test_a_model_whose_questions_are_looked_up_is_loaded_by_name(tmp_path):
-    """The architecture of OpenSearch's doc models: a table for questions, a masked language model for passages."""
+    """As OpenSearch's doc models: a table for questions, a masked language model for passages."""
     from sentence_transformers import SparseEncoder
     from sentence_transformers.base.modules import Router, Transformer
     from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
