@@ -58,8 +58,8 @@ def corpora_(as_json: bool) -> int:
 @click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
 @click.option(
     "--language",
-    help="Language that BM25 cuts words by: auto (found in the documents, as for new corpora), none, a Snowball "
-    "stemmer such as german, chinese, japanese, korean or thai (n-grams), or several joined by +.",
+    help="Language that BM25 cuts words by: auto (found in the documents, as for new corpora), none, a "
+    "Snowball stemmer such as german, chinese, japanese, korean or thai (n-grams), or several joined by +.",
 )
 @click.option(
     "--text-columns",

@@ -117,5 +117,5 @@ def _load(where: str) -> tuple[Any, Any]:
             raise
         ask_hub(where)
         local, tokenizer = {}, AutoTokenizer.from_pretrained(where)
-    model = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, **local)
+    model: Any = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, **local)
     return tokenizer, model.eval()
