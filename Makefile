@@ -41,7 +41,7 @@ $(VENV)/.installed: requirements.txt
 	$(PY) -m pip install --progress-bar on -r requirements.txt
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-documents.txt requirements-server.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-documents.txt requirements-models.txt requirements-server.txt
 	$(PY) -m pip install -q -r requirements-dev.txt
 	touch $@
 

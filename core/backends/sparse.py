@@ -9,7 +9,6 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,13 @@ from numpy.typing import NDArray
 
 from core.backends import array_files
 from core.backends.base import Rows
-from core.backends.terms import Analyzer
+from core.backends.languages import BY_STOP_WORDS, among, language
+from core.backends.terms import WORD, Analyzer, from_record
 from core.backends.topk import top_k
 
 K1, B = 1.5, 0.75
 REMEMBERED = 16_384  # terms whose place is not looked up again: routes ask for the same ones
+SHOWN = 8  # terms that are named where nothing is found
 DATA, ROWS, STARTS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"  # bm25s's names
 TERMS, TERM_STARTS, COLUMNS, ANALYZER = "terms.bin", "term_starts.npy", "term_columns.npy", "analyzer.json"
 
@@ -39,7 +40,7 @@ class BM25Index:
         """Open the index in `folder`, of `size` passages."""
         self.size = size
         stored = json.loads((folder / ANALYZER).read_text(encoding="utf-8"))
-        self.analyzer = Analyzer(stored["language"], tuple(stored["stop_words"]))
+        self.analyzer = from_record(stored)
         self.k1, self.b = float(stored["k1"]), float(stored["b"])
         self._data, self._rows, self._starts, self._term_starts, self._columns = (
             _mapped(folder / name) for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
@@ -116,6 +117,22 @@ class BM25Index:
         """The terms of `text` in order, repeats included, each with its weight as in `idf`."""
         return [(term, self._idf(term)) for term in self.analyzer.terms(text)]
 
+    def why_nothing(self, text: str) -> str:
+        """Why `text` has no hit, as a clause; only for a text without any."""
+        known = " and ".join(self.analyzer.languages)
+        terms = list(dict.fromkeys(self.analyzer.terms(text)))
+        if not terms:
+            if WORD.search(text):
+                return f"the question has only stop words of {known.title()}"
+            return "the question has no word of two letters or more"
+        shown = ", ".join(terms[:SHOWN]) + (", ..." if len(terms) > SHOWN else "")
+        why = f"no passage has any of its terms ({shown}), so every BM25 score is 0"
+        asked = language(text) or among(text, BY_STOP_WORDS)
+        if asked is not None and asked not in self.analyzer.languages:
+            why += f"; the question looks {asked.title()}, and the words of this corpus are cut as"
+            why += f" {known.title()} (index --language auto finds its language)"
+        return why
+
     def _idf(self, term: str) -> float:
         having = len(self._postings(term)[0])
         return math.log(1 + (self.size - having + 0.5) / (having + 0.5))
@@ -170,5 +187,5 @@ def write_index(
         folder / TERM_STARTS, np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64)
     )
     array_files.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
-    stored = {**asdict(analyzer), "k1": K1, "b": B, "method": "lucene"}
+    stored = {**analyzer.record(), "k1": K1, "b": B, "method": "lucene"}
     (folder / ANALYZER).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")

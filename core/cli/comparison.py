@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 
+from core.analysis.remarks import remarks
 from core.cli.text import WIDTH, columns, cut, one_line, table
 from core.domain.program import COMMAND
 
@@ -38,6 +39,8 @@ def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
             for n, one in enumerate(done, 1)
         ]
         parts += ["", table(("#", "route", "ms", "model calls", "best hit"), rows, right=(0, 2, 3))]
+    for one in done:
+        parts += [f"{one.route}: {remark}" for remark in remarks(one, run.corpus)]
     parts += _not_done([result for result in run.results if result.status != "ok"])
     found = [result for result in run.results if result.hits]
     if found:

@@ -56,7 +56,11 @@ def corpora_(as_json: bool) -> int:
 @click.option("--name", help="Name of the corpus. Default: the name of the folder.")
 @click.option("--chunk-size", type=int, metavar="N", help="Characters per passage; 0 keeps documents whole.")
 @click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
-@click.option("--language", help="Language of stemming and stop words.")
+@click.option(
+    "--language",
+    help="Language that BM25 cuts words by: auto (found in the documents, as for new corpora), none, a "
+    "Snowball stemmer such as german, chinese, japanese, korean or thai (n-grams), or several joined by +.",
+)
 @click.option(
     "--text-columns",
     metavar="A,B",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from core.cli.common import Bar, emit, output_options, stoppable
 from core.cli.text import table
 from core.domain.format import size
+
+if TYPE_CHECKING:
+    from core.backends.named_models import NamedModel
+    from core.domain.settings import Settings
 
 
 @click.group("models", invoke_without_command=True)
@@ -18,6 +22,7 @@ def models_(ctx: click.Context, as_json: bool) -> int:
     """List the known models and whether they are downloaded; `models pull NAME` downloads one."""
     if ctx.invoked_subcommand is not None:
         return 0
+    from core.backends import named_models
     from core.backends.llm import catalogue, load_llm
     from core.domain import settings
 
@@ -28,6 +33,7 @@ def models_(ctx: click.Context, as_json: bool) -> int:
         "models": listed,
         "in_use": {"model": llm.model, "endpoint": llm.endpoint, "why_not": llm.status()},
         "embedder": now.embedder,
+        "retrieval": [_retrieval(model, now) for model in named_models.MODELS],
         "folder": str(now.models_dir),
     }
     emit(document, lambda: _text(document), as_json=as_json)
@@ -76,6 +82,27 @@ def _entry(entry: Any) -> dict[str, Any]:
     }
 
 
+def _retrieval(model: NamedModel, now: Settings) -> dict[str, Any]:
+    from core.backends.named_models import here
+
+    return {
+        "name": model.name,
+        "setting": model.setting,
+        "hub": model.hub,
+        "licence": model.licence,
+        "dimensions": model.dim,
+        "tokens": model.tokens,
+        "pooling": model.pooling,
+        "query_prompt": model.query,
+        "passage_prompt": model.passage,
+        "languages": model.languages,
+        "note": model.note,
+        "package": f"{model.packaged.package}=={model.packaged.version}" if model.packaged else None,
+        "present": here(model),
+        "in_use": getattr(now, model.setting).partition("=")[0] in (model.name, model.hub),
+    }
+
+
 def _text(document: dict[str, Any]) -> str:
     rows = [
         (one["name"], "yes" if one["present"] else "no", size(one["bytes"]), one["use"])
@@ -85,6 +112,22 @@ def _text(document: dict[str, Any]) -> str:
     state = used["why_not"] or "available"
     return "\n".join([
         table(("model", "here", "size", "use"), rows, right=(2,)),
+        "",
+        "Models of searches, by the setting that takes their name (or NAME=FOLDER for weights of your own):",
+        table(
+            ("setting", "model", "licence", "dim", "reads", "pooling", "from"),
+            [
+                (
+                    one["setting"], one["name"] + (" *" if one["in_use"] else ""), one["licence"],
+                    one["dimensions"] or "", one["tokens"], one["pooling"],
+                    (one["package"] + ("" if one["present"] else " (not installed)"))
+                    if one["package"] else one["hub"],
+                )
+                for one in document["retrieval"]
+            ],
+            right=(3, 4),
+        ),
+        "* in use",
         "",
         f"In use: {used['model']} ({used['endpoint']}): {state}",
         f"Embedder: {document['embedder']}    Models are stored in {document['folder']}",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.backends import array_files, sparse
+from core.backends import array_files, languages, sparse
 from core.backends.terms import analyzer
 from core.corpus import columns, manifest, passages
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys
@@ -40,6 +40,7 @@ class Content:
     approximate: bool
     notes: tuple[str, ...]
     skipped: tuple[Skipped, ...]
+    language: str
 
 
 def read(source: Source, identity: str, exact_below: int, folder: Path, stages: Stages) -> Content:
@@ -66,12 +67,27 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     # They take turns, document by document: what is not reading is cutting and storing.
     stages.ms = {READ: reading, CUT: max(0.0, stages.ms[READ] - reading)}
     approximate = count >= max(1, exact_below)
+    language, notes = source.language, report.notes()
+    if language == languages.AUTO:
+        found = _languages(folder / manifest.PASSAGES, count)
+        language = found.name
+        if found.names != (languages.FALLBACK,) or not found.clear:
+            notes = (*notes, found.describe())
     decides = [
-        manifest.FORMAT, digest, source.chunking.record(), asdict(analyzer(source.language)),
+        manifest.FORMAT, digest, source.chunking.record(), analyzer(language).record(),
         [sparse.K1, sparse.B], identity, approximate,
     ]  # fmt: skip
     fingerprint = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]
-    return Content(documents, count, fingerprint, approximate, report.notes(), report.skipped)
+    return Content(documents, count, fingerprint, approximate, notes, report.skipped, language)
+
+
+def _languages(file: Path, count: int) -> languages.Languages:
+    """The languages of passages at even distances, the same ones whenever the content is the same."""
+    store = passages.PassageStore(file)
+    try:
+        return languages.of_corpus(store.texts_at(range(0, count, max(1, -(-count // languages.SAMPLE)))))
+    finally:
+        store.close()
 
 
 def _check_columns(reading: Reading, report: LoadReport) -> None:
@@ -97,7 +113,7 @@ def finish(
     store = passages.PassageStore(folder / manifest.PASSAGES)
     try:
         with stages.stage("index words"):
-            how = analyzer(source.language)
+            how = analyzer(content.language)
             sparse.write_index(
                 store.texts(), folder / manifest.BM25, how, lambda row: stages.tick(row, content.passages)
             )
@@ -113,7 +129,7 @@ def finish(
         elif place is not None:
             made = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
             recall, elsewhere = place.put(
-                content.fingerprint, store, made, source.language, content.approximate, stages
+                content.fingerprint, store, made, content.language, content.approximate, stages
             )
     finally:
         store.close()
@@ -126,7 +142,7 @@ def finish(
     with stages.stage("check"):
         info = manifest.CorpusInfo(
             name=source.name, fingerprint=content.fingerprint, documents=content.documents,
-            passages=content.passages, chunking=source.chunking, language=source.language,
+            passages=content.passages, chunking=source.chunking, language=content.language,
             embedder=vectors.name, embedder_identity=vectors.identity, dim=dim,
             vector_index="hnsw" if content.approximate else "flat", recall=recall,
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from core.backends.embedder import identity
+from core.backends.languages import AUTO
+from core.backends.terms import analyzer
 from core.corpus import index_record, manifest, table, variants
 from core.corpus.chunk import WHOLE, Chunking, chunking_of
 from core.corpus.source import Kind, Source, from_path, slug
@@ -192,6 +194,8 @@ def source(
         language=language if language is not None else origin.language,
         reading=reading if reading is not None else origin.reading,
     )
+    if language is not None and language != AUTO:
+        analyzer(language)  # an unknown one is refused before anything is read
     _check_name(changed, settings)
     return changed
 

@@ -154,6 +154,10 @@ class Corpus:
         codes = self._codes[kind]
         return self._hits(codes.search(vector, k)), codes.bytes
 
+    def why_no_words(self, text: str) -> str:
+        """Why no passage shares a term with `text`, as a clause."""
+        return self._words.why_nothing(text)
+
     def search_dense(self, vector: Vector, k: int) -> Ranking:
         """The `k` passages nearest to `vector`, shape (dim,), by inner product."""
         return self.search_dense_many(vector[None, :], k)[0]

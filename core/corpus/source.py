@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from core.backends.languages import AUTO
 from core.corpus import endings
 from core.corpus.chunk import WHOLE, Chunking, is_key, spans
 from core.corpus.load import is_beir, readable_files
@@ -99,10 +100,11 @@ def from_record(record: Mapping[str, Any]) -> Source:
 
 
 def from_path(
-    path: Path, *, name: str | None = None, chunking: Chunking | None = None, language: str = "english"
+    path: Path, *, name: str | None = None, chunking: Chunking | None = None, language: str = AUTO
 ) -> Source:
     """The source at `path`, called after it by default; passages of BEIR folders and tables of a database
-    are cut only if `chunking` says so. What stands around the content of HTML pages is left out.
+    are cut only if `chunking` says so. The language is found when it is indexed. What stands around the
+    content of HTML pages is left out.
     """
     path = path.expanduser().resolve()
     found = readable_files(path)

@@ -102,8 +102,8 @@ class Settings(BaseSettings):
     )
     embedder: str = Field(
         "all-MiniLM-L6-v2",
-        description="sentence-transformers model name or path; all-MiniLM-L6-v2-int8 is the default with"
-        " weights of 8 bits, twice as fast",
+        description="embedding model: a name of `models list`, of sentence-transformers, or a folder;"
+        " all-MiniLM-L6-v2-int8 is the default with weights of 8 bits, twice as fast",
     )
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
     index_llm: str = Field(
@@ -154,7 +154,8 @@ class Settings(BaseSettings):
         "or its folder",
     )
     sparse_model: str = Field(
-        "", description="SPLADE model, such as naver/splade-v3, or its folder; empty: none"
+        "splade-tiny",
+        description="SPLADE model: a name of `models list`, of the hub, or its folder; empty: none",
     )
     fid_model: str = Field(
         "",

@@ -113,6 +113,23 @@ def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
     return route.broken or next((gaps[need] for need in route.needs if need in gaps), None)
 
 
+def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]:
+    """The enrichments of a corpus that a route makes while a question waits, as they were not made before."""
+    from core.backends.rerankers import EMBEDDED
+    from core.corpus.enrichments import store
+    from core.corpus.index_record import current_fingerprint
+
+    settings = engine.settings
+    fingerprint = current_fingerprint(corpus, settings=settings)
+    used = [
+        need for need in route.prepared if need is not Need.TOKENS or settings.reranker.strip() == EMBEDDED
+    ]
+    return tuple(
+        need for need in used
+        if need.enrichment and store.missing(need.enrichment, corpus, fingerprint, settings)
+    )  # fmt: skip
+
+
 def cautions(engine: Resources, route: Route) -> tuple[str, ...]:
     """What its model's judgements are not worth, a sentence each: without signal, or never calibrated."""
     if not route.decides:

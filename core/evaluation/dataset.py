@@ -19,6 +19,7 @@ from core.domain.types import Query, Turn
 from core.evaluation.files import Qrels, merge, read_qrels
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
+_ROLES = {"human": "user", "agent": "assistant", "system": "assistant", "bot": "assistant", "ai": "assistant"}
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
 UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
 IDS = ("id", "_id", "qid")
@@ -219,7 +220,7 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
         if split in (name, "all"):
             merge(qrels, read_qrels(file))
     questions = [
-        _judged_question(item, split)
+        _judged_question(item, split, f"{folder / 'queries.jsonl'}, query {item['_id']}")
         for item in objects(folder / "queries.jsonl", needed=("_id", "text"))
         if str(item["_id"]) in qrels or _metadata(item).get("answerable") is False
     ]
@@ -265,8 +266,12 @@ def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
     return Written(name, tuple(questions.values()), evidence)
 
 
-def _conversation(item: Mapping[str, Any]) -> Query:
-    """BEIR's text, with the turns before it if the metadata has the conversation ("|user|: ..." lines)."""
+def _conversation(item: Mapping[str, Any], where: str) -> Query:
+    """BEIR's text, with the turns before it if the metadata has them: `history`, a list of {role, text} (or
+    content, or alone: texts, which the user said), or MTRAG's `all_user_turns`, "|user|: ..." lines.
+    """
+    if (given := _metadata(item).get("history", item.get("history"))) not in (None, "", []):
+        return Query(str(item["text"]), _turns(given, where))
     said = _metadata(item).get("all_user_turns")
     parts = _TURN.split(said)[1:] if isinstance(said, str) else []
     roles: list[Literal["user", "assistant"]] = [
@@ -276,13 +281,33 @@ def _conversation(item: Mapping[str, Any]) -> Query:
     return Query(str(item["text"]), tuple(spoken[:-1]))
 
 
-def _judged_question(item: Mapping[str, Any], split: str) -> Question:
+def _turns(given: Any, where: str) -> tuple[Turn, ...]:
+    """The turns of a `history` as sets write it; BadInput says what is wrong with it."""
+    if isinstance(given, str):
+        given = parse(given, f"{where}, history") if given.lstrip().startswith("[") else [given]
+    if isinstance(given, list):
+        given = [_turn(one) for one in given]
+    return turns(given, where)
+
+
+def _turn(one: Any) -> Any:
+    """A turn with `role` and `text`, also where a set calls them otherwise; a text alone is the user's."""
+    if isinstance(one, str):
+        return {"role": "user", "text": one}
+    if not isinstance(one, dict):
+        return one
+    role = one.get("role", one.get("speaker"))
+    role = _ROLES.get(str(role).lower(), role)
+    return {"role": role, "text": one.get("text", one.get("content"))}
+
+
+def _judged_question(item: Mapping[str, Any], split: str, where: str) -> Question:
     metadata = _metadata(item)
     golds = _golds(metadata)
     said = metadata.get("answerable")
     return Question(
         str(item["_id"]),
-        _conversation(item),
+        _conversation(item, where),
         answer=next(iter(golds), None),
         split=split,
         answers=golds,

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.analysis.remarks import command
 from core.backends.external import run_files
 from core.backends.workers.place import Place
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle
-from core.engine.availability import without_model
+from core.engine.availability import unprepared, without_model
 from core.evaluation import dataset, machines, outside, report, runner, sets, summary
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
 Beside = Callable[["Store | None"], AbstractContextManager[runner.After]]  # what is done after each question
+
+
+MANY = 2000  # passages from which what a question reads is seldom what an earlier one read
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def prepare(
             raise BadInput(
                 f"route {own!r} is the file {file}, which cannot be asked: evaluate it again with eval --run"
             )
-    chosen = pick(list(spec.routes)) if spec.routes else without_model(engine, spec.corpus)
+    chosen, waiting = _routes(engine, spec)
     names = tuple(route.name for route in chosen)
     for name in spec.parameters:
         if name not in names:
@@ -94,7 +98,14 @@ def prepare(
     )
     given = {name: values for name, values in parameters.items() if spec.parameters.get(name)}
     plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
+    said += waiting
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
+    remembering = [route.name for route in chosen if route.family == "memory"]
+    if remembering and not any(question.query.history for question in drawn.questions):
+        said.append(
+            f"{', '.join(remembering)}: no question of this set has turns before it (`history`), so they"
+            " search as without a conversation"
+        )
     said += _from_files(names, corpus, drawn)
     if theirs := [route.name for route in chosen if route.external and run_files.used(route.name) is None]:
         said.append(f"{', '.join(theirs)}: a pipeline of your own, whose time is measured from outside")
@@ -102,6 +113,27 @@ def prepare(
     return Prepared(
         spec, drawn, plan, baseline, warnings, len(labelled.questions) if drawn != labelled else None
     )
+
+
+def _routes(engine: Engine, spec: Spec) -> tuple[list[Route], list[str]]:
+    """The routes to ask, and what is to be said of those that embed passages while a question waits.
+
+    Nobody who named no route meant those: on a corpus of many passages they are left out.
+    """
+    chosen = pick(list(spec.routes)) if spec.routes else without_model(engine, spec.corpus)
+    lacking = {route.name: needs for route in chosen if (needs := unprepared(engine, spec.corpus, route))}
+    if not lacking:
+        return chosen, []
+    make = command(dict.fromkeys(need for needs in lacking.values() for need in needs), spec.corpus)
+    names = ", ".join(lacking)
+    many = engine.corpus(spec.corpus).size >= MANY
+    if spec.routes or not many or len(lacking) == len(chosen):
+        return chosen, [f"{names}: passages are embedded while each question waits; to prepare: {make}"]
+    said = (
+        f"left out, as they would embed passages while each question waits: {names}. To measure them:"
+        f" {make}, or name them with --routes"
+    )
+    return [route for route in chosen if route.name not in lacking], [said]
 
 
 def perform(

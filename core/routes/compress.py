@@ -11,6 +11,7 @@ from core.steps import Steps
     family="scoring",
     paper="Xu, Shi & Choi 2023, arXiv:2310.04408; Jiang et al. 2023, arXiv:2310.06839",
     needs_if={("how", "llm"): Need.LLM},
+    prepared=[Need.CHILDREN],
 )
 def compress(
     query: Query,

@@ -16,6 +16,7 @@ from core.steps.refine import recompose
     uses=[Need.WEB, Need.LLM],
     first=True,
     measured=NO_GAIN,
+    prepared=[Need.TOKENS],
 )
 def crag(
     query: Query,

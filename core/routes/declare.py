@@ -101,6 +101,7 @@ class Route:
     decides: tuple[Decision, ...] = ()  # the model's judgements that it goes by, each calibrated for a model
     external: bool = False  # a pipeline that is not ours: only what it replies is known of it
     broken: str = ""  # why it cannot run, whatever there is
+    prepared: tuple[Need, ...] = ()  # what it embeds while a question waits, where it was not made before
 
     def needed(self, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
         """What has to be there to run with these parameters."""
@@ -140,6 +141,7 @@ def route(
     decides: Sequence[Decision] = (),
     first: bool = False,
     measured: str = "",
+    prepared: Sequence[Need] = (),
 ) -> Callable[[Callable[..., Answer]], Route]:
     """Declare a function `(query, do, *, parameters) -> Answer` a route; its module's name is the route's
     name.
@@ -147,6 +149,8 @@ def route(
     `needs_if` gives what only a parameter's value needs: a route is not held back for what it does not use.
     `uses` names what it works without, but better or further with; `decides` the judgements of the model
     that it goes by.
+    `prepared` names the enrichments that it makes for the found passages while the question waits, where they
+    were not made for the corpus.
     `first` puts it among the routes that are chosen until somebody chooses. `measured` is the sentence that
     its summary ends with, where measuring it gave what one has to know before spending on it.
     """
@@ -168,6 +172,7 @@ def route(
             first,
             tuple(uses),
             tuple(decides),
+            prepared=tuple(prepared),
         )
 
     return declare

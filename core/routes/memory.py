@@ -28,6 +28,9 @@ def memory(
             -1, 1.01, "if the best cosine reaches this, the question is searched alone", tunes="threshold"
         ),
     ] = 0.5,
+    alone: Annotated[
+        float, Parameter(0, 5, "weight of what the question alone finds, beside the expanded query's 1")
+    ] = 0.25,
     expand: Annotated[
         bool,
         Parameter(help="expand the query with the recalled turns; otherwise rank them among the passages"),
@@ -37,7 +40,8 @@ def memory(
 
     Expanding is the default because the ranking stays one of passages. Defaults were chosen with the default
     embedder on dev questions of `support`: its follow-ups, alone and after a change of subject, and its other
-    questions after turns that have nothing to do with them.
+    questions after turns that have nothing to do with them. `alone` keeps what earlier turns were about from
+    standing before what this question asks for.
     """
     sparse, dense = do.sparse(query.text), do.dense(query.text)
     recalled = do.remembered(query.text, decay, relevance, turns)
@@ -48,4 +52,5 @@ def memory(
         fused = do.rrf((sparse, dense, recalled), 60, (1.0, 1.0, memory_weight))
         return do.answer(text, fused[: 2 * POOL])
     drawn = do.nearest(do.drawn_to(query.text, recalled, memory_weight))
-    return do.answer(text, do.rrf((do.sparse(text), drawn)))
+    lists = (do.sparse(text), drawn, sparse, dense)
+    return do.answer(text, do.rrf(lists, 60, (1.0, 1.0, alone, alone)))

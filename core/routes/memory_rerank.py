@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
@@ -9,6 +10,7 @@ from core.steps import Steps
     "Conversation memory + rerank",
     family="memory",
     paper="Park et al. 2023, arXiv:2304.03442, section 4.1; Nogueira & Cho 2019, arXiv:1901.04085",
+    prepared=[Need.TOKENS],
 )
 def memory_rerank(
     query: Query,

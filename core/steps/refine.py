@@ -97,7 +97,8 @@ class Refine(Retrieve):
         if not found:
             return []
         texts = [searchable(passage.title if titled else "", piece) for passage, piece in found]
-        scores = self.vectors_of_texts(texts) @ self.embed(text)
+        ready = Need.CHILDREN if titled else None  # the pieces of the corpus are under their titles
+        scores = self.vectors_of_texts(texts, ready) @ self.embed(text)
         return [
             (passage.id, piece, float(score)) for (passage, piece), score in zip(found, scores, strict=True)
         ]

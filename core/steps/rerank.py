@@ -27,6 +27,7 @@ Which = Literal["configured", "embedded", "llm"]
 # Candidates of the embedded reranker where token vectors were not made beforehand: reading a passage takes
 # some 20 ms. On four sets nDCG@10 with 10 is -.021 to +.004 off that with 50, and no difference is shown.
 READ_NOW = 10
+READ_THEN = "read now"  # the attribute of a span: how many passages' token vectors were made
 Cosines = NDArray[np.float64]  # shape (n,)
 
 
@@ -103,7 +104,7 @@ class Rerank(Judge, Retrieve, Fuse):
         )
         inputs = self.span.attributes
         if found.embedded:
-            inputs["read now"] = found.embedded  # passages whose token vectors were not made beforehand
+            inputs[READ_THEN] = found.embedded  # passages whose token vectors were not made beforehand
         if found.cached:
             inputs["read before"] = found.cached  # for an earlier question: cached, as their time is
         if len(rows) < len(hits):

@@ -9,6 +9,7 @@ import numpy as np
 
 from core.backends.base import Matrix, Vector
 from core.domain.errors import Unavailable
+from core.domain.needs import Need
 from core.domain.outputs import Embedding, Search
 from core.domain.text import searchable
 from core.domain.types import Hit, Ranking
@@ -16,6 +17,8 @@ from core.steps.base import StepBase
 from core.steps.step import step
 
 POOL = 100  # hits each retriever returns, so that routes share one search and recall@100 can be told
+
+EMBEDDED_NOW = "embedded now"  # the attribute of a span: how many texts, and what would have held them
 
 Engine = Literal["bm25s", "rank-bm25"]
 SearchBy = Literal["index", "exact"]
@@ -47,13 +50,16 @@ class Retrieve(StepBase):
             vectors[others] = embedder.embed(texts)
         return vectors
 
-    def vectors_of_texts(self, texts: Sequence[str]) -> Matrix:
+    def vectors_of_texts(self, texts: Sequence[str], ready: Need | None = None) -> Matrix:
         """The unit vectors of parts of passages, shape (n, dim). Within a step: its span says how many were
-        embedded for an earlier question, as their time then was not spent now.
+        embedded for an earlier question, as their time then was not spent now, and, where the enrichment
+        `ready` would have held them, how many are embedded now.
         """
         cache, embedder = self.context.sentence_vectors, self.context.embedder
         if known := cache.known(embedder, texts):
             self.span.attributes["embedded before"] = f"{known} of {len(texts)} texts"
+        if ready is not None and known < len(texts):
+            self.span.attributes[EMBEDDED_NOW] = {"texts": len(texts) - known, "ready": ready.name.lower()}
         return cache.embed(embedder, texts)
 
     def rows_of(self, hits: Ranking) -> dict[int, int]:
@@ -103,7 +109,10 @@ class Retrieve(StepBase):
         Source: Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond".
         """
         self.span.output = Search((text,))
-        return self.context.corpus.search_sparse(text, k, engine)
+        found = self.context.corpus.search_sparse(text, k, engine)
+        if not found:
+            self.span.attributes["note"] = self.context.corpus.why_no_words(text)
+        return found
 
     @step("TOOL", "search the web")
     def web(self, text: str, k: int = 5) -> Ranking:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ir_measures import Judged
 
 from core.analysis.metrics import COMPARED, METRICS, by_question, measures
 from core.domain import trec
@@ -72,7 +73,17 @@ def test_ties_are_judged_in_the_order_shown():
 
 
 def test_an_empty_ranking_found_nothing_and_an_unjudged_question_counts_not():
-    assert by_question({"q": {"a": 1}}, {"q": (), "r": (("a", 1.0),)}) == {"q": dict.fromkeys(METRICS, 0.0)}
+    nothing = {name: 1.0 if name.startswith("unjudged") else 0.0 for name in METRICS}
+    assert by_question({"q": {"a": 1}}, {"q": (), "r": (("a", 1.0),)}) == {"q": nothing}
+
+
+@pytest.mark.parametrize("depth", [5, 10, 100])
+def test_a_question_without_hits_counts_as_ir_measures_counts_it(depth):
+    """ir_measures gives a question that the run lacks Judged@k 0; the measure is stated as 1 - Judged@k."""
+    qrels, run = {"q": {"a": 1}, "r": {"b": 1}}, {"r": {"b": 2.0, "c": 1.0}}
+    theirs = {one.query_id: 1 - one.value for one in ir_measures.iter_calc([Judged @ depth], qrels, run)}
+    ours = by_question(qrels, {"q": (), "r": (("b", 2.0), ("c", 1.0))})
+    assert {id: row[f"unjudged@{depth}"] for id, row in ours.items()} == theirs == {"q": 1.0, "r": 0.5}
 
 
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=40))

@@ -99,7 +99,7 @@ def written_out(labels, ids, relevant_from):
         return sum(gain / math.log2(n + 2) for n, gain in enumerate(values[:10]))
 
     def share(depth):
-        return sum(id not in labels for id in ids[:depth]) / len(ids[:depth]) if ids else 0.0
+        return sum(id not in labels for id in ids[:depth]) / len(ids[:depth]) if ids else 1.0
 
     return {
         "ndcg@10": dcg(gains) / dcg(best) if dcg(best) else 0.0,

@@ -376,9 +376,10 @@ def test_expansion_is_rocchio_and_fusion_over_an_independent_oracle(engine):
     assert fitting == ["I am sorry."], "the other one has no word of the question"
     sparse = corpus.search_sparse(" ".join([*fitting, "What do I do now?"]), 100)
     expected = {}
-    for ranking in (dense, sparse):
+    alone = corpus.search_sparse("What do I do now?", 100), corpus.search_dense(question, 100)
+    for weight, ranking in ((1, dense), (1, sparse), *((0.25, one) for one in alone)):
         for rank, hit in enumerate(ranking, 1):
-            expected[hit.passage.id] = expected.get(hit.passage.id, 0) + 1 / (60 + rank)
+            expected[hit.passage.id] = expected.get(hit.passage.id, 0) + weight / (60 + rank)
     order = sorted(expected, key=lambda id: (-expected[id], id))
     assert found(result_of(run)) == [(id, pytest.approx(expected[id])) for id in order]
 

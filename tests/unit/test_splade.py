@@ -66,7 +66,7 @@ def test_a_question_without_a_term_finds_nothing_and_says_so(tmp_path):
 
 def test_without_a_model_the_need_says_what_to_set_and_to_run(tmp_path):
     reason = (
-        "no learned sparse model is set: ROUTESCOPE_SPARSE_MODEL=naver/splade-v3 (or a folder), "
+        "no learned sparse model is set: ROUTESCOPE_SPARSE_MODEL=splade-tiny (or a folder), "
         "then run python -m core index tiny --with learned_sparse"
     )
     engine = FakeEngine(tmp_path, sparse_model="")

@@ -10,6 +10,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis import external
+from core.analysis.remarks import remarks
 from core.analysis.run_view import Reuse, reuse, top
 from core.analysis.searches import rewrites
 from core.analysis.term_contributions import Marker
@@ -175,7 +176,7 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     if result.status != "unavailable":
         alone = (tag("span", milliseconds(result.ms), css="ms"), " ", tag("span", "alone", css="dim"))
         lines.append(tag("div", *alone, css="line", title="Time this route takes when it runs alone"))
-    said = [*external.facts(result), *marks(reuse(scene.run, result))]
+    said = [*external.facts(result), *marks(reuse(scene.run, result)), *remarks(result, scene.run.corpus)]
     lines += [tag("div", mark, css="line dim") for mark in said]
     if moved is not None:
         lines.append(_counts(moved))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from markupsafe import Markup
 
+from core.backends.languages import UNSPACED
 from core.corpus import builds, catalogue, index, index_record, uploads, variants
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
@@ -65,7 +66,7 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         "Documents": f"{info.documents:,}",
         "Passages": f"{info.passages:,}",
         "Chunking": info.chunking.label(),
-        "Language": f"{info.language} (stems and stop words of BM25)",
+        "Language": _language(info.language),
         "Embedder": f"{info.embedder}, {info.dim} dimensions",
         "Vector index": "flat: exact search"
         if exact
@@ -81,6 +82,16 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         "Fingerprint": info.fingerprint,
     }
     return rows(facts)
+
+
+def _language(name: str) -> str:
+    """How BM25 cuts the words."""
+    names = name.split("+")
+    how = [
+        f"{one} (n-grams of characters)" if one in UNSPACED else f"{one} (stems and stop words)"
+        for one in names
+    ]
+    return f"{', '.join(how)}: how BM25 cuts words"
 
 
 def heading(text: str) -> None:

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from core.analysis import external, prompt_cache
 from core.analysis.critical_path import Path, critical, ended, on_path, timed
+from core.analysis.remarks import command, prepared_by
 from core.analysis.run_view import reuse, source, worked
 from core.analysis.timeline import ALONE, lead, path_in_words
 from core.domain.format import brief, milliseconds
@@ -32,7 +33,7 @@ def draw(run: Run, *, dark: bool) -> None:
         show(tag("div", waiting if run.status == "running" else none, css="rs dim"))
         return
     said = lead(run) or ["No route of this run succeeded. The chart shows each one up to where it ended."]
-    said = [*said, prompt_cache.in_words(prompt_cache.prompt_cache(run))]
+    said = [*said, prompt_cache.in_words(prompt_cache.prompt_cache(run)), *_embedded(run)]
     show(sentences(said))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         only = switch("Steps", *SHOWN) == "retrieval"
@@ -58,6 +59,18 @@ def draw(run: Run, *, dark: bool) -> None:
     show(tag("div", tag("div", legend, css="dim rs-latency-note"), css="rs"))
     _one_route(run)
     show(times(run))
+
+
+def _embedded(run: Run) -> list[str]:
+    """What routes embedded while the question waited, and the command that makes it before."""
+    needs = {result.title: made for result in run.results if (made := prepared_by(result.spans))}
+    if not needs:
+        return []
+    every = dict.fromkeys(need for made in needs.values() for need in made)
+    return [
+        f"{', '.join(needs)} embedded passages while the question waited, which is part of their time. To"
+        f" prepare: {command(every, run.corpus)}"
+    ]
 
 
 def times(run: Run) -> Markup:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from core.backends.late import TokenEmbedder
+from core.backends.named_models import named
 from core.backends.rerankers.blend import Blended, BlendReranker, Candidates
 from core.backends.rerankers.cross import CrossEncoderReranker
 from core.backends.rerankers.http import HttpReranker
 from core.backends.rerankers.token_cache import TokenCache
+from core.backends.rerankers.yes import YesReranker
 from core.domain.errors import Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
@@ -101,6 +103,9 @@ class Rerankers:
 
     def _load(self, name: str) -> Reranker:
         if "://" not in name:
+            model = named(name, "reranker")
+            if model is not None and model.pooling == "P(yes)":
+                return YesReranker(name, model)
             return CrossEncoderReranker(name)
         key = self._settings.reranker_api_key
         return HttpReranker(
@@ -128,5 +133,6 @@ __all__ = [
     "HttpReranker",
     "Reranker",
     "Rerankers",
+    "YesReranker",
     "no_cross_encoder",
 ]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 from core.backends.admission import Turns
+from core.backends.named_models import place
 from core.backends.weights import clean, load
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.text import searchable
@@ -24,7 +25,7 @@ class CrossEncoderReranker:
     def __init__(self, name: str) -> None:
         """Load the model; raises Unavailable when it cannot be loaded, or is no reranker."""
         self.name = name
-        self._model = load("CrossEncoder", name)
+        self._model = load("CrossEncoder", place(name, "reranker"))
         if (labels := self._model.num_labels) != 1:
             raise Unavailable(
                 f"cross-encoder {name!r} sorts pairs into {labels} classes; a reranker gives one score"

@@ -24,6 +24,7 @@ from core.backends.learned_sparse import (
     weighed,
     write_index,
 )
+from core.backends.named_models import place
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.recipe import Tools
 from core.corpus.helpers import check
@@ -64,8 +65,9 @@ class LearnedSparse:
         """The model and, for a folder, the state of its files; Unavailable when none is set."""
         if not settings.sparse_model:
             raise Unavailable(
-                "no learned sparse model is set: ROUTESCOPE_SPARSE_MODEL=naver/splade-v3 (or a folder)"
+                "no learned sparse model is set: ROUTESCOPE_SPARSE_MODEL=splade-tiny (or a folder)"
             )
+        place(settings.sparse_model, "sparse")
         return identity(settings.sparse_model)
 
     def about_bytes(self, _characters: int, passages: int, _dim: int, /) -> int:

