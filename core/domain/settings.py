@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     )
     embedder: str = Field(
         "all-MiniLM-L6-v2",
-        description="embedding model: a name of `models list`, of sentence-transformers, or a folder;"
+        description="embedding model: a name that `models` lists, of sentence-transformers, or a folder;"
         " all-MiniLM-L6-v2-int8 is the default with weights of 8 bits, twice as fast",
     )
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
@@ -155,7 +155,7 @@ class Settings(BaseSettings):
     )
     sparse_model: str = Field(
         "splade-tiny",
-        description="SPLADE model: a name of `models list`, of the hub, or its folder; empty: none",
+        description="SPLADE model: a name that `models` lists, of the hub, or its folder; empty: none",
     )
     fid_model: str = Field(
         "",
