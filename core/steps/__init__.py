@@ -26,6 +26,7 @@ from core.steps.indexed import Indexed
 from core.steps.iterate import Iterate
 from core.steps.late_interaction import LateInteraction
 from core.steps.learned_sparse import LearnedTerms
+from core.steps.listwise import Listwise
 from core.steps.memo import Memo
 from core.steps.merge import Merge
 from core.steps.prompted_reflection import PromptedReflection
@@ -51,6 +52,7 @@ class Steps(
     Samples,
     Feedback,
     Quantised,
+    Listwise,
     Controls,
     FuseFitted,
     Indexed,

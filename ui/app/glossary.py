@@ -196,6 +196,22 @@ _ALL = (
         "Taguchi, Maekawa & Bhutani 2025, Efficient Context Selection for Long-Context QA, arXiv",
         _arxiv("2506.08479"),
     ),
+    Term(
+        "listwise reranking", "Listwise reranking",
+        "A language model sees several passages at once and returns their order. What it returns may depend on "
+        "the order given.",
+        "Sun et al. 2023, Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking Agents, "
+        "EMNLP",
+        _arxiv("2304.09542"),
+    ),
+    Term(
+        "setwise reranking", "Setwise reranking",
+        "A language model chooses the best of a few passages, by the probability of each one's letter, and a "
+        "sort is made of such choices.",
+        "Zhuang, Zhuang, Koopman & Zuccon 2024, A Setwise Approach for Effective and Highly Efficient "
+        "Zero-shot Ranking with Large Language Models, SIGIR",
+        _arxiv("2310.09497"),
+    ),
     # What is searched with
     Term(
         "RM3", "RM3 (relevance feedback by terms)",
