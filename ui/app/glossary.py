@@ -198,10 +198,10 @@ _ALL = (
     ),
     Term(
         "listwise reranking", "Listwise reranking",
-        "A language model sees several passages at once and returns their order. What it returns may depend on "
-        "the order given.",
-        "Sun et al. 2023, Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking Agents, "
-        "EMNLP",
+        "A language model sees several passages at once and returns their order. What it returns may "
+        "depend on the order given.",
+        "Sun et al. 2023, Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking "
+        "Agents, EMNLP",
         _arxiv("2304.09542"),
     ),
     Term(
