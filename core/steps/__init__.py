@@ -26,10 +26,10 @@ from core.steps.late_interaction import LateInteraction
 from core.steps.learned_sparse import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
+from core.steps.order_by_model import OrderByModel
 from core.steps.prompted_reflection import PromptedReflection
 from core.steps.reflect import Reflect
 from core.steps.remember import Remember
-from core.steps.rerank import Rerank
 from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
@@ -53,7 +53,7 @@ class Steps(
     Compress,
     Select,
     Merge,
-    Rerank,
+    OrderByModel,
     Iterate,
     Judge,
     Remember,
