@@ -7,27 +7,29 @@ from core.steps import Steps
 
 
 @route(
-    "Listwise rerank (RankGPT)",
+    "Listwise reranking",
     family="scoring",
-    paper="Sun et al. 2023, arXiv:2304.09542",
-    needs=[Need.LLM],
+    needs=(Need.LLM,),
+    paper="Sun et al. 2023, arXiv:2304.09542 (RankGPT)",
 )
 def listwise(
     query: Query,
     do: Steps,
     *,
-    candidates: Annotated[int, Parameter(2, 50, "number of top hybrid hits to order")] = 20,
-    window: Annotated[int, Parameter(2, 20, "passages in one prompt")] = 8,
-    stride: Annotated[int, Parameter(1, 19, "how far a window begins before the one behind it")] = 4,
+    candidates: Annotated[int, Parameter(2, 100, "number of top hybrid hits to rerank")] = 10,
+    window: Annotated[int, Parameter(2, 20, "passages that the model orders at a time")] = 5,
+    stride: Annotated[
+        int, Parameter(1, 19, "places that the window moves; at most one less than the window")
+    ] = 3,
     check_order: Annotated[
-        bool,
-        Parameter(help="also give them in reverse, to show how far their order sways it; its time counts"),
+        bool, Parameter(help="also rerank the reversed order and measure the agreement: twice the calls")
     ] = False,
 ) -> Answer:
-    """Retrieve by BM25 and dense; a language model then orders several passages at a time."""
+    """Retrieve by BM25 and dense, then have the language model order the hits, a window at a time.
+
+    The window slides from the last hit to the first. Small models favour places in the prompt over what the
+    passages say: `check_order` shows how much.
+    """
     found = do.linear((do.sparse(query.text), do.dense(query.text)))
-    ordered = do.order_windows(query.text, found, candidates, window, stride)
-    if check_order:
-        reverse = do.order_windows(query.text, found, candidates, window, stride, reverse=True)
-        do.sway(ordered, reverse, candidates)
-    return do.answer(query.text, ordered)
+    first = do.listwise(query.text, found[:candidates], window, min(stride, window - 1), check_order)
+    return do.answer(query.text, do.append(first, found))

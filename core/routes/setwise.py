@@ -6,15 +6,28 @@ from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("Setwise rerank", family="scoring", paper="Zhuang et al. 2024, arXiv:2310.09497", needs=[Need.LLM])
+@route(
+    "Setwise reranking",
+    family="scoring",
+    needs=(Need.LLM,),
+    paper="Zhuang et al. 2024, arXiv:2310.09497",
+)
 def setwise(
     query: Query,
     do: Steps,
     *,
-    candidates: Annotated[int, Parameter(2, 50, "number of top hybrid hits to compare")] = 10,
-    size: Annotated[int, Parameter(2, 8, "passages in one choice")] = 4,
-    top: Annotated[int, Parameter(1, 20, "places that are filled by choices")] = 3,
+    candidates: Annotated[int, Parameter(2, 100, "number of top hybrid hits to rerank")] = 10,
+    size: Annotated[int, Parameter(2, 20, "passages compared in one call")] = 4,
+    top: Annotated[int, Parameter(1, 20, "places to fill by comparison; the rest keep their order")] = 3,
+    check_order: Annotated[
+        bool, Parameter(help="also rerank the reversed order and measure the agreement: twice the calls")
+    ] = False,
 ) -> Answer:
-    """Retrieve by BM25 and dense; a language model then chooses the best of a few passages at a time."""
+    """Retrieve by BM25 and dense, then pick the best hits by asking the model for the best of a set.
+
+    The probabilities of the labels decide, so that each comparison costs one token. Heap sort makes as few
+    comparisons as the places to fill need.
+    """
     found = do.linear((do.sparse(query.text), do.dense(query.text)))
-    return do.answer(query.text, do.best_of_sets(query.text, found, candidates, size, top))
+    first = do.setwise(query.text, found[:candidates], size, top, check_order)
+    return do.answer(query.text, do.append(first, found))

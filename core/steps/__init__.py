@@ -26,14 +26,13 @@ from core.steps.indexed import Indexed
 from core.steps.iterate import Iterate
 from core.steps.late_interaction import LateInteraction
 from core.steps.learned_sparse import LearnedTerms
-from core.steps.listwise import Listwise
 from core.steps.memo import Memo
 from core.steps.merge import Merge
+from core.steps.order_by_model import OrderByModel
 from core.steps.prompted_reflection import PromptedReflection
 from core.steps.quantised import Quantised
 from core.steps.reflect import Reflect
 from core.steps.remember import Remember
-from core.steps.rerank import Rerank
 from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
@@ -52,7 +51,6 @@ class Steps(
     Samples,
     Feedback,
     Quantised,
-    Listwise,
     Controls,
     FuseFitted,
     Indexed,
@@ -61,7 +59,7 @@ class Steps(
     Compress,
     Select,
     Merge,
-    Rerank,
+    OrderByModel,
     Iterate,
     Judge,
     Remember,

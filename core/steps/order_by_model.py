@@ -1,0 +1,194 @@
+"""Steps that have the language model compare passages: by windows, or set by set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from core.backends.base import Completion
+from core.backends.prompting.prompts_orders import (
+    BEST_PASSAGE,
+    LABELS,
+    ORDER_PASSAGES,
+    order_grammar,
+    permutation,
+)
+from core.backends.prompting.untrusted import between, without_marks
+from core.domain.errors import BudgetSpent, ModelFailed
+from core.domain.types import Passage, Ranking
+from core.steps.rerank import Rerank
+from core.steps.step import step
+
+Order = list[int]  # positions in the ranking that was given
+
+
+class OrderByModel(Rerank):
+    """Listwise and setwise reranking. What the order given does to the order returned is on the span."""
+
+    @step("RERANKER", "rerank listwise by the model")
+    def listwise(self, text: str, hits: Ranking, window: int, stride: int, reverse: bool) -> Ranking:
+        """The hits in the model's order; a window of `window` passages slides from the end to the start by
+        `stride`. `reverse`: the same again from the reversed order, to measure what the order given does.
+
+        Source: Sun et al. 2023, arXiv:2304.09542, section 3.2. A window that fails keeps its order.
+        """
+        return self._compared(
+            hits, reverse, lambda order, notes: self._slide(text, hits, order, window, stride, notes)
+        )
+
+    @step("RERANKER", "rerank setwise by the model")
+    def setwise(self, text: str, hits: Ranking, size: int, top: int, reverse: bool) -> Ranking:
+        """The `top` best hits by heap sort over sets of `size`, the rest in their old order.
+
+        Each comparison is one call: the probabilities of the labels at the first token name the best of the
+        set. Source: Zhuang et al. 2024, arXiv:2310.09497, section 3. `reverse` as in `listwise`.
+        """
+        return self._compared(
+            hits, reverse, lambda order, notes: self._heap(text, hits, order, size, top, notes)
+        )
+
+    def _compared(
+        self, hits: Ranking, reverse: bool, sort: Callable[[Order, list[str]], tuple[Order, int]]
+    ) -> Ranking:
+        if not hits:
+            return self._nothing()
+        notes: list[str] = []
+        order, answered = sort(list(range(len(hits))), notes)
+        if notes and not answered:
+            raise ModelFailed(f"no comparison of {len(hits)} passages succeeded: {notes[0]}")
+        if notes:
+            self.span.attributes["not compared"] = f"{len(notes)} sets keep their order: {notes[0]}"
+        if reverse and len(hits) > 1 and not notes:
+            again: list[str] = []
+            other, _ = sort(list(range(len(hits)))[::-1], again)
+            if again:
+                self.span.attributes["order sensitivity"] = f"not measured: {again[0]}"
+            else:
+                self.span.attributes["order sensitivity"] = (
+                    f"Kendall's tau {tau(order, other):+.2f} between the orders returned for the order given "
+                    f"and for its reverse (1: the order given does not matter); the first passage "
+                    f"{'is the same' if order[0] == other[0] else 'is another one'}"
+                )
+        ranks = {at: rank for rank, at in enumerate(order, 1)}
+        return self._ordered(
+            hits,
+            [1 / ranks[at] for at in range(len(hits))],
+            self.context.llm.model,
+            lambda _, moved: replace(moved, why="1 / rank: the model gives an order, no scores"),
+        )
+
+    def _slide(
+        self, text: str, hits: Ranking, order: Order, window: int, stride: int, notes: list[str]
+    ) -> tuple[Order, int]:
+        order, end, answered = list(order), len(order), 0
+        while True:
+            start = max(0, end - window)
+            inside = order[start:end]
+            try:
+                found = self._window(text, [hits[at].passage for at in inside])
+                order[start:end] = [inside[at] for at in found]
+                answered += 1
+            except (BudgetSpent, ModelFailed) as error:
+                notes.append(str(error))
+            if start == 0:
+                return order, answered
+            end -= stride
+
+    def _window(self, text: str, passages: Sequence[Passage]) -> tuple[int, ...]:
+        n = len(passages)
+        if n == 1:
+            return (0,)
+        reply = self._ask(
+            ORDER_PASSAGES, max_tokens=6 * n + 8, grammar=order_grammar(n),
+            unusable=lambda text: None if any(mark.isdigit() for mark in text) else "no number",
+            passages="\n\n".join(between(at, one.title, one.text) for at, one in enumerate(passages, 1)),
+            question=text, n=str(n),
+        )  # fmt: skip
+        return permutation(reply.text, n)
+
+    def _heap(
+        self, text: str, hits: Ranking, order: Order, size: int, top: int, notes: list[str]
+    ) -> tuple[Order, int]:
+        answered = 0
+
+        def best(of: Sequence[int]) -> int:
+            nonlocal answered
+            try:
+                at = self._best(text, [hits[one].passage for one in of])
+            except (BudgetSpent, ModelFailed) as error:
+                notes.append(str(error))
+                return 0
+            answered += 1
+            return at
+
+        return heap_top(order, size, top, best), answered
+
+    def _best(self, text: str, passages: Sequence[Passage]) -> int:
+        """The position of the passage whose label is likeliest."""
+        shown = [
+            between(1, one.title, one.text)
+            .replace("<passage 1>", f"<passage {label}>", 1)
+            .removesuffix("</passage 1>")
+            + f"</passage {label}>"
+            for label, one in zip(LABELS, passages, strict=False)
+        ]
+        answer = self._ask(
+            BEST_PASSAGE, max_tokens=1, top_logprobs=20, passages="\n\n".join(shown),
+            question=without_marks(text),
+        )  # fmt: skip
+        shares = label_shares(answer, len(passages))
+        if not any(shares):
+            raise ModelFailed(f"no label among the answers: {answer.text!r}")
+        return max(range(len(passages)), key=lambda at: shares[at])
+
+
+def label_shares(answer: Completion, n: int) -> list[float]:
+    """The probability of each of the first `n` labels at the reply's first token; 0 where it is not among
+    the alternatives.
+    """
+    shares = [0.0] * n
+    if not answer.logprobs:
+        label = answer.text.strip()[:1].upper()
+        return [float(one == label) for one in LABELS[:n]]
+    first = answer.logprobs[0]
+    for token, logprob in (dict(first.top) or {first.token: first.logprob}).items():
+        word = token.strip().strip(".)([]*\"'").upper()
+        if len(word) == 1 and word in LABELS[:n]:
+            shares[LABELS.index(word)] += math.exp(logprob)
+    return shares
+
+
+def heap_top(order: Sequence[int], size: int, top: int, best: Callable[[Sequence[int]], int]) -> list[int]:
+    """The `top` best of `order` by heap sort in a heap of `size` - 1 children a node, then the others in
+    their old order. `best` gives the position of the best of a set of 2 to `size`.
+    """
+    heap, arity = list(order), size - 1
+
+    def sift(at: int) -> None:
+        while children := list(range(arity * at + 1, min(arity * at + arity + 1, len(heap)))):
+            among = [at, *children]
+            winner = among[best([heap[one] for one in among])]
+            if winner == at:
+                return
+            heap[at], heap[winner] = heap[winner], heap[at]
+            at = winner
+
+    for at in reversed(range((len(heap) + arity - 2) // arity)):
+        sift(at)
+    chosen: list[int] = []
+    while heap and len(chosen) < top:
+        chosen.append(heap[0])
+        last = heap.pop()
+        if heap:
+            heap[0] = last
+            if len(chosen) < top:
+                sift(0)
+    return chosen + [one for one in order if one not in set(chosen)]
+
+
+def tau(first: Sequence[int], second: Sequence[int]) -> float:
+    """Kendall's tau of two orders of the same things, at least two. Source: Kendall 1938, Biometrika 30."""
+    place = {one: at for at, one in enumerate(second)}
+    pairs = [(a, b) for at, a in enumerate(first) for b in first[at + 1 :]]
+    return sum(1 if place[a] < place[b] else -1 for a, b in pairs) / len(pairs)
