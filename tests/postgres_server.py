@@ -32,3 +32,24 @@ def fresh() -> str:
     with psycopg.connect(server().get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     return str(server().get_uri(database=name))
+
+
+def rows_with(dsn: Any, canary: str) -> list[str]:
+    """The tables of a store that have a row with `canary` in any column."""
+    import psycopg
+    from psycopg import sql
+
+    from core.store.schema import NAMESPACE
+
+    with psycopg.connect(dsn.conninfo()) as connection:
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (NAMESPACE,)
+        ).fetchall()
+        count = "SELECT count(*) FROM {} t WHERE strpos(t::text, %s) > 0"
+        return [
+            name
+            for (name,) in tables
+            if connection.execute(
+                sql.SQL(count).format(sql.Identifier(NAMESPACE, name)), (canary,)
+            ).fetchone()[0]
+        ]

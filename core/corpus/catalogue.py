@@ -210,10 +210,10 @@ def _new(path: Path, name: str | None, settings: Settings) -> Source:
 def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | None:
     """The known corpus called `what` or made of the path `what`; None for a path that is new."""
     if isinstance(what, str):
+        if table.is_table(what, settings):  # whose name was chosen by who wrote the settings file
+            return table.source(what, settings)
         if what in BUILT_IN:
             return _built_in(what, settings)
-        if table.is_table(what, settings):
-            return table.source(what, settings)
         if (variant := _variant(what, settings)) is not None:
             return variant
         listed = what in index_record.names(settings)

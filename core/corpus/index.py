@@ -138,7 +138,10 @@ def remove(name: str, *, settings: Settings) -> None:
         remove(variant, settings=settings)
     with alone(home / ".lock", threading.Event()):
         if (found := current(home.name, settings)) is not None and found.source.place:
-            served.Place(home.name, found.source.place, settings).clear()
+            try:
+                served.Place(home.name, found.source.place, settings).clear()
+            except Unavailable as error:  # a server that is gone is no reason to keep its record
+                log.warning("the tables of %s were not deleted: %s", name, error)
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
     enrichments.remove(name, settings)

@@ -29,7 +29,7 @@ from core.backends.base import Rows
 from core.backends.embedder import identity
 from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, literal, quoted
 from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
-from core.backends.terms import analyzer
+from core.backends.terms import Analyzer, analyzer
 from core.corpus.chunk import WHOLE
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import Listed
@@ -174,6 +174,11 @@ class TableCorpus(ServedCorpus):
                 f"{COMMAND} index PATH --in postgresql://..."
             )
         return self._found_words
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """How texts become terms, also where no BM25 index is held."""
+        return analyzer(self.info.language)
 
     def _hits(self, rows: Rows) -> Ranking:
         """What was deleted since the search is no hit."""

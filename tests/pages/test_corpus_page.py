@@ -1,10 +1,11 @@
 """Corpus: state and costs, adding documents, how they are cut, their passages, what repeats itself."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from core.corpus import builds, catalogue, index, index_record, near_duplicates, uploads
+from core.corpus import builds, catalogue, index, index_record, near_duplicates, served, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.enrichments import store
 from core.corpus.types import Reading
@@ -12,6 +13,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage
 from tests.fakes import HashEmbedder
 from tests.pages.reading import plain, shown
+from tests.postgres_server import fresh
 from tests.runs import HOSTILE
 from ui.app import corpora
 from ui.components import gold
@@ -420,3 +422,24 @@ def test_labelled_questions_are_listed_under_their_passages(real, monkeypatch):
     (passage,) = [p for p in corpus.document("returns.md")[1] if "five business days" in p.text]
     assert gold.questions_of("shop", corpus.fingerprint) == {passage.id: [("a", "When?", 3)]}
     gold.questions_of.clear()
+
+
+@pytest.mark.postgres
+def test_a_corpus_in_postgresql_says_where_it_is_and_how_it_is_searched(visit, engine, monkeypatch, tmp_path):
+    dsn, source = fresh(), tmp_path / "help"
+    source.mkdir()
+    for name, text in TEXTS.items():
+        (source / name).write_text(text)
+    indexed(engine, monkeypatch, source)
+    place = served.remember(dsn.replace("postgres:@", "postgres:s3cret-w0rd@"))
+    origin = replace(catalogue.source("shop", settings=engine.settings), place=place)
+    graph = engine.settings.model_copy(update={"exact_below": 1})
+    info = index.build(None, origin, settings=graph).info
+    app = visit("corpus.py", corpus="shop")
+    page = html(app)
+    assert "Corpus shop is indexed and up to date." in shown(app)
+    assert f"HNSW: approximate search, recall@10 of {info.recall:.1%}" in page
+    assert "searched by pgvector" in page
+    assert "send to PostgreSQL" in page
+    assert "s3cret-w0rd" not in page
+    assert not app.exception

@@ -91,8 +91,8 @@ class Corpus:
 
 
 @pytest.fixture
-def store(tmp_path):
-    with closing(Store(tmp_path / "store.sqlite")) as opened:
+def store(store_place):
+    with closing(Store(store_place)) as opened:
         yield opened
 
 

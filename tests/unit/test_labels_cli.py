@@ -24,9 +24,9 @@ from tests.fakes import FakeEngine, ScriptedLLM
 
 
 @pytest.fixture
-def engine(tmp_path, monkeypatch):
+def engine(tmp_path, monkeypatch, store_place):
     llm = ScriptedLLM({"grade": "0.9"})
-    made = FakeEngine(tmp_path, llm=llm, store=Store(tmp_path / "runs.sqlite"))
+    made = FakeEngine(tmp_path, llm=llm, store=Store(store_place))
     monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
     monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
     monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))

@@ -38,8 +38,8 @@ def grading(request):
 
 
 @pytest.fixture
-def engine(tmp_path):
-    store = Store(tmp_path / "runs.sqlite")
+def engine(tmp_path, store_place):
+    store = Store(store_place)
     made = FakeEngine(tmp_path, llm=ScriptedLLM({"grade": grading}), store=store)
     desks.create(store, "set", "tiny", QUESTIONS)
     yield made

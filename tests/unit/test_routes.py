@@ -23,7 +23,7 @@ HOSTILE = [
 ]
 ALL = list(routes())
 JUDGED = {"scale": {"2": 1.0}, "relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0},
-          "setwise": {"A": 0.7, "B": 0.3}}  # fmt: skip
+          "best-passage": {"A": 0.7, "B": 0.3}}  # fmt: skip
 TWO_SIDED = ("structured_hybrid",)  # one side's failure is shown on its step, and the other goes on
 
 
@@ -129,7 +129,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(ask, name):
             for p in (
                 *("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql"),
                 *("choose-name", "choose-action", "evidence", "reformulate", "relevant"),
-                *("listwise", "setwise"),
+                *("order-passages", "best-passage"),
             )
         }
     )

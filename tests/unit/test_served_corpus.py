@@ -32,7 +32,7 @@ from core.domain.types import Query
 from core.engine import doctor
 from core.engine.request import Request
 from tests.fakes import FakeEngine, HashEmbedder
-from tests.postgres_server import fresh
+from tests.postgres_server import fresh, server
 
 pytestmark = pytest.mark.postgres
 ROOT = Path(__file__).resolve().parents[2]
@@ -548,6 +548,50 @@ def test_a_large_table_has_no_bm25_and_says_what_to_do(place, monkeypatch):
     with pytest.raises(Unavailable, match=r"use the route full_text, or export.*--in postgresql://"):
         corpus.search_sparse("customs", 3)
     assert corpus.search_dense(HashEmbedder().embed_query("customs duty"), 1)
+
+
+def test_over_a_large_table_each_route_runs_or_says_what_is_missing(place, monkeypatch, tmp_path):
+    monkeypatch.setattr(table, "BM25_UP_TO", 2)
+    engine = FakeEngine(tmp_path)
+    engine.fakes["articles"] = index.open_corpus("articles", settings=place())
+    run = engine.start(
+        Request(Query("customs duty"), "articles", ("dense", "full_text", "bm25", "hybrid_rrf"))
+    ).wait(60)
+    found = {one.route: one for one in run.results}
+    assert {name: one.status for name, one in found.items()} == {
+        "dense": "ok", "full_text": "ok", "bm25": "unavailable", "hybrid_rrf": "unavailable"
+    }  # fmt: skip
+    assert "use the route full_text" in found["hybrid_rrf"].error
+
+
+def test_a_server_that_is_gone_does_not_keep_a_corpus_from_being_deleted(tmp_path, caplog):
+    dsn, folder = fresh(), documents(tmp_path / "beir", 20)
+    settings = made(tmp_path / "home")
+    build(settings, folder, dsn)
+    served.server_of(served.dsn_of("kept", Dsn(dsn).plain(), settings)).close()
+    with psycopg.connect(server().get_uri(), autocommit=True) as connection:
+        name = psycopg.sql.Identifier(Dsn(dsn).plain().split("/")[3].split("?")[0])
+        connection.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    index.remove("kept", settings=settings)
+    assert "were not deleted" in caplog.text
+    assert index_record.names(settings) == []
+
+
+def test_the_settings_file_names_tables_and_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
+    monkeypatch.setenv("ROUTESCOPE_CORPORA", '{"b": {"dsn": "postgresql://x/y"}}')
+    file = tmp_path / "routescope.toml"
+    file.write_text(
+        '[corpora.a]\ndsn = "postgresql://ann:s3cret-w0rd@h/d"\ntable = "t"\nmetadata = "year, part"\n'
+    )
+    found = settings_module.load()
+    assert list(found.corpora) == ["a"]
+    assert found.corpora["a"].metadata == ("year", "part")
+    assert "s3cret-w0rd" not in repr(found)
+    file.write_text('[corpora.a]\ndsn = "postgresql://ann:s3cret-w0rd@h/d"\ntabel = "t"\n')
+    with pytest.raises(BadInput, match=r"setting corpora\.a\.tabel") as refused:
+        settings_module.load()
+    assert "s3cret-w0rd" not in str(refused.value)
 
 
 def test_a_table_that_changes_is_opened_again(place, tmp_path):

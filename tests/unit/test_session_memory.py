@@ -25,15 +25,17 @@ from core.engine.engine import Request
 from core.engine.session_memory import gather, keep
 from core.steps.remember import weigh
 from core.store import Store, memory
+from core.store.postgres import Dsn
 from tests.fakes import FakeEngine, HashEmbedder
+from tests.postgres_server import rows_with
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "my-card-number-4929"
 
 
 @pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "runs.sqlite")
+def store(store_place):
+    store = Store(store_place)
     yield store
     store.close()
 
@@ -127,14 +129,19 @@ def test_a_number_is_never_given_twice(store):
 def test_what_is_forgotten_is_in_no_row_and_no_byte_of_the_file(store, numbers):
     store.remember("s", said("My box arrived crushed.", f"Noted: {SECRET}"), run="r1")
     store.remember("other", said("stays"))
-    files = list(store.path.parent.glob("runs.sqlite*"))
-    assert any(SECRET.encode() in file.read_bytes() for file in files)
-    store.forget("s", numbers)
-    for file in store.path.parent.glob("runs.sqlite*"):
-        assert SECRET.encode() not in file.read_bytes(), file
-    with closing(sqlite3.connect(store.path)) as connection:
-        assert SECRET not in "\n".join(connection.iterdump())
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    if isinstance(store.path, Dsn):
+        assert rows_with(store.path, SECRET)
+        store.forget("s", numbers)
+        assert rows_with(store.path, SECRET) == []
+    else:
+        files = list(store.path.parent.glob("sessions.sqlite*"))
+        assert any(SECRET.encode() in file.read_bytes() for file in files)
+        store.forget("s", numbers)
+        for file in store.path.parent.glob("sessions.sqlite*"):
+            assert SECRET.encode() not in file.read_bytes(), file
+        with closing(sqlite3.connect(store.path)) as connection:
+            assert SECRET not in "\n".join(connection.iterdump())
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert store.count(SECRET) == 0
     assert texts(store.recall("other")) == ["stays"]
 
@@ -176,11 +183,11 @@ def test_threads_of_two_stores_lose_nothing(store):
 
 KILLED = """
 import sys
-from pathlib import Path
 from core.store import Store
+from core.store.files import place_of
 from core.domain.types import Turn
 
-store = Store(Path(sys.argv[1]))
+store = Store(place_of(sys.argv[1]))
 for n in range(10_000):
     store.remember("s", [Turn("user", f"turn {n}")], run=f"r{n}")
     print(n, flush=True)
@@ -188,16 +195,16 @@ for n in range(10_000):
 
 
 @pytest.mark.process
-def test_what_was_remembered_survives_kill_9(tmp_path):
-    path = tmp_path / "runs.sqlite"
+def test_what_was_remembered_survives_kill_9(store_place):
+    told = store_place.conninfo() if isinstance(store_place, Dsn) else str(store_place)
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", KILLED, told], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     numbers = [int(process.stdout.readline()) for _ in range(12)]
     process.send_signal(signal.SIGKILL)
     numbers += [int(line) for line in process.stdout.read().splitlines() if line]
     process.wait()
-    found = texts(Store(path).recall("s"))
+    found = texts(Store(store_place).recall("s"))
     assert found[: len(numbers)] == [f"turn {n}" for n in numbers]
     assert len(found) <= len(numbers) + 1, "one may have been written and not yet told"
 

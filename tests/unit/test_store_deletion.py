@@ -15,7 +15,9 @@ from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluation.labels import desk
 from core.evaluation.labels.types import Pooled
 from core.store import Store, deletion, files
+from core.store.postgres import Dsn
 from tests.fixtures.store.build import HERE, PURGED, QUESTION
+from tests.postgres_server import rows_with
 from tests.runs import make_run
 
 CANARY = "kanarienvogel"
@@ -41,7 +43,11 @@ def telltale(id):
 
 
 def traces(path, canary=CANARY):
-    """Where the canary still is: files that hold it, and words of the search index."""
+    """Where the canary still is: files that hold it, and words of the search index; on a server, tables that
+    have a row with it.
+    """
+    if isinstance(path, Dsn):
+        return rows_with(path, canary)
     found = [one.name for one in path.parent.glob(f"{path.name}*") if canary.encode() in one.read_bytes()]
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, search, row)")
@@ -50,8 +56,8 @@ def traces(path, canary=CANARY):
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "sessions.sqlite"
+def path(store_place):
+    return store_place
 
 
 @pytest.fixture
@@ -108,8 +114,9 @@ def test_nothing_is_left_of_a_deleted_run_and_all_of_the_others(opened, path):
     assert [row.id for row in store.sessions("nothing")] == ["kept"]
     with pytest.raises(BadInput, match="there is no run"):
         store.load("gone")
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    if not isinstance(path, Dsn):
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_words_that_a_label_pool_has_stay(opened, path):
@@ -265,6 +272,7 @@ def test_runs_asked_before_a_moment_go_at_once(opened, path):
     assert traces(path) == []
 
 
+@pytest.mark.parametrize("store_place", ["file"], indirect=True)
 def test_a_log_that_is_being_read_is_told_and_cut_later(opened, path, monkeypatch, caplog):
     monkeypatch.setattr(files, "LOG_S", 0.05)
     monkeypatch.setattr(deletion, "AGAIN_S", 0.05)
@@ -297,6 +305,7 @@ def test_a_place_that_cannot_be_written_keeps_deleted_runs_off_the_list(opened, 
         again.deletion.due()
 
 
+@pytest.mark.parametrize("store_place", ["file"], indirect=True)
 def test_vacuum_gives_space_back(opened, path):
     store = opened()
     for n in range(40):
