@@ -181,6 +181,29 @@ _ALL = (
         "Nogueira & Cho 2019, Passage Re-ranking with BERT, arXiv",
         _arxiv("1901.04085"),
     ),
+    Term(
+        "listwise reranking", "Listwise reranking",
+        "The language model reads several passages at once and returns them in order; a window slides from "
+        "the end of the ranking to its start.",
+        "Sun et al. 2023, Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking "
+        "Agents, EMNLP",
+        _arxiv("2304.09542"),
+    ),
+    Term(
+        "setwise reranking", "Setwise reranking",
+        "The language model names the best passage of a small set, by the probability of its label; a heap "
+        "sort makes the top places from such comparisons.",
+        "Zhuang, Zhuang, Koopman & Zuccon 2024, A Setwise Approach for Effective and Highly Efficient "
+        "Zero-shot Ranking with Large Language Models, SIGIR",
+        _arxiv("2310.09497"),
+    ),
+    Term(
+        "order sensitivity", "Order sensitivity",
+        "How much the order in which passages are given to a model changes the order that it returns: "
+        "Kendall's tau between what it returns for an order and for its reverse. 1: not at all.",
+        "Kendall 1938, A New Measure of Rank Correlation, Biometrika",
+        _doi("10.1093/biomet/30.1-2.81"),
+    ),
     # What is searched with
     Term(
         "query rewriting", "Query rewriting",
