@@ -36,7 +36,9 @@ def ask(tmp_path_factory):
         key = repr(sorted(texts.items()))
         if key not in engines:
             engines[key] = FakeEngine(tmp_path_factory.mktemp("home"), texts=texts, web={"w:0-9": "the web"})
-        engines[key].fake_llm = llm or ScriptedLLM({"grade": "0.6", **JUDGED})
+        engines[key].fake_llm = llm or ScriptedLLM(
+            {"grade": "0.6", "best-passage": {"B": 0.6, "A": 0.4}, **JUDGED}
+        )
         split = {"decompose": {"split_from": 1}} if routes == ("decompose",) else {}
         return engines[key].ask(Request(Query(question, history), "tiny", routes, split)).results
 
