@@ -183,8 +183,8 @@ _ALL = (
     ),
     Term(
         "quantised vectors", "Quantised vectors",
-        "Vectors kept in one bit or one byte for each dimension. A first pass searches them; what it finds "
-        "is scored by the whole vectors.",
+        "Vectors kept in one bit or one byte for each dimension, for a first pass whose finds are scored by "
+        "the whole vectors.",
         "Yamada, Asai & Hajishirzi 2021, Efficient Passage Retrieval with Hashing for Open-domain Question "
         "Answering, ACL",
         _arxiv("2106.00882"),
@@ -198,8 +198,8 @@ _ALL = (
     ),
     Term(
         "listwise reranking", "Listwise reranking",
-        "A language model sees several passages at once and returns their order. What it returns may "
-        "depend on the order given.",
+        "A language model reads several passages at once and returns their order, which may depend on the "
+        "order given.",
         "Sun et al. 2023, Is ChatGPT Good at Search? Investigating Large Language Models as Re-Ranking "
         "Agents, EMNLP",
         _arxiv("2304.09542"),
