@@ -158,14 +158,15 @@ class Embedding:
 class Rewrite:
     """Texts written from `before` to search with. `role`: the question in other words ("question"), one of
     several ways to ask ("variants"), its parts ("parts"), passages that may answer it ("passages"), keywords
-    ("keywords"), the question with something put in ("context"). `terms`: where it is weighted terms, those,
-    and the `passages` that gave them.
+    ("keywords"), the question with something put in ("context"). `terms`: where it is weighted terms, those;
+    of them `added` are not the question's, and the `passages` gave them.
     """
 
     before: str
     texts: tuple[str, ...]
     role: Literal["question", "variants", "parts", "passages", "keywords", "context"]
     terms: Terms = ()
+    added: tuple[str, ...] = ()
     passages: tuple[str, ...] = ()
     type: Literal["rewrite"] = "rewrite"
 

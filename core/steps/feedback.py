@@ -26,12 +26,13 @@ TOLD = 5  # first hits whose terms the span keeps
 
 @dataclass(frozen=True, slots=True)
 class WeightedQuery:
-    """`terms` to search with in place of `before`, as BM25 sees them, heaviest first; `passages` they are
-    from.
+    """`terms` to search with in place of `before`, as BM25 sees them, heaviest first. Those `added` are from
+    `passages`.
     """
 
     before: str
     terms: Terms
+    added: tuple[str, ...] = ()
     passages: tuple[str, ...] = ()
 
     @property
@@ -41,7 +42,7 @@ class WeightedQuery:
 
     def recorded(self) -> Rewrite:
         """What its step came to."""
-        return Rewrite(self.before, (self.text,), "keywords", self.terms, self.passages)
+        return Rewrite(self.before, (self.text,), "keywords", self.terms, self.added, self.passages)
 
 
 class Feedback(Retrieve):
@@ -66,9 +67,9 @@ class Feedback(Retrieve):
         if not added:
             self.span.attributes["note"] = "the first passages gave no term: the question is used unchanged"
             original = 1.0
-        return WeightedQuery(
-            text, interpolated(asked, added, original), tuple(hit.passage.id for hit in believed)
-        )
+        found = interpolated(asked, added, original)
+        new = tuple(term for term, _ in found if term not in asked)
+        return WeightedQuery(text, found, new, tuple(hit.passage.id for hit in believed))
 
     @step("RETRIEVER", "search BM25 by weighted terms")
     def weighted_terms(self, query: WeightedQuery, k: int = POOL) -> Ranking:

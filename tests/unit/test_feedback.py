@@ -14,6 +14,7 @@ from core.domain.types import Query
 from core.engine.engine import Request
 from core.steps.feedback import interpolated, relevance_model, usable
 from tests.fakes import FakeEngine, HashEmbedder
+from ui.components import rewrites
 
 WORDS = st.sampled_from(["customs", "duty", "parcel", "refund", "box", "glass", "tape", "week"])
 PASSAGES = st.lists(st.lists(WORDS, min_size=1, max_size=12), min_size=1, max_size=6)
@@ -100,6 +101,8 @@ def test_rm3_finds_what_shares_no_word_with_the_question_and_says_what_it_added(
     expand = next(span for span in result.spans if "RM3" in span.name)
     assert expand.output.passages == ("customs:0-9",)
     assert "duty" in dict(expand.output.terms)
+    assert "duty" in expand.output.added
+    assert "customs" not in expand.output.added
     search = result.spans[-1]
     assert search.output.expansion == expand.output.terms
     assert search.output.texts == expand.output.texts
@@ -134,3 +137,11 @@ def test_query2doc_repeats_the_question_before_the_passage(tmp_path):
     ]  # fmt: skip
     (written,) = result.spans[0].output.texts
     assert result.spans[-1].output.texts == (f"customs customs customs {written}",)
+
+
+def test_transform_marks_the_added_terms_and_names_where_they_are_from(tmp_path):
+    engine = FakeEngine(tmp_path, texts=TEXTS, titles={"customs": "<b>Duty</b>"})
+    page = str(rewrites.texts(engine.ask(Request(Query("customs"), "tiny", ("prf_rm3",))), 10))
+    assert "<ins>duty</ins>" in page
+    assert "<ins>customs</ins>" not in page
+    assert "added terms are from &lt;b&gt;Duty&lt;/b&gt;" in page

@@ -67,6 +67,8 @@ def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
     head = tag("div", " · ".join(facts), css="dim")
     if not one.changed:
         body = tag("div", f"{one.before} (unchanged)", dir="auto")
+    elif one.terms:
+        body = _weighted(result, one)
     elif one.single:
         body = tag("div", word_diff(one.before, " ".join(one.texts)), dir="auto")
     else:
@@ -74,6 +76,27 @@ def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
         listed = [text for text in one.texts if one.role == "passages" or text not in searched]
         body = join([tag("div", text, css="rs-quote", dir="auto") for text in listed])
     return tag("div", head, body, _notes(result, span), css="rs-transform-step")
+
+
+def _weighted(result: RouteResult, one: Rewrite) -> Markup:
+    """Terms with their weights, those that were added marked, and the passages that gave them."""
+    known = {hit.passage.id: hit.passage.title or hit.passage.id for hit in result.hits}
+    titles = list(dict.fromkeys(known.get(id, id) for id in one.passages))
+    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
+    terms = [
+        join(
+            [
+                tag("ins", term) if term in one.added else tag("span", term),
+                tag("span", f" {weight:.3f}", css="dim"),
+            ]
+        )
+        for term, weight in one.terms
+    ]
+    return tag(
+        "div",
+        tag("div", join(terms, " · "), dir="auto"),
+        tag("div", f"added terms are from {', '.join(titles[:NAMED])}{more}", css="dim", dir="auto"),
+    )
 
 
 def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
