@@ -33,6 +33,7 @@ from core.engine import doctor
 from core.engine.request import Request
 from tests.fakes import FakeEngine, HashEmbedder
 from tests.postgres_server import fresh, server
+from tests.until import until
 
 pytestmark = pytest.mark.postgres
 ROOT = Path(__file__).resolve().parents[2]
@@ -750,6 +751,11 @@ def test_pgvector_that_is_not_there_is_said(tmp_path, monkeypatch):
         build(made(tmp_path / "home"), documents(tmp_path / "beir"), dsn.replace("postgres:@", "builder@"))
 
 
+def loaded_at(server):
+    with psycopg.connect(server.get_uri()) as connection:
+        return connection.execute("SELECT pg_conf_load_time()").fetchone()[0]
+
+
 def test_a_wrong_password_is_told_without_it(tmp_path):
     from tests.unit.test_store_postgres import Restarted
 
@@ -760,7 +766,9 @@ def test_a_wrong_password_is_told_without_it(tmp_path):
         (tmp_path / "pg" / "pg_hba.conf").write_text(
             "local all postgres trust\nlocal all all scram-sha-256\n"
         )
+        before = loaded_at(running.server)
         running.ctl("reload")
+        until(lambda: loaded_at(running.server) > before)  # the server reads its files when it gets to it
         dsn = f"postgresql://ann:wrong-secret@/postgres?host={tmp_path / 'pg'}"
         settings = made(tmp_path / "home", articles=spec(dsn))
         with pytest.raises(
