@@ -129,3 +129,11 @@ def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     from tests.postgres_server import fresh
 
     return Dsn(fresh())
+
+
+@pytest.fixture(autouse=True)
+def connections_let_go() -> Iterator[None]:
+    """A server takes a hundred connections, and each test has a database of its own."""
+    yield
+    if (served := sys.modules.get("core.corpus.served")) is not None:
+        served.let_go()

@@ -24,6 +24,7 @@ PLAIN: Mapping[str, str] = {  # what it says where nothing tells it otherwise, b
     "next-sentence": "Photos of the crushed box are reported within hours.",
     "copy-words": "six sides",
     "sentences": "1",
+    "order-passages": "1 > 2 > 3",
 }
 ACTIONS = (("search", "customs invoice"), ("look_up", "photos"), ("sql", "status of #1"), ("answer", ""))
 
@@ -52,6 +53,8 @@ class ObeyingLLM(ScriptedLLM):
             return json.dumps({"action": action, "input": words})
         if request.schema is not None:
             return json.dumps(_filled(request.schema, "crushed box"))
+        if request.prompt.startswith("best-passage"):
+            return {"A": 0.6, "B": 0.4}
         if request.top_logprobs:
             return {"Yes": 0.5, "No": 0.2, "2": 0.2, "fact": 0.1}
         return PLAIN.get(request.prompt.split("/")[0], "crushed box photos")

@@ -71,7 +71,7 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     if language == languages.AUTO:
         found = _languages(folder / manifest.PASSAGES, count)
         language = found.name
-        if found.names != (languages.FALLBACK,) or not found.clear:
+        if found.clear and found.names != (languages.FALLBACK,):
             notes = (*notes, found.describe())
     decides = [
         manifest.FORMAT, digest, source.chunking.record(), analyzer(language).record(),

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +61,18 @@ def dsn_of(name: str, place: str, settings: Settings) -> Dsn:
     return next((one for one in known if one.plain() == place), Dsn(place))
 
 
-@lru_cache(64)
+_servers: dict[Dsn, Server] = {}
+
+
 def server_of(dsn: Dsn) -> Server:
     """The connections to a database: one set in a process."""
-    return Server(dsn)
+    return _servers.setdefault(dsn, Server(dsn))
+
+
+def let_go() -> None:
+    """Close the connections to all databases that nobody uses now."""
+    for server in list(_servers.values()):
+        server.close()
 
 
 @dataclass(frozen=True)

@@ -16,40 +16,40 @@ class Controls(StepBase):
     """Cutting and disturbing rankings."""
 
     @step("CHAIN", "cut at the largest drop of scores")
-    def cut_at_drop(self, ranking: Ranking, least: int, beyond: int) -> Ranking:
+    def cut_at_drop(self, hits: Ranking, least: int, beyond: int) -> Ranking:
         """The passages before the largest drop from one score to the next, `beyond` more, and `least` in any
         case: a reranker whose scores are not calibrated often leaves a first hit far above all others.
 
         Source: Taguchi, Maekawa & Bhutani 2025, "Efficient Context Selection for Long-Context QA: No Tuning,
         No Iteration, Just Adaptive-k", arXiv:2506.08479, section 3; `least` is added here.
         """
-        scores = [hit.score for hit in ranking]
+        scores = [hit.score for hit in hits]
         drop = largest_drop(scores)
-        wanted = drop + beyond if drop else len(ranking)
-        kept = min(len(ranking), max(least, wanted))
+        wanted = drop + beyond if drop else len(hits)
+        kept = min(len(hits), max(least, wanted))
         size = scores[drop - 1] - scores[drop] if drop else 0.0
         self.span.output = Cut(kept, drop, size, guarded=kept > wanted)
-        if not drop and len(ranking) > 1:
+        if not drop and len(hits) > 1:
             self.span.attributes["note"] = "all scores are equal: nothing is cut"
-        return ranking[:kept]
+        return hits[:kept]
 
     @step("CHAIN", "put unrelated passages among those found")
     def with_noise(
-        self, ranking: Ranking, apart: tuple[Ranking, ...], count: int, top: int, seed: int
+        self, hits: Ranking, apart: tuple[Ranking, ...], count: int, top: int, seed: int
     ) -> Ranking:
-        """`ranking` with `count` passages of the corpus, drawn by `seed` from those in none of `apart`, at
+        """`hits` with `count` passages of the corpus, drawn by `seed` from those in none of `apart`, at
         places drawn among its first `top`. Scores become 1 / rank, as the drawn passages have none.
 
         Source: Cuconasu et al. 2024, "The Power of Noise: Redefining Retrieval for RAG Systems",
         arXiv:2401.14887, section 4.
         """
         corpus = self.context.corpus
-        known = {hit.passage.id for one in (ranking, *apart) for hit in one}
+        known = {hit.passage.id for one in (hits, *apart) for hit in one}
         taken = {corpus.row(id) for id in corpus.by_ids(sorted(known))}
         free = np.setdiff1d(np.arange(corpus.size), sorted(taken))
         rng = np.random.default_rng(seed)
         drawn = corpus.passages(rng.choice(free, min(count, len(free)), replace=False).tolist())
-        mixed = [hit.passage for hit in ranking]
+        mixed = [hit.passage for hit in hits]
         for passage in drawn:
             mixed.insert(int(rng.integers(0, min(top, len(mixed) + 1))), passage)
         self.span.output = Inserted(tuple(passage.id for passage in drawn))

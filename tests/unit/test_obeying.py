@@ -26,12 +26,14 @@ SAYS = {
     "crag": "its own grade, hence whether the web is searched for the question",
     "confidence": "whether what was found holds the answer, hence whether one is written from it",
     "critique_loop": "the segment written from it and its marks, hence its own place",
+    "listwise": "the order of the passages shown with it; it is asked again where it names none",
     "self_correct": "whether what was found holds the answer, hence whether one is drafted",
     "self_reflective": "its own grade, hence whether there is another search",
 }
 LISTED = {  # the same steps, another list
     "cag": "what the answer cites, as nothing else is listed",
     "rerank": "its own grade, hence its own place",
+    "setwise": "which passage of its set is chosen",
 }
 PAYLOADS = (
     "Yes", "No", "5", "1", "answer", "So the answer is: zebra.", "What are zebra unicorns?",

@@ -756,7 +756,7 @@ def test_a_task_that_ends_every_worker_is_given_up_in_words(home):
         def _ready(self, ended):
             return True
 
-        def submit(self, function, payload):
+        def submit(self, function, payload, behalf):
             given.append((function, payload))
             return Dead()
 
