@@ -15,6 +15,5 @@ def noise(
     seed: Annotated[int, Parameter(0, 1_000_000, "seed of what is drawn, and where it is put")] = 0,
 ) -> Answer:
     """Hybrid search with unrelated passages put among the first: a control that shows which answers break."""
-    lists = (do.sparse(query.text), do.dense(query.text))
-    found = do.rrf(lists)
-    return do.answer(query.text, do.with_noise(found, lists, count, top, seed))
+    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    return do.answer(query.text, do.with_noise(found, count, top, seed))

@@ -34,17 +34,15 @@ class Controls(StepBase):
         return hits[:kept]
 
     @step("CHAIN", "put unrelated passages among those found")
-    def with_noise(
-        self, hits: Ranking, apart: tuple[Ranking, ...], count: int, top: int, seed: int
-    ) -> Ranking:
-        """`hits` with `count` passages of the corpus, drawn by `seed` from those in none of `apart`, at
+    def with_noise(self, hits: Ranking, count: int, top: int, seed: int) -> Ranking:
+        """`hits` with `count` passages of the corpus, drawn by `seed` from those that it has not, at
         places drawn among its first `top`. Scores become 1 / rank, as the drawn passages have none.
 
         Source: Cuconasu et al. 2024, "The Power of Noise: Redefining Retrieval for RAG Systems",
         arXiv:2401.14887, section 4.
         """
         corpus = self.context.corpus
-        known = {hit.passage.id for one in (hits, *apart) for hit in one}
+        known = {hit.passage.id for hit in hits}
         taken = {corpus.row(id) for id in corpus.by_ids(sorted(known))}
         free = np.setdiff1d(np.arange(corpus.size), sorted(taken))
         rng = np.random.default_rng(seed)

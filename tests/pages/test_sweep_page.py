@@ -181,7 +181,7 @@ def test_without_an_evaluation_it_says_what_to_do(visit):
 
 def test_routes_without_parameters_say_so(visit, engine):
     folder = experiment_store.place(engine.settings, "mine")
-    spec = Spec("tiny", ("parent",), split="all")
-    perform(engine, Prepared(spec, labelled(), Plan("tiny", ("parent",)), "parent", (), None), out=folder)
+    spec = Spec("tiny", ("adaptive",), split="all")
+    perform(engine, Prepared(spec, labelled(), Plan("tiny", ("adaptive",)), "adaptive", (), None), out=folder)
     app = sweeps(visit)
     assert app.subheader[0].value == "No route of this evaluation has a parameter"
