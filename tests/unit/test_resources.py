@@ -94,8 +94,8 @@ def at_once(engine, people=10, times=6):
     answered = []
 
     def person():
-        for _ in range(times):
-            answered.append(engine.ask(Request(QUESTION, "small", ROUTES, stored=False)))
+        asked = Request(QUESTION, "small", ROUTES, stored=False)
+        answered.extend(engine.ask(asked) for _ in range(times))
 
     threads = [threading.Thread(target=person) for _ in range(people)]
     for thread in threads:
