@@ -1,11 +1,13 @@
-"""What a ranking does not say: why BM25 found nothing, what was embedded while a question waited."""
+"""What a ranking does not say: why BM25 found nothing, why the list ends, what was put into it, and what was
+embedded while a question waited.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from core.domain.needs import Need
-from core.domain.outputs import Search
+from core.domain.outputs import Inserted, ScoreCut, Search
 from core.domain.program import COMMAND
 from core.domain.types import RouteResult, Span
 from core.steps.rerank import READ_THEN
@@ -14,7 +16,7 @@ from core.steps.retrieve import EMBEDDED_NOW
 
 def remarks(result: RouteResult, corpus: str) -> list[str]:
     """In the order of the steps, each once."""
-    return list(dict.fromkeys([*_empty(result.spans), *_made_now(result.spans, corpus)]))
+    return list(dict.fromkeys([*_empty(result.spans), *_changed(result), *_made_now(result.spans, corpus)]))
 
 
 def prepared_by(spans: Iterable[Span]) -> tuple[Need, ...]:
@@ -29,12 +31,23 @@ def command(needs: Iterable[Need], corpus: str) -> str:
 
 
 def _empty(spans: Iterable[Span]) -> list[str]:
-    return [
-        f"BM25 found nothing: {span.attributes['note']}"
-        for span in spans
-        if isinstance(span.output, Search) and "engine" in span.args and not span.hits
-        and "note" in span.attributes
-    ]  # fmt: skip
+    searches = [span.output for span in spans if isinstance(span.output, Search)]
+    return [f"BM25 found nothing: {search.unfound}" for search in searches if search.unfound]
+
+
+def _changed(result: RouteResult) -> list[str]:
+    """Where a step ended the list, and the ranks of what no search found."""
+    said = []
+    for span in result.spans:
+        output = span.output
+        if isinstance(output, ScoreCut) and output.drop:
+            least = ", the least that is kept" if output.guarded else ""
+            drop = f"the largest drop of scores, {output.size:.3g}, comes after rank {output.drop}"
+            said.append(f"The list ends after {output.kept} passages{least}: {drop}")
+        elif isinstance(output, Inserted) and output.ids:
+            ranks = [at for at, hit in enumerate(result.hits, 1) if hit.passage.id in output.ids]
+            said.append(f"Unrelated passages, drawn at random: ranks {', '.join(map(str, ranks))}")
+    return said
 
 
 def _made_now(spans: tuple[Span, ...], corpus: str) -> list[str]:

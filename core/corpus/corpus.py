@@ -45,16 +45,26 @@ class Corpus:
 
     def __init__(self, folder: Path, warnings: Sequence[str] = ()) -> None:
         """Open the index in `folder`; raises IndexDamaged when a file does not match its recorded sha256."""
-        self.info = manifest.verify(folder)
-        self.name, self.fingerprint, self.size = self.info.name, self.info.fingerprint, self.info.passages
-        self.warnings = tuple(warnings)
+        info = manifest.verify(folder)
         self._folder = folder
-        self._store: Stored = PassageStore(folder / manifest.PASSAGES)
-        self._found_words: BM25Index | None = BM25Index(folder / manifest.BM25, self.size)
-        self._vectors: Matrix | Vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(
-            np.ndarray
-        )
-        self._index: FaissIndex | PgVectorIndex | None = None
+        vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        words = BM25Index(folder / manifest.BM25, info.passages)
+        self._open(info, PassageStore(folder / manifest.PASSAGES), vectors, words, warnings=warnings)
+
+    def _open(
+        self,
+        info: manifest.CorpusInfo,
+        store: Stored,
+        vectors: Matrix | Vectors,
+        words: BM25Index | None,
+        index: FaissIndex | PgVectorIndex | None = None,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        """Set up what every corpus has, wherever its parts are; an index that is None is read when needed."""
+        self.info = info
+        self.name, self.fingerprint, self.size = info.name, info.fingerprint, info.passages
+        self.warnings = tuple(warnings)
+        self._store, self._vectors, self._index, self._found_words = store, vectors, index, words
         self._lock = threading.Lock()
         self._second: RankBM25Index | None = None
         self._codes: dict[Kind, QuantisedIndex] = {}

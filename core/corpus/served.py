@@ -282,18 +282,7 @@ class ServedCorpus(Corpus):
             server, tables, info.passages, info.dim, str(known["words"]), info.vector_index
         )
         words = BM25Index(folder / manifest.BM25, info.passages)
-        self._open(info, ServedPassages(server, shape_of(tables)), index, words)
-
-    def _open(
-        self, info: manifest.CorpusInfo, store: ServedPassages, index: PgVectorIndex, words: BM25Index | None
-    ) -> None:
-        self.info = info
-        self.name, self.fingerprint, self.size = info.name, info.fingerprint, info.passages
-        self.warnings = ()
-        self._store, self._index, self._found_words = store, index, words
-        self._vectors = Vectors(index)
-        self._lock, self._second_lock = threading.Lock(), threading.Lock()
-        self._second, self._codes, self._coding = None, {}, threading.Lock()
+        self._open(info, ServedPassages(server, shape_of(tables)), Vectors(index), words, index)
 
 
 class Place:

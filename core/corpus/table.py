@@ -27,7 +27,7 @@ import numpy as np
 from core.backends import sparse
 from core.backends.base import Rows
 from core.backends.embedder import identity
-from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, literal, quoted
+from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, Vectors, literal, quoted
 from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.chunk import WHOLE
@@ -163,7 +163,8 @@ class TableCorpus(ServedCorpus):
         server = server_of(Dsn(spec.dsn.get_secret_value()))
         store = TablePassages(server, _shape(spec, found), ids)
         index = PgVectorIndex(server, _table(spec, found, ids, unit=known.unit), len(ids))
-        self._open(info, store, index, _bm25(store, info) if info.passages <= BM25_UP_TO else None)
+        words = _bm25(store, info) if info.passages <= BM25_UP_TO else None
+        self._open(info, store, Vectors(index), words, index)
 
     @property
     def _words(self) -> sparse.BM25Index:

@@ -98,7 +98,8 @@ class Search:
 
     `texts` is what it was searched with in words: one text, or () for a vector, whose step the link names.
     `keys`: by passage the text that stood for it in the index. `expansion`: the heaviest of `terms` weighed
-    terms it was searched with, `matched`: what they add to the first hits.
+    terms it was searched with, `matched`: what they add to the first hits. `unfound`: why its words found
+    nothing, "" where they did.
     """
 
     texts: tuple[str, ...] = ()
@@ -109,6 +110,7 @@ class Search:
     matched: Mapping[str, Terms] = field(default_factory=dict)
     tokens: TokenMatches | None = None
     recalled: tuple[Recalled, ...] = ()
+    unfound: str = ""
     type: Literal["search"] = "search"
 
 
@@ -598,7 +600,7 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ScoreCut:
     """A ranking ended after `kept` passages: the largest drop, by `size`, is behind the first `drop` (0: none
     is there). `guarded`: fewer would have been kept, but for the least that are asked for.
     """
@@ -621,8 +623,7 @@ class Inserted:
 Output = (
     Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
     | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
-    | DraftChoice | SegmentTree | TableResult | External | Cut
-    | Inserted
+    | DraftChoice | SegmentTree | TableResult | External | ScoreCut | Inserted
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

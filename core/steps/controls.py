@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.domain.outputs import Cut, Inserted
+from core.domain.outputs import Inserted, ScoreCut
 from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
 from core.steps.step import step
@@ -28,7 +28,7 @@ class Controls(StepBase):
         wanted = drop + beyond if drop else len(hits)
         kept = min(len(hits), max(least, wanted))
         size = scores[drop - 1] - scores[drop] if drop else 0.0
-        self.span.output = Cut(kept, drop, size, guarded=kept > wanted)
+        self.span.output = ScoreCut(kept, drop, size, guarded=kept > wanted)
         if not drop and len(hits) > 1:
             self.span.attributes["note"] = "all scores are equal: nothing is cut"
         return hits[:kept]

@@ -111,7 +111,7 @@ class Retrieve(StepBase):
         self.span.output = Search((text,))
         found = self.context.corpus.search_sparse(text, k, engine)
         if not found:
-            self.span.attributes["note"] = self.context.corpus.why_no_words(text)
+            self.span.output = Search((text,), unfound=self.context.corpus.why_no_words(text))
         return found
 
     @step("TOOL", "search the web")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.remarks import remarks
 from core.domain.types import Query
 from core.engine.engine import Request
 from core.steps.controls import largest_drop
@@ -59,6 +60,10 @@ def test_a_first_hit_far_above_the_others_does_not_stand_alone(tmp_path):
     assert result.spans[-1].output.drop == 1
     assert result.spans[-1].output.guarded
     assert len(result.hits) == 3
+    (said,) = remarks(result, "tiny")
+    assert said.startswith(
+        "The list ends after 3 passages, the least that is kept: the largest drop of scores"
+    )
 
 
 def test_noise_adds_what_no_search_found_and_nothing_else(tmp_path):
@@ -71,6 +76,8 @@ def test_noise_adds_what_no_search_found_and_nothing_else(tmp_path):
     assert not set(drawn) & set(plain)
     assert [id for id in ids if id not in drawn] == plain
     assert max(map(ids.index, drawn)) < 5 + 4
+    ranks = ", ".join(str(at) for at, id in enumerate(ids, 1) if id in drawn)
+    assert remarks(result, "tiny") == [f"Unrelated passages, drawn at random: ranks {ranks}"]
     again = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=1)
     assert [hit.passage.id for hit in again.hits] == ids
     other = asked(tmp_path, "noise", "parcel number 7", texts, count=4, top=5, seed=2)

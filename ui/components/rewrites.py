@@ -53,11 +53,11 @@ def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
 def _route(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
     state = "" if result.status == "ok" else f" · {result.status}: {cut(result.error or '', 160)}"
     head = tag("h4", result.title, tag("span", state, css="bad") if state else EMPTY)
-    steps = [_step(result, span, one) for span, one in rewrites(result)]
+    steps = [_step(run, result, span, one) for span, one in rewrites(result)]
     return tag("div", head, *steps, _finds(run, result, gold, depth), css="rs-block")
 
 
-def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
+def _step(run: Run, result: RouteResult, span: Span, one: Rewrite) -> Markup:
     """What one step wrote; texts that are in the table below are not repeated."""
     facts = [span.name, milliseconds(span.ms)]
     if came_from := source(result, span):
@@ -68,7 +68,7 @@ def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
     if not one.changed:
         body = tag("div", f"{one.before} (unchanged)", dir="auto")
     elif one.terms:
-        body = _weighted(result, one)
+        body = _weighted(run, one)
     elif one.single:
         body = tag("div", word_diff(one.before, " ".join(one.texts)), dir="auto")
     else:
@@ -78,11 +78,13 @@ def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
     return tag("div", head, body, _notes(result, span), css="rs-transform-step")
 
 
-def _weighted(result: RouteResult, one: Rewrite) -> Markup:
+def _weighted(run: Run, one: Rewrite) -> Markup:
     """Terms with their weights, those that were added marked, and the passages that gave them."""
-    known = {hit.passage.id: hit.passage.title or hit.passage.id for hit in result.hits}
-    titles = list(dict.fromkeys(known.get(id, id) for id in one.passages))
+    titles = list(dict.fromkeys(title_of(run, id) for id in one.passages))
     more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
+    came_from = (
+        f"added terms are from {', '.join(titles[:NAMED])}{more}" if one.added else "no term was added"
+    )
     terms = [
         join(
             [
@@ -95,7 +97,7 @@ def _weighted(result: RouteResult, one: Rewrite) -> Markup:
     return tag(
         "div",
         tag("div", join(terms, " · "), dir="auto"),
-        tag("div", f"added terms are from {', '.join(titles[:NAMED])}{more}", css="dim", dir="auto"),
+        tag("div", came_from, css="dim", dir="auto"),
     )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from collections.abc import Sequence
 
 from core.backends.admission import Turns
 from core.backends.named_models import place
+from core.backends.rerankers.batches import in_batches
 from core.backends.weights import clean, load
-from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.errors import Unavailable
 from core.domain.text import searchable
 from core.domain.types import Passage
 
@@ -41,27 +40,17 @@ class CrossEncoderReranker:
         cancel: threading.Event | None = None,
     ) -> list[float]:
         """One score a passage; passages of like length share a batch."""
+        pairs = [(clean(text), clean(searchable(passage.title, passage.text))) for passage in passages]
+        with self._turns.slot(cancel=cancel):
+            return in_batches(
+                self._scores, pairs, [one.id for one in passages], BATCH,
+                size=lambda pair: len(pair[1]), name=self.name, timeout=timeout, cancel=cancel,
+            )  # fmt: skip
+
+    def _scores(self, batch: Sequence[tuple[str, str]]) -> list[float]:
         from torch.nn import Identity
 
-        pairs = [(clean(text), clean(searchable(passage.title, passage.text))) for passage in passages]
-        order = sorted(range(len(pairs)), key=lambda at: len(pairs[at][1]))
-        scores = [0.0] * len(pairs)
-        with self._turns.slot(cancel=cancel):
-            deadline = time.monotonic() + timeout
-            for start in range(0, len(order), BATCH):
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled(f"stopped while {self.name} was scoring")
-                if time.monotonic() > deadline:
-                    raise ModelTimedOut(
-                        f"{self.name} scored {start} of {len(pairs)} passages in {timeout:.3g} s; give fewer"
-                    )
-                some = order[start : start + BATCH]
-                found = self._model.predict(
-                    [pairs[at] for at in some], batch_size=BATCH, show_progress_bar=False,
-                    activation_fn=Identity(),
-                ).tolist()  # fmt: skip
-                for at, score in zip(some, found, strict=True):
-                    if not math.isfinite(score):
-                        raise ModelFailed(f"{self.name} gave passage {passages[at].id!r} the score {score}")
-                    scores[at] = score
-        return scores
+        found: list[float] = self._model.predict(
+            batch, batch_size=BATCH, show_progress_bar=False, activation_fn=Identity()
+        ).tolist()
+        return found

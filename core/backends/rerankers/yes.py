@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from core.backends.admission import Turns
 from core.backends.named_models import NamedModel, place
+from core.backends.rerankers.batches import in_batches
 from core.backends.weights import ask_hub, clean
-from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable, describe
+from core.domain.errors import Unavailable, describe
 from core.domain.text import searchable
 from core.domain.types import Passage
 
@@ -68,23 +67,11 @@ class YesReranker:
     ) -> list[float]:
         """One score a passage; passages of like length share a batch. A passage that is too long is cut."""
         pairs = [self._ids(text, searchable(one.title, one.text)) for one in passages]
-        order = sorted(range(len(pairs)), key=lambda at: len(pairs[at]))
-        scores = [0.0] * len(pairs)
         with self._turns.slot(cancel=cancel):
-            deadline = time.monotonic() + timeout
-            for start in range(0, len(order), BATCH):
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled(f"stopped while {self.name} was scoring")
-                if time.monotonic() > deadline:
-                    raise ModelTimedOut(
-                        f"{self.name} scored {start} of {len(pairs)} passages in {timeout:.3g} s; give fewer"
-                    )
-                some = order[start : start + BATCH]
-                for at, score in zip(some, self._scores([pairs[at] for at in some]), strict=True):
-                    if not math.isfinite(score):
-                        raise ModelFailed(f"{self.name} gave passage {passages[at].id!r} the score {score}")
-                    scores[at] = score
-        return scores
+            return in_batches(
+                self._scores, pairs, [one.id for one in passages], BATCH,
+                size=len, name=self.name, timeout=timeout, cancel=cancel,
+            )  # fmt: skip
 
     def _ids(self, text: str, passage: str) -> list[int]:
         asked = f"<Instruct>: {self._task}\n<Query>: {clean(text)}\n<Document>: {clean(passage)}"
