@@ -28,14 +28,16 @@ PARTS: Mapping[str, str] = {  # where each part is measured
     "search": "bench.engine:search",
     "evaluation": "bench.engine:evaluation",
     "scale": "bench.scale:measure",
+    "indexing": "bench.indexing:measure",
     "pages": "bench.pages:measure",
+    "visits": "bench.visits:measure",
     "workers": "bench.workers:measure",
     "team": "bench.team:measure",
     "postgres": "bench.postgres:measure",
     "model": "bench.engine:model",
 }
 # Left out where no part is named: minutes of the model, an hour of graphs, or not installed.
-LONG = ("model", "workers", "team", "postgres")
+LONG = ("model", "indexing", "visits", "workers", "team", "postgres")
 
 
 def figures(part: str) -> dict[str, Any]:

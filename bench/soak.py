@@ -118,7 +118,7 @@ def evaluate(person: Visitor, told: Told, chance: random.Random, name: str) -> N
     while not told.over():
         told.pause(1.0)
         person.open("evaluate", evaluation=made)  # until it is there, the page shows another one or none
-        if person.asked("evaluation") == made and "under way" not in person.text():
+        if person.asked("evaluation") == made and not person.has(f"evaluate_stop:{made}"):
             with told.lock:
                 told.evaluated.append(made)
             return
