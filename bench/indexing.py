@@ -91,13 +91,16 @@ def one(folder: Path) -> dict[str, Any]:
 
 
 def opened(folder: Path) -> dict[str, Any]:
-    """Seconds of opening the index and of its first search by words."""
+    """Seconds of opening the index, and of its first search by words and by a vector."""
     settings = settings_module.load(home=folder / "home")
     began = time.perf_counter()
     corpus = index.open_corpus(NAME, settings=settings)
     took = time.perf_counter() - began
     corpus.search_sparse("w300 w2000", 10)
-    return {"open_s": took, "first_search_s": time.perf_counter() - began - took}
+    words = time.perf_counter() - began
+    corpus.search_dense(FreeEmbedder().embed_query("w300 w2000"), 10)
+    dense = time.perf_counter() - began
+    return {"open_s": took, "first_words_s": words - took, "first_dense_s": dense - words}
 
 
 def _watch(most: list[int], done: threading.Event) -> None:

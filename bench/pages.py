@@ -1,7 +1,8 @@
 """How long a click takes to be answered on the pages, in a real browser: `python -m bench.pages`.
 
 A run of 25 routes with 50 hits each is opened on each page; each click is made several times, and its time is
-from the click to the last change that it makes to the page.
+from the click to the last change that it makes to the page. Beside it a page that has nothing but a control and
+the text that it changes: what Streamlit and the browser take at least.
 """
 
 from __future__ import annotations
@@ -92,6 +93,10 @@ def slide(label: str) -> Callable[[Page, int], None]:
     return act
 
 
+FLOOR = """
+import streamlit as st
+st.write(st.segmented_control("Text", ["S", "L"], default="S"))
+"""
 CLICKS: tuple[tuple[str, str, Callable[[Page, int], None]], ...] = (
     ("/", "Compare: hits 50 and 20", segment("20", "50")),
     ("/", "Compare: text S and L", segment("L", "S")),
@@ -130,6 +135,26 @@ def clicks(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[s
     return found
 
 
+def floor(folder: Path, times: int = TIMES) -> float:
+    """Milliseconds of a click on a page that has nothing else, the median."""
+    app = folder / "floor.py"
+    app.write_text(FLOOR, encoding="utf-8")
+    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with served(app=app) as (address, _), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.goto(address)
+        page.wait_for_selector(READY)
+        page.wait_for_timeout(3000)
+        page.evaluate(WATCH)
+        act, took = segment("L", "S"), []
+        for turn in range(times + 1):
+            act(page, turn)
+            took.append(answered(page))
+        browser.close()
+    return statistics.median(took[1:])
+
+
 def measure() -> dict[str, Any]:
     """Each click on a run of 25 routes with 50 hits each, in a store of its own."""
     here = settings_module.load().home
@@ -140,8 +165,14 @@ def measure() -> dict[str, Any]:
     store.save(run)
     store.close()
     os.environ["ROUTESCOPE_HOME"] = str(home)
+    least = floor(home)
     with served() as (address, _):
-        return {"clicks": clicks(address, run.id)}
+        found = clicks(address, run.id)
+    return {
+        "clicks": found,
+        "floor_ms": least,
+        "ratios": {f"{name} / an empty page": one["median_ms"] / least for name, one in found.items()},
+    }
 
 
 if __name__ == "__main__":

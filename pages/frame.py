@@ -35,6 +35,7 @@ navigation = st.navigation(
             st.Page("why.py", title="Why", icon=":material/filter_alt:"),
             st.Page("transform.py", title="Transform", icon=":material/edit_note:"),
             st.Page("fusion.py", title="Fusion", icon=":material/merge:"),
+            st.Page("graph.py", title="Graph", icon=":material/hub:"),
             st.Page("evaluators.py", title="Evaluators", icon=":material/rule:"),
             st.Page("latency.py", title="Latency", icon=":material/timer:"),
         ],

@@ -23,10 +23,13 @@ QUIET = {
 
 @contextmanager
 def served(
-    log: Path | None = None, environment: Mapping[str, str] | None = None, port: int = 0
+    log: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    port: int = 0,
+    app: Path = PROJECT / "app.py",
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Its address and its process. `log` gets what it writes, `environment` is added to this process's. A
-    `port` of 0 is a free one.
+    `port` of 0 is a free one. `app` is what is served, the dashboard unless said.
 
     Raises RuntimeError where it does not answer within START_S.
     """
@@ -35,7 +38,7 @@ def served(
         port = probe.getsockname()[1]
     with (log or Path(os.devnull)).open("wb") as out:
         server = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
+            [sys.executable, "-m", "streamlit", "run", str(app), "--server.port", str(port)],
             cwd=PROJECT, env={**os.environ, **QUIET, **(environment or {})}, stdout=out,
             stderr=subprocess.STDOUT,
         )  # fmt: skip

@@ -26,7 +26,7 @@ def maybe(strategy):
     return st.none() | strategy
 
 
-def built(kind, **given):
+def built(kind, /, **given):
     """Every field of `kind` drawn, so that a field added later is tested too."""
     return st.builds(kind, **{field.name: given.get(field.name, ...) for field in fields(kind)})
 

@@ -239,8 +239,8 @@ def is_search(span: Span) -> bool:
 
 
 def _links(step: Span) -> list[Link]:
-    """The links of the lists that a step made its own from."""
-    if is_search(step):
+    """The links of the lists that a step made its own from; a walk has one, and finds passages beyond it."""
+    if isinstance(step.output, Search) and step.output.walk is None:
         return []
     found = [link for link in step.links if link.arg.partition("[")[0] in LISTS]
     if isinstance(step.output, Selection) and step.output.method == "round":

@@ -11,13 +11,13 @@ from core.analysis.lineage import Lineage, Loss, Source, is_search, not_stored
 from core.analysis.loss_evidence import compressed, discarded, low_grade
 from core.analysis.run_view import top
 from core.analysis.search_inputs import asked
-from core.domain.outputs import DraftChoice, External, Fusion, Rerank, Selection, Written
+from core.domain.outputs import DraftChoice, External, Fusion, Rerank, Search, Selection, Written
 from core.domain.types import RouteResult, Span
 
 Kind = Literal[
     "found", "not used", "found too low", "never retrieved", "list not used", "fused away", "reranked away",
-    "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route", "dropped",
-    "not searched", "not recorded", "no ranking",
+    "walked past", "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route",
+    "dropped", "not searched", "not recorded", "no ranking",
 ]  # fmt: skip
 NEEDS_OTHER_SEARCH = {
     "web/": "a web search",
@@ -206,6 +206,11 @@ class PassageTrace:
             if left := self._not_looked_at(id, depth):
                 words = f"{words}; {left.words}"
             return LossEvidence("fused away", rank, f"{words}{self._after(loss, rank)}.", step, was)
+        if isinstance(output, Search):
+            put = "left it out" if loss.now is None else f"put it at rank {loss.now}"
+            more = "the walk is more often at the passages before it"
+            words = f"{found}; {name} {put}{self._after(loss, rank)}: {more}."
+            return LossEvidence("walked past", rank, words, step, was)
         if loss.now is None and (outside := self._outside(step, was)):
             return LossEvidence("reranked away", rank, f"{found}; {name} {outside}.", step, was)
         if loss.now is None:
@@ -270,7 +275,7 @@ class PassageTrace:
 
     def _just_cut(self, loss: Loss) -> bool:
         """Whether nothing but the length of a list left it out."""
-        return loss.step is None or (loss.cut is None and isinstance(loss.step.output, Fusion))
+        return loss.step is None or (loss.cut is None and isinstance(loss.step.output, Fusion | Search))
 
     # What the spans record.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.domain.needs import Need
-from core.domain.outputs import Inserted, ScoreCut, Search
+from core.domain.outputs import Inserted, Merging, ScoreCut, Search
 from core.domain.program import COMMAND
 from core.domain.types import RouteResult, Span
 from core.steps.rerank import READ_THEN
@@ -47,6 +47,12 @@ def _changed(result: RouteResult) -> list[str]:
         elif isinstance(output, Inserted) and output.ids:
             ranks = [at for at, hit in enumerate(result.hits, 1) if hit.passage.id in output.ids]
             said.append(f"Unrelated passages, drawn at random: ranks {', '.join(map(str, ranks))}")
+        elif isinstance(output, Merging):
+            whole = [str(at) for at, one in enumerate(output.passages, 1) if not one.text]
+            said.append(
+                f"Read whole, as more than {output.share:.0%} of their pieces were found: "
+                f"{'ranks ' + ', '.join(whole) if whole else 'no passage'}; of others the pieces found"
+            )
     return said
 
 

@@ -118,6 +118,11 @@ def by_script(text: str) -> str | None:
     return name if most and most >= OF_SCRIPT * letters else None
 
 
+def stop_words(names: Iterable[str]) -> frozenset[str]:
+    """The stop words of languages, as many as there are: more than an analyzer drops ("what", "our")."""
+    return frozenset[str]().union(*(_stop_words().get(name, frozenset()) for name in names))
+
+
 def _counted(words: list[str], names: Iterable[str]) -> list[tuple[str, int]]:
     """How many words are stop words of each language, most first."""
     stops = _stop_words()

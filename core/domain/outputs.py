@@ -93,13 +93,80 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Seed:
+    """A phrase of the graph, by its `node`, that a question leads to. `weight`: its `score` by the
+    `passages` that mention it. `by`: the question names it ("name"), it is most like what the question names
+    ("alike"), or a relation near the question ties it ("relation"); `asked` is the name, or the relation.
+    """
+
+    phrase: str
+    node: int
+    weight: float
+    score: float
+    passages: int
+    by: Literal["name", "alike", "relation"]
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """Where a walk may begin: `seeds`, heaviest first, and what the question names that the graph has not."""
+
+    seeds: tuple[Seed, ...]
+    unknown: tuple[str, ...] = ()
+    type: Literal["entities"] = "entities"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A phrase, or a passage by its id: the share of the walk's time spent there, and that of the restarts
+    made there.
+    """
+
+    name: str
+    kind: Literal["phrase", "passage"]
+    score: float
+    seed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two nodes by their places among those kept: a passage mentions a phrase, two phrases are related or
+    alike.
+    """
+
+    a: int
+    b: int
+    weight: float
+    kind: Literal["mention", "relation", "alike"]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A walk over a graph of `phrases`, `passages` and `links`: some of the `nodes`, where it began and those
+    visited most, with the `edges` among them. It began at `begun` nodes, followed an edge with probability
+    `damping`, and took `iterations`, of which the last changed shares by `change` together.
+    """
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    damping: float
+    iterations: int
+    change: float
+    begun: int
+    phrases: int
+    passages: int
+    links: int
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """A list that was searched for; the hits stand on the span.
 
     `texts` is what it was searched with in words: one text, or () for a vector, whose step the link names.
     `keys`: by passage the text that stood for it in the index. `expansion`: the heaviest of `terms` weighed
     terms it was searched with, `matched`: what they add to the first hits. `unfound`: why its words found
-    nothing, "" where they did.
+    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that.
     """
 
     texts: tuple[str, ...] = ()
@@ -111,6 +178,7 @@ class Search:
     tokens: TokenMatches | None = None
     recalled: tuple[Recalled, ...] = ()
     unfound: str = ""
+    walk: Walk | None = None
     type: Literal["search"] = "search"
 
 
@@ -413,6 +481,30 @@ class Excerpts:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """A passage of which `found` pieces of `pieces` were found: `text` is what is read of it, "" for all."""
+
+    id: str
+    found: int
+    pieces: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """Which passages are read whole, as more than `share` of their pieces were found."""
+
+    passages: tuple[Merged, ...]
+    share: float
+    type: Literal["merging"] = "merging"
+
+    @property
+    def excerpts(self) -> dict[str, str]:
+        """What is read in place of each passage that is not read whole."""
+        return {one.id: one.text for one in self.passages if one.text}
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """An answer: `cited` are passage ids, `wrong` markers that no passage has, `uncited` sentences without a
     marker, `shown` the passages it was written from, in the order of the prompt.
@@ -623,7 +715,8 @@ class Inserted:
 Output = (
     Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
     | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
-    | DraftChoice | SegmentTree | TableResult | External | ScoreCut | Inserted
+    | DraftChoice | SegmentTree | TableResult | External | ScoreCut | Inserted | Merging
+    | Entities
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

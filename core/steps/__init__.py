@@ -22,7 +22,7 @@ from core.steps.fusion_in_decoder import FusionInDecoder
 from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
-from core.steps.indexed import Indexed
+from core.steps.graph import WalkGraph
 from core.steps.iterate import Iterate
 from core.steps.late_interaction import LateInteraction
 from core.steps.learned_sparse import LearnedTerms
@@ -40,6 +40,7 @@ from core.steps.self_rag import SelfRag
 from core.steps.tables import AskTables
 
 __all__ = ["POOL", "Context", "Memo", "Steps"]
+from core.steps.windows import Windows
 
 
 class Steps(
@@ -51,9 +52,10 @@ class Steps(
     Samples,
     Feedback,
     Quantised,
+    WalkGraph,
     Controls,
     FuseFitted,
-    Indexed,
+    Windows,
     LateInteraction,
     LearnedTerms,
     Compress,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, resolve
 from core.backends.prompting.prompts import ANSWER
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import ModelTimedOut, Unavailable
 from core.domain.outputs import Search, Selection
-from core.domain.types import Hit, Ranking
+from core.domain.types import Hit, Passage, Ranking
+from core.steps.decisions import Decided
 from core.steps.generate import Generate
 from core.steps.step import step
 
@@ -17,6 +20,28 @@ BYTES = 4  # of UTF-8 in a token of the usual tokenizers, about
 MARKS = 12  # tokens of the marks around a passage, about
 WRITTEN = 160  # tokens an answer may have
 RESERVED = WRITTEN + 352  # with the instructions and a question of usual length
+
+
+Chosen = Literal["answer from what was found", "read the whole corpus", "abstain"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOrAll(Decided):
+    """What to answer from; `score` is P(Yes) that what was found holds the answer, None where it could not be
+    had.
+    """
+
+    decision: Chosen
+    why: str
+    score: float | None
+    threshold: float
+    ways: tuple[str, ...]  # the second depends on the corpus
+
+    SCORE = "score"
+    FIRES = (
+        ("read the whole corpus", "answer from what was found"),
+        ("abstain", "answer from what was found"),
+    )
 
 
 class FullContext(Generate):
@@ -33,6 +58,15 @@ class FullContext(Generate):
 
         Raises Unavailable when they do not fit the model's context.
         """
+        passages, lack = self._everything()
+        if lack:
+            raise Unavailable(lack)
+        self.span.output = Search()
+        passages.sort(key=lambda passage: (passage.doc_id, passage.start, passage.id))
+        return tuple(Hit(passage, 0.0) for passage in passages)
+
+    def _everything(self) -> tuple[list[Passage], str | None]:
+        """Every passage, and why they are not put before the model, or None; the span gets the sizes."""
         corpus, context = self.context.corpus, self.context.llm_context
         passages = []
         if estimate(corpus.size, 0) + RESERVED <= context:  # else they need not even be read
@@ -41,11 +75,28 @@ class FullContext(Generate):
         self.span.attributes |= {
             "passages": corpus.size, "tokens, estimated": estimate(corpus.size, size), "context": context,
         }  # fmt: skip
-        if lack := too_long(corpus.name, corpus.size, size, context):
-            raise Unavailable(lack)
-        self.span.output = Search()
-        passages.sort(key=lambda passage: (passage.doc_id, passage.start, passage.id))
-        return tuple(Hit(passage, 0.0) for passage in passages)
+        return passages, too_long(corpus.name, corpus.size, size, context)
+
+    @step("EVALUATOR", "is what was found enough")
+    def found_or_all(self, text: str, hits: Ranking, threshold: float) -> FoundOrAll:
+        """Whether to answer from `hits`, or else from the whole corpus where the model's context holds it, or
+        else not at all: by the model's P(Yes) that `hits` state the answer, see `evidence`.
+
+        Source: Li et al. 2024, "Retrieval Augmented Generation or Long-Context LLMs?", arXiv:2407.16833,
+        section 4. There the model writes "unanswerable"; here one token's probability is held against
+        `threshold`. Abstaining where the corpus does not fit is added here.
+        """
+        enough = self.evidence(text, hits, None, threshold) if hits else None
+        _, lack = self._everything()
+        other: Chosen = "abstain" if lack else "read the whole corpus"
+        ways = ("answer from what was found", other)
+        score = enough.score if enough else None
+        if enough is not None and enough.decision == "answer":
+            return FoundOrAll("answer from what was found", enough.why, score, threshold, ways)
+        why = (
+            f"{enough.why if enough else 'nothing was found'}; {lack or 'the whole corpus fits the context'}"
+        )
+        return FoundOrAll(other, why, score, threshold, ways)
 
     @step("LLM", "answer from the whole corpus")
     def answer_from_all(self, text: str, hits: Ranking) -> Draft:

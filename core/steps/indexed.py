@@ -6,7 +6,7 @@ from core.backends.base import Vector
 from core.corpus.enrichments.keys import KeyIndex, Match
 from core.domain.needs import Need
 from core.domain.outputs import Search
-from core.domain.types import Ranking
+from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
@@ -28,6 +28,25 @@ class Indexed(StepBase):
     @step("RETRIEVER", "search vectors of keys")
     def _nearest_key(self, keys: str, vector: Vector, k: int) -> Ranking:
         return self._found(self._index(keys).search_dense(vector, k))
+
+    def collapsed_tree(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
+        """The passages that are nearest to `vector`, by themselves or by a summary above them, all levels in
+        one list: a passage scores what the best of these scores, and of equal ones its own cosine decides.
+        """
+        return self._collapsed_tree(need.name.lower(), vector, k)
+
+    @step("RETRIEVER", "search the collapsed tree")
+    def _collapsed_tree(self, keys: str, vector: Vector, k: int) -> Ranking:
+        corpus = self.context.corpus
+        above = self._index(keys).search_dense(vector, k)
+        found = {hit.passage.id: hit for hit in (*above.hits, *corpus.search_dense(vector, k))}
+        rows = [corpus.row(id) for id in found]
+        own = dict(zip(found, (corpus.vectors(rows) @ vector).tolist(), strict=True)) if rows else {}
+        best = own | {hit.passage.id: hit.score for hit in above.hits if hit.score > own[hit.passage.id]}
+        ids = sorted(found, key=lambda id: (-best[id], -own[id], id))[:k]
+        by_summary = {id: above.keys[id] for id in ids[:SHOWN] if best[id] > own[id]}
+        self.span.output = Search(keys=by_summary)
+        return tuple(Hit(found[id].passage, best[id]) for id in ids)
 
     @step("RETRIEVER", "search BM25 of keys")
     def _key_words(self, keys: str, text: str, k: int) -> Ranking:

@@ -17,7 +17,8 @@ STREAMLIT = (
     ("color-contrast", "[data-testid=stCode] .token", "the colours are those of its syntax highlighter"),
 )
 PAGES = (
-    "/", "/?run=good", "/why?run=good", "/transform?run=good", "/fusion?run=good", "/evaluators?run=good",
+    "/", "/?run=good", "/why?run=good", "/transform?run=good", "/fusion?run=good", "/graph?run=good",
+    "/evaluators?run=good",
     "/latency?run=good", "/label?set=decide", "/evaluate?evaluation=decided", "/tune?evaluation=decided",
     "/release?evaluation=decided", "/sessions", "/present", "/corpus", "/your_pipeline", "/settings",
     "/shortcuts",

@@ -20,7 +20,7 @@ from tests.runs import HOSTILE, make_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 ROOT = Path(__file__).resolve().parents[2]
-RUN_PAGES = ("/", "/why", "/transform", "/fusion", "/evaluators", "/latency")
+RUN_PAGES = ("/", "/why", "/transform", "/fusion", "/graph", "/evaluators", "/latency")
 DECIDE = ("/label", "/evaluate", "/tune", "/release")
 PAGES = (
     *RUN_PAGES,

@@ -137,7 +137,11 @@ def test_every_recipe_tells_about_how_much_room_it_takes(name):
     took = {"tokens": 87_005_687, "children": 6_594_481, "headings": 2_083_854}  # 818 passages, MiniLM
     told = store.recipe(name).about_bytes(457_333, 818, 384)
     assert told > 0
-    assert store.recipe(name).about_bytes(4_573_330, 8_180, 384) == pytest.approx(10 * told, rel=0.01)
+    ten_times = store.recipe(name).about_bytes(4_573_330, 8_180, 384)
+    if name in ("summaries", "extracts"):  # whose trees have a level more
+        assert 10 * told < ten_times < 14 * told
+    else:
+        assert ten_times == pytest.approx(10 * told, rel=0.01)
     if name in took:
         assert 0.66 * took[name] < told < 1.34 * took[name]
 

@@ -189,7 +189,14 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
         if fate.kind == "cut by the route":
             cut = [one for one in made.sources[step] if one[0] is not None and having.get(one[0]) == fate.was]
             assert any(id not in made.hits[span][start : start + size] for span, start, size in cut), where
-        elif fate.kind in ("fused away", "put behind", "reranked away", "near-duplicate", "dropped"):
+        elif fate.kind in (
+            "fused away",
+            "put behind",
+            "reranked away",
+            "walked past",
+            "near-duplicate",
+            "dropped",
+        ):
             given = [having.get(span) for span, _, _ in made.sources[step] if span is not None]
             assert fate.was in given, where
         elif fate.kind == "never retrieved":

@@ -28,6 +28,7 @@ SAYS = {
     "critique_loop": "the segment written from it and its marks, hence its own place",
     "listwise": "the order of the passages shown with it; it is asked again where it names none",
     "self_correct": "whether what was found holds the answer, hence whether one is drafted",
+    "self_route": "whether what was found holds the answer, hence whether the whole corpus is read",
     "self_reflective": "its own grade, hence whether there is another search",
 }
 LISTED = {  # the same steps, another list

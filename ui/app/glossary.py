@@ -197,6 +197,13 @@ _ALL = (
         _arxiv("2506.08479"),
     ),
     Term(
+        "personalised PageRank", "Personalised PageRank",
+        "The share of time that a walk along the edges of a graph spends at each node, when it begins again "
+        "and again at chosen ones.",
+        "Gutiérrez, Shu, Qi, Zhou & Su 2025, From RAG to Memory, arXiv",
+        _arxiv("2502.14802"),
+    ),
+    Term(
         "listwise reranking", "Listwise reranking",
         "A language model reads several passages at once and returns their order, which may depend on the "
         "order given.",

@@ -43,6 +43,7 @@ STEPS = (
         "Try other weights",
         "Move a weight: the ranking changes at once, for this question and for all labelled ones.",
     ),
+    ("graph.py", "Follow a walk", "Where a walk over the graph of entities began, and what it reached."),
     (
         "evaluators.py",
         "Try other thresholds",

@@ -28,6 +28,7 @@ PAGES = {
     "fused away": ("fusion.py", "Fusion"),
     "put behind": ("fusion.py", "Fusion"),
     "reranked away": ("fusion.py", "Fusion"),
+    "walked past": ("graph.py", "Graph"),
     "dropped by grade": ("evaluators.py", "Evaluators"),
     "compressed out": ("evaluators.py", "Evaluators"),
 }

@@ -217,9 +217,29 @@ CONTEXT = Prompt(  # the part that passages of a document share comes first, so 
     "Say in one sentence what the document is about and what this part of it is about, with the names of the "
     "things. Sentence:",
 )
+SUMMARY = Prompt(
+    "summary/1",
+    "You summarise passages for a search engine. Reply with one paragraph of at most 100 words.",
+    "Passages:\n{passages}\n\nSay what these passages say together, with the names, numbers and dates that "
+    "they give. Summary:",
+)
 QUESTIONS = Prompt(
     "questions/1",
     "You write search questions.",
     'Passage from "{title}":\n{passage}\n\nWrite {n} different short questions that this passage answers, '
     "one a line:",
+)
+TRIPLES = Prompt(
+    "triples/1",
+    "You note what a passage states as JSON: triples of subject, relation and object. Subject and object are "
+    "names or short noun phrases of the passage, the relation a few words. Reply with the JSON only.",
+    'Passage from "{title}":\n{passage}\n\nUp to {n} triples:',
+    (
+        (
+            'Passage from "Getting here":\nBus 12 stops at the Harbour Hotel every ten minutes.\n\n'
+            "Up to 2 triples:",
+            '{"triples": [{"subject": "Bus 12", "relation": "stops at", "object": "Harbour Hotel"}, '
+            '{"subject": "Bus 12", "relation": "runs every", "object": "ten minutes"}]}',
+        ),
+    ),
 )

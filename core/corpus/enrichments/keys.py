@@ -129,6 +129,14 @@ class KeyIndex:
         scores = (self._vectors[a:b] * vector).sum(axis=1).tolist()
         return list(zip(self._shown[a:b], scores, strict=True))
 
+    def nearest(self, vector: Vector, k: int) -> dict[int, list[int]]:
+        """By row, which keys of its passage, from 0, are among the `k` nearest to `vector`, nearest first."""
+        found: dict[int, list[int]] = {}
+        for at, _ in self._index.search(vector, min(k, self.size)) if self._index is not None else ():
+            row = int(self._owners[at])
+            found.setdefault(row, []).append(at - int(np.searchsorted(self._owners, row, "left")))
+        return found
+
     def _match(self, search: Any, k: int) -> Match:
         """Search for more and more keys until `k` different passages have one, or no key is left."""
         wanted = 2 * k

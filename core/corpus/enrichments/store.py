@@ -23,10 +23,13 @@ from core.corpus.embeddings import KEYS, Checkpoint, Vectors
 from core.corpus.enrichments.children import Children
 from core.corpus.enrichments.contexts import Contexts
 from core.corpus.enrichments.expanded import Expanded
+from core.corpus.enrichments.graph import RuleGraph, TripleGraph
 from core.corpus.enrichments.headings import Headings
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.questions import Questions
 from core.corpus.enrichments.recipe import Recipe, Spent, Tools
+from core.corpus.enrichments.sentences import Sentences
+from core.corpus.enrichments.summaries import Extracts, Summaries
 from core.corpus.enrichments.tokens import Tokens
 from core.corpus.helpers import Helpers
 from core.corpus.lock import alone
@@ -37,7 +40,20 @@ from core.domain.settings import Settings
 log = logging.getLogger(__name__)
 RECIPES: Mapping[str, Recipe] = {
     recipe.name: recipe
-    for recipe in (Headings(), Children(), Contexts(), Questions(), Expanded(), Tokens(), LearnedSparse())
+    for recipe in (
+        Headings(),
+        Children(),
+        Sentences(),
+        Contexts(),
+        Questions(),
+        Expanded(),
+        Summaries(),
+        Extracts(),
+        Tokens(),
+        LearnedSparse(),
+        RuleGraph(),
+        TripleGraph(),
+    )
 }
 
 

@@ -1,0 +1,315 @@
+"""A graph of the corpus: entities and passages, tied by mention, relation and likeness."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from core.backends import array_files
+from core.backends.base import LLMRequest, Matrix, Vector
+from core.backends.pagerank import Graph
+from core.backends.prompting.prompts import TRIPLES
+from core.backends.vector import FaissIndex, write_graph
+from core.corpus.corpus import Corpus
+from core.corpus.embeddings import KEY_BYTES, VECTORS
+from core.corpus.enrichments.entities import STRONG, Entity, in_sentences, key
+from core.corpus.enrichments.keys import Listed
+from core.corpus.enrichments.recipe import Tools
+from core.corpus.manifest import GRAPH
+from core.domain.settings import Settings
+from core.domain.types import Passage
+
+EdgeKind = Literal["mention", "relation", "alike"]
+KINDS: tuple[EdgeKind, ...] = ("mention", "relation", "alike")
+PHRASES, FACTS = "phrases.jsonl", "facts.jsonl"
+EDGES, WEIGHTS, OF_KIND = "edges.npy", "weights.npy", "kinds.npy"
+
+COMMON = 0.1  # share of the passages from which on an entity is too common to tell anything
+RARE = 0.01  # share of the passages up to which a word by itself is an entity
+FEW = 5  # passages that are neither, however small the corpus
+ALIKE = 0.8  # cosine from which on two phrases are tied (HippoRAG's threshold of synonyms)
+NEIGHBOURS = 5  # phrases that one is tied to for being alike
+BLOCK = 1024  # phrases whose neighbours are searched at once
+PER_PASSAGE, SHOWN, REPLY = 8, 2_000, 400  # triples and characters of a prompt, tokens of its reply
+LENGTH = 200  # characters of a phrase that a model may give
+
+
+@dataclass(slots=True)
+class Drawn:
+    """What the passages gave: phrases by key as shown, mentions (key, row) and relations (key, key), counted,
+    and facts in words with the keys they tie.
+    """
+
+    phrases: dict[str, str] = field(default_factory=dict)
+    mentions: Counter[tuple[str, int]] = field(default_factory=Counter)
+    relations: Counter[tuple[str, str]] = field(default_factory=Counter)
+    facts: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def relate(self, a: str, b: str) -> None:
+        """Two phrases stand together once more."""
+        if a != b:
+            self.relations[min(a, b), max(a, b)] += 1
+
+
+class RuleGraph:
+    """Entities by rule (see `entities`); those that follow each other in a sentence are related.
+
+    Source: Gutiérrez et al. 2025, "From RAG to Memory: Non-Parametric Continual Learning for Large Language
+    Models" (HippoRAG 2), arXiv:2502.14802; with rules in place of its open information extraction.
+    """
+
+    name, version = "graph", 1
+    title = "graph of entities"
+    cost = "no model call; each entity is embedded"
+    free = True
+    uses_llm = False
+
+    def model(self, _settings: Settings, /) -> str:
+        """None of its own."""
+        return ""
+
+    def about_bytes(self, characters: int, passages: int, dim: int, /) -> int:
+        """A vector for about every 80 characters (measured: 46 to 115 on four sets), and its edges."""
+        return characters // 80 * (4 * dim + KEY_BYTES + 120) + 100 * passages
+
+    def draw(self, corpus: Corpus, tools: Tools, /) -> Drawn:
+        """Read every passage."""
+        found: list[tuple[int, list[list[Entity]]]] = []
+        having: Counter[str] = Counter()
+        strong: set[str] = set()
+        with tools.stages.stage("find entities"):
+            for row, passage, _ in corpus.everything():
+                tools.stages.tick(row, corpus.size)
+                lines = [[_titled(passage, corpus)] if passage.title else [], *_lines(passage, corpus)]
+                found.append((row, lines))
+                having.update({one.key for line in lines for one in line})
+                strong.update(one.key for line in lines for one in line if one.kind in STRONG)
+            tools.stages.tick(corpus.size, corpus.size)
+        drawn, spelled = Drawn(), set[str]()
+        common, rare = (max(FEW, int(share * corpus.size)) for share in (COMMON, RARE))
+        pairs = {one.key for _, lines in found for line in lines for one in line if one.kind == "pair"}
+        known = {
+            one
+            for one, count in having.items()
+            if count <= (common if one in strong or one in pairs else rare) and (one in strong or count > 1)
+        }
+        for row, lines in found:
+            for line in lines:
+                kept = [one for one in line if one.key in known]
+                for one in kept:
+                    if one.kind in STRONG and one.key not in spelled:  # "Burbank" before "burbank"
+                        drawn.phrases[one.key] = one.shown
+                        spelled.add(one.key)
+                    drawn.phrases.setdefault(one.key, one.shown)
+                    drawn.mentions[one.key, row] += 1
+                for a, b in pairwise(kept):
+                    drawn.relate(a.key, b.key)
+        return drawn
+
+    def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
+        """Write phrases, edges and vectors; returns the number of phrases."""
+        drawn = self.draw(corpus, tools)
+        phrases = sorted(drawn.phrases)
+        place = {one: at for at, one in enumerate(phrases)}
+        facts = sorted(drawn.facts)
+        with tools.stages.stage("embed"):
+            texts = [drawn.phrases[one] for one in phrases]
+            tools.vectors().write(Listed([*texts, *facts]), folder, tools.stages.tick)
+        vectors = np.load(folder / VECTORS, allow_pickle=False)[: len(phrases)]
+        if len(phrases) >= max(1, tools.settings.exact_below):
+            with tools.stages.stage("index vectors"):
+                write_graph(vectors, folder / GRAPH)
+        with tools.stages.stage("tie what is alike"):
+            alike = _alike(vectors, folder, tools)
+        passages: Counter[str] = Counter(one for one, _ in drawn.mentions)
+        _lines_of(folder / PHRASES, ((one, drawn.phrases[one], passages[one]) for one in phrases))
+        _lines_of(folder / FACTS, ((fact, *(place[one] for one in drawn.facts[fact])) for fact in facts))
+        edges = [(place[one], len(phrases) + row, 1.0, 0) for one, row in drawn.mentions]
+        edges += [(place[a], place[b], float(count), 1) for (a, b), count in drawn.relations.items()]
+        edges += [(a, b, cosine, 2) for (a, b), cosine in alike.items()]
+        ordered = sorted(edges)
+        ends = np.array([(a, b) for a, b, *_ in ordered], np.int32).reshape(-1, 2)
+        array_files.save(folder / EDGES, ends)
+        array_files.save(folder / WEIGHTS, np.array([edge[2] for edge in ordered], np.float32))
+        array_files.save(folder / OF_KIND, np.array([edge[3] for edge in ordered], np.uint8))
+        return len(phrases)
+
+    def open(self, corpus: Corpus, folder: Path, _settings: Settings, /) -> GraphIndex:
+        """Look entities up and walk."""
+        return GraphIndex(corpus, folder)
+
+
+class TripleGraph(RuleGraph):
+    """Phrases and relations as a language model states them."""
+
+    name, version = "graph_triples", 1
+    title = "graph of triples"
+    cost = "one language model call per passage"
+    free = False
+    uses_llm = True
+
+    def draw(self, corpus: Corpus, tools: Tools, /) -> Drawn:
+        """Ask about every passage; one without a usable reply has no phrase, and is counted."""
+        rows = [(row, passage) for row, passage, _ in corpus.everything()]
+        requests = [
+            LLMRequest(
+                TRIPLES.name,
+                TRIPLES.fill({"title": one.title, "passage": one.text[:SHOWN], "n": str(PER_PASSAGE)}),
+                REPLY,
+                schema=SCHEMA,
+            )
+            for _, one in rows
+        ]
+        drawn, without = Drawn(), 0
+        with tools.stages.stage("write triples"):
+            for (row, _), reply in zip(rows, tools.ask_all(requests), strict=True):
+                triples = read_triples(reply or "")
+                without += not triples
+                for subject, relation, thing in triples:
+                    ends = key(subject, corpus.analyzer), key(thing, corpus.analyzer)
+                    for one, shown in zip(ends, (subject, thing), strict=True):
+                        drawn.phrases.setdefault(one, shown)
+                        drawn.mentions[one, row] += 1
+                    drawn.relate(*ends)
+                    drawn.facts.setdefault(f"{subject} {relation} {thing}", ends)
+        if without:
+            tools.notes.append(f"{without} of {len(rows)} passages have no triple")
+        return drawn
+
+
+_PART = {"type": "string", "maxLength": LENGTH}
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "triples": {
+            "type": "array",
+            "maxItems": PER_PASSAGE,
+            "items": {
+                "type": "object",
+                "properties": {"subject": _PART, "relation": _PART, "object": _PART},
+                "required": ["subject", "relation", "object"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["triples"],
+    "additionalProperties": False,
+}
+
+
+def read_triples(reply: str) -> list[tuple[str, str, str]]:
+    """The triples of a reply; none where it is not as SCHEMA says, without those that lack a part."""
+    try:
+        given = json.loads(reply)["triples"]
+        parts = [(one["subject"], one["relation"], one["object"]) for one in given]
+    except (ValueError, KeyError, TypeError):
+        return []
+    found = []
+    for subject, relation, thing in parts:
+        if all(isinstance(one, str) for one in (subject, relation, thing)):
+            a, by, b = (" ".join(one.split())[:LENGTH] for one in (subject, relation, thing))
+            if a and b:
+                found.append((a, by, b))
+    return found[:PER_PASSAGE]
+
+
+def _titled(passage: Passage, corpus: Corpus) -> Entity:
+    return Entity(key(passage.title, corpus.analyzer), " ".join(passage.title.split()), "name")
+
+
+def _lines(passage: Passage, corpus: Corpus) -> Iterator[list[Entity]]:
+    return in_sentences(passage.text, corpus.analyzer)
+
+
+def _alike(vectors: Matrix, folder: Path, tools: Tools) -> dict[tuple[int, int], float]:
+    found: dict[tuple[int, int], float] = {}
+    if len(vectors) < 2:
+        return found
+    graph = folder / GRAPH
+    index = FaissIndex(vectors, graph if graph.exists() else None)
+    for start in range(0, len(vectors), BLOCK):
+        tools.stages.tick(start, len(vectors))
+        near = index.near_many(vectors[start : start + BLOCK], NEIGHBOURS + 1)
+        for at, rows in enumerate(near, start):
+            for other, cosine in rows:
+                if other != at and cosine >= ALIKE:
+                    found[min(at, other), max(at, other)] = round(float(cosine), 4)
+    tools.stages.tick(len(vectors), len(vectors))
+    return found
+
+
+def _lines_of(file: Path, values: Iterator[Sequence[Any]]) -> None:
+    file.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in values), encoding="utf-8")
+
+
+def _read(file: Path) -> list[list[Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+class GraphIndex:
+    """Nodes are the phrases, then the corpus' passages by row. Safe in threads."""
+
+    def __init__(self, corpus: Corpus, folder: Path) -> None:
+        """Open what a recipe made in `folder` for `corpus`."""
+        phrases = _read(folder / PHRASES)
+        self.phrases: list[str] = [shown for _, shown, _ in phrases]
+        self.passages: list[int] = [count for _, _, count in phrases]  # that mention each phrase
+        self.facts: list[tuple[str, int, int]] = [(text, a, b) for text, a, b in _read(folder / FACTS)]
+        self._places = {found: at for at, (found, *_) in enumerate(phrases)}
+        self._analyzer = corpus.analyzer
+        vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        graph, count = folder / GRAPH, len(phrases)
+        self._near = FaissIndex(vectors[:count], graph if graph.exists() else None) if count else None
+        self._stated = FaissIndex(vectors[count:]) if self.facts else None
+        self._ends = np.load(folder / EDGES, allow_pickle=False)
+        self._weights = np.load(folder / WEIGHTS, allow_pickle=False)
+        self._kinds = np.load(folder / OF_KIND, allow_pickle=False)
+        self.graph = Graph(count + corpus.size, self._ends, self._weights)
+
+    @property
+    def edges(self) -> int:
+        """How many pairs of nodes are tied."""
+        return int(self.graph.edges.nnz // 2)
+
+    def asked(self, text: str) -> tuple[dict[int, Entity], tuple[str, ...]]:
+        """The phrases that a question names, with how it names them, and its identifiers and names that are
+        no phrase here.
+        """
+        found: dict[int, Entity] = {}
+        unknown: dict[str, str] = {}
+        for line in in_sentences(text, self._analyzer):
+            for one in line:
+                if (at := self._places.get(one.key)) is not None:
+                    found.setdefault(at, one)
+                elif one.kind in STRONG:
+                    unknown[one.key] = one.shown
+        return found, tuple(unknown.values())
+
+    def nearest(self, vector: Vector) -> tuple[int, float] | None:
+        """The phrase nearest to `vector`, shape (dim,), and its cosine; None where there is no phrase."""
+        found = self._near.search(vector, 1) if self._near is not None else []
+        return found[0] if found else None
+
+    def stated(self, vector: Vector, k: int) -> list[tuple[str, int, int, float]]:
+        """The `k` facts nearest to `vector`: in words, the phrases they tie, and their cosine."""
+        found = self._stated.search(vector, k) if self._stated is not None and k else []
+        return [(*self.facts[at], cosine) for at, cosine in found]
+
+    def between(self, nodes: Sequence[int]) -> list[tuple[int, int, float, EdgeKind]]:
+        """The edges among some nodes, as places in `nodes`: weights added up, the kind of the first."""
+        place = {node: at for at, node in enumerate(nodes)}
+        inside = np.isin(self._ends, list(nodes)).all(axis=1)
+        weights: defaultdict[tuple[int, int], float] = defaultdict(float)
+        kinds: dict[tuple[int, int], EdgeKind] = {}
+        for at in np.flatnonzero(inside).tolist():
+            a, b = (place[int(end)] for end in self._ends[at])
+            weights[a, b] += float(self._weights[at])
+            kinds.setdefault((a, b), KINDS[int(self._kinds[at])])
+        return [(a, b, round(weight, 4), kinds[a, b]) for (a, b), weight in weights.items()]

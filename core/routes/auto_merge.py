@@ -1,0 +1,31 @@
+from typing import Annotated
+
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+from core.steps.generate import SHOWN
+
+
+@route(
+    "Auto-merging",
+    family="index",
+    paper="LlamaIndex 2023, AutoMergingRetriever",
+    needs=[Need.CHILDREN],
+)
+def auto_merge(
+    query: Query,
+    do: Steps,
+    *,
+    pieces: Annotated[int, Parameter(1, 500, "number of nearest pieces that count as found")] = 12,
+    share: Annotated[
+        float, Parameter(0, 1, "share of a passage's pieces above which the whole passage is read")
+    ] = 0.5,
+) -> Answer:
+    """Search short pieces; a passage is read whole where many of its pieces are found, else those alone.
+
+    The ranking is that of the route `parent`: only what is read differs.
+    """
+    vector = do.embed(query.text)
+    hits = do.nearest_key(Need.CHILDREN, vector)
+    return do.answer(query.text, hits, do.merge_pieces(hits[:SHOWN], vector, pieces, share).excerpts)

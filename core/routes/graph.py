@@ -1,0 +1,35 @@
+from typing import Annotated, Literal
+
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route(
+    "Graph",
+    family="index",
+    paper="Gutiérrez et al. 2025, arXiv:2502.14802",
+    needs=[Need.GRAPH],
+    needs_if={("relations", "triples"): Need.GRAPH_TRIPLES},
+)
+def graph(
+    query: Query,
+    do: Steps,
+    *,
+    relations: Annotated[
+        Literal["rules", "triples"],
+        Parameter(help="rules: entities found without a model; triples: as a language model states them"),
+    ] = "rules",
+    passage_weight: Annotated[
+        float, Parameter(0, 5, "weight of the dense scores where the walk begins; a rare entity has 1")
+    ] = 0.05,
+    damping: Annotated[float, Parameter(0, 0.95, "probability that the walk goes on from a node")] = 0.85,
+    facts: Annotated[int, Parameter(0, 50, "relations nearest to the question that it begins at")] = 5,
+) -> Answer:
+    """Walk the corpus' graph of entities from those of the question (personalised PageRank)."""
+    vector = do.embed(query.text)
+    entities = do.entities(query.text, vector, relations, facts)
+    dense = do.nearest(vector)
+    walked = do.walk(entities, dense, relations, passage_weight, damping) if entities.seeds else dense
+    return do.answer(query.text, walked)

@@ -1,0 +1,18 @@
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import route
+from core.steps import Steps
+
+
+@route(
+    "RAPTOR",
+    family="index",
+    paper="Sarthi et al. 2024, arXiv:2401.18059",
+    needs=[Need.SUMMARIES],
+)
+def raptor(query: Query, do: Steps) -> Answer:
+    """Search the vectors of passages and of summaries that a language model wrote.
+
+    A summary that is found brings all passages of its group; answers are written from these.
+    """
+    return do.answer(query.text, do.collapsed_tree(Need.SUMMARIES, do.embed(query.text)))

@@ -1,0 +1,40 @@
+from typing import Annotated
+
+from core.backends.prompting.citations import NOT_ANSWERED, Draft
+from core.domain.needs import Need
+from core.domain.types import EVIDENCE, Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+from core.steps.generate import SHOWN
+
+
+@route(
+    "Self-Route",
+    family="corrective",
+    paper="Li et al. 2024, arXiv:2407.16833",
+    needs=[Need.LLM],
+    decides=["evidence"],
+)
+def self_route(
+    query: Query,
+    do: Steps,
+    *,
+    threshold: Annotated[
+        float, Parameter(0, 1, "minimum P(Yes) that what was found holds the answer; 0: calibrated")
+    ] = 0.0,
+) -> Answer:
+    """Answer from a hybrid search; where it lacks the answer, from the whole corpus if that fits, else not.
+
+    What is cited from the whole corpus is listed before what was found.
+    """
+    hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    do.ranked(hits)
+    worth = do.calibrated("evidence", threshold, EVIDENCE)
+    chosen = do.found_or_all(query.text, hits[:SHOWN], worth.cut).decision
+    if chosen == "abstain":
+        return Draft(NOT_ANSWERED, abstained=True).over(hits)
+    if chosen == "answer from what was found":
+        return do.write_answer(query.text, hits[:SHOWN], evidence=0.0).over(hits)
+    everything = do.whole_corpus()
+    draft = do.answer_from_all(query.text, everything)
+    return draft.over(do.append(do.cited(everything, draft.citations), hits))

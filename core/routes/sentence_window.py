@@ -1,0 +1,25 @@
+from typing import Annotated
+
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+from core.steps.generate import SHOWN
+
+
+@route(
+    "Sentence window",
+    family="index",
+    paper="LlamaIndex 2023, SentenceWindowNodeParser",
+    needs=[Need.SENTENCES],
+)
+def sentence_window(
+    query: Query,
+    do: Steps,
+    *,
+    window: Annotated[int, Parameter(0, 20, "number of sentences read on each side of the one found")] = 3,
+) -> Answer:
+    """Search single sentences; what is read of a passage is the sentence found and those around it."""
+    vector = do.embed(query.text)
+    hits = do.nearest_key(Need.SENTENCES, vector)
+    return do.answer(query.text, hits, do.sentences_around(hits[:SHOWN], vector, window))

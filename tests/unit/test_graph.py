@@ -1,0 +1,245 @@
+"""The graph of entities: its rule by cases, its walk against networkx and a linear solve, and in a route."""
+
+import json
+import threading
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.analysis.passage_trace import PassageTrace
+from core.backends.pagerank import Graph
+from core.backends.terms import analyzer
+from core.corpus.enrichments import store
+from core.corpus.enrichments.entities import in_sentences
+from core.corpus.enrichments.graph import read_triples
+from core.domain.errors import Unavailable
+from core.domain.outputs import Search, Walk, document, from_document
+from core.domain.settings import Settings
+from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
+from core.engine.engine import Request
+from tests.fakes import FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
+
+ENGLISH = analyzer("english")
+EDGES = st.lists(
+    st.tuples(st.integers(0, 11), st.integers(0, 11), st.floats(0.01, 9)).filter(
+        lambda one: one[0] != one[1]
+    ),
+    max_size=40,
+)
+
+
+def walked(edges, restart, damping):
+    ends = np.array([one[:2] for one in edges], np.int32).reshape(-1, 2)
+    weights = np.array([one[2] for one in edges], np.float32)
+    return Graph(len(restart), ends, weights).walk(np.array(restart, float), damping), ends, weights
+
+
+@given(
+    EDGES,
+    st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(any),
+    st.sampled_from([0, 0.3, 0.5, 0.85]),
+)
+def test_a_walk_is_the_solution_of_its_linear_equations_and_what_networkx_finds(edges, restart, damping):
+    found, ends, weights = walked(edges, restart, damping)
+    size, begin = len(restart), np.array(restart) / sum(restart)
+    ties = np.zeros((size, size))
+    for (a, b), weight in zip(ends, weights.astype(float), strict=True):
+        ties[a, b] += weight
+        ties[b, a] += weight
+    steps = np.array(
+        [ties[:, at] / ties[:, at].sum() if ties[:, at].any() else begin for at in range(size)]
+    ).T
+    exact = np.linalg.solve(np.eye(size) - damping * steps, (1 - damping) * begin)
+    np.testing.assert_allclose(found.scores, exact, atol=1e-7)
+    assert found.scores.sum() == pytest.approx(1)
+    assert found.change <= 1e-8
+    other = nx.Graph()
+    other.add_nodes_from(range(size))
+    other.add_weighted_edges_from((a, b, ties[a, b]) for a in range(size) for b in range(a) if ties[a, b])
+    ranks = nx.pagerank(
+        other, alpha=damping, personalization=dict(enumerate(restart)), tol=1e-10, max_iter=500
+    )
+    np.testing.assert_allclose(found.scores, [ranks[at] for at in range(size)], atol=1e-6)
+
+
+def test_a_walk_by_hand():
+    """Two nodes, begun at the first, damping 1/2: x = 1/2 + y/2, y = x/2, so 2/3 and 1/3."""
+    found, _, _ = walked([(0, 1, 3.0)], [1, 0, 0], 0.5)
+    assert found.scores == pytest.approx([2 / 3, 1 / 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("Call asyncio.gather or max_size for useState in ISO-8601.", "identifier",
+         ["asyncio.gather", "max_size", "useState", "ISO-8601"]),
+        ("In 1994 Tim Burton directed Ed Wood. Refunds take days.", "name", ["Tim Burton", "Ed Wood"]),
+        ("The Bank of England met the Duke of York.", "name", ["Bank of England", "Duke of York"]),
+        ("Parcels are late. NATO is not.", "name", ["NATO"]),
+        ("What do we owe? Our own customs duty of a parcel", "pair", ["customs duty"]),
+        ("NATO and Ed Wood met at CoolChain.", "name", ["NATO", "Ed Wood", "CoolChain"]),
+        ("Sent by CoolChain.", "identifier", ["CoolChain"]),
+        ("a cold-chain parcel", "pair", ["cold chain", "chain parcel"]),
+        ("der an 12345", "word", []),
+        ("", "name", []),
+    ],
+)  # fmt: skip
+def test_the_rule_by_cases(text, kind, expected):
+    found = [one.shown for line in in_sentences(text, ENGLISH) for one in line if one.kind == kind]
+    assert found == expected
+
+
+def test_other_forms_have_one_key():
+    (a,), (b,) = (
+        [one.key for line in in_sentences(text, ENGLISH) for one in line if one.kind == "pair"]
+        for text in ("customs duties", "custom duty")
+    )
+    assert a == b
+
+
+@given(st.text(max_size=200))
+def test_any_text_has_entities_with_keys(text):
+    for name in ("english", "chinese", "none"):
+        for line in in_sentences(text, analyzer(name)):
+            assert all(one.key and one.shown for one in line)
+
+
+TEXTS = {
+    "ed:0-9": "Ed Wood was directed by Tim Burton. It is a film.",
+    "burton:0-9": "Tim Burton was born in Burbank.",
+    "burbank:0-9": "Burbank is in California.",
+    "other:0-9": "A parcel is late.",
+}
+
+
+def asked(tmp_path, text, texts=TEXTS, **parameters):
+    request = Request(Query(text), "tiny", ("graph",), parameters={"graph": parameters})
+    (result,) = FakeEngine(tmp_path, texts=texts).ask(request).results
+    assert (result.status, result.error) == ("ok", None)
+    return result
+
+
+def test_a_walk_reaches_what_the_question_does_not_name(tmp_path):
+    result = asked(tmp_path, "Where was the director of Ed Wood born?", passage_weight=0)
+    ids = [hit.passage.id for hit in result.hits]
+    assert ids[:3] == ["ed:0-9", "burton:0-9", "burbank:0-9"]  # by Tim Burton, then by Burbank
+    linked = next(span.output for span in result.spans if span.output.type == "entities")
+    assert [seed.asked for seed in linked.seeds] == ["Ed Wood"]
+    assert linked.seeds[0].by == "name"
+    told = result.spans[-1].output.walk
+    assert [node.name for node in told.nodes if node.kind == "passage"] == ids
+    assert sum(node.seed for node in told.nodes) == pytest.approx(1)
+    assert {node.name for node in told.nodes} >= {"Ed Wood", "Tim Burton", "Burbank"}
+    assert 0 < told.iterations < 200
+    assert told.damping == 0.85
+    names = [node.name for node in told.nodes]
+    assert {frozenset((names[edge.a], names[edge.b])): edge.kind for edge in told.edges}[
+        frozenset(("Tim Burton", "burton:0-9"))
+    ] == "mention"
+    assert from_document(json.loads(json.dumps(document(result.spans[-1].output)))) == result.spans[-1].output
+
+
+def test_a_question_that_names_nothing_is_searched_by_dense_alone(tmp_path):
+    result = asked(tmp_path, "why?")
+    dense = FakeEngine(tmp_path, texts=TEXTS).ask(Request(Query("why?"), "tiny", ("dense",))).results[0]
+    assert [hit.passage.id for hit in result.hits] == [hit.passage.id for hit in dense.hits]
+    linked = next(span for span in result.spans if span.output.type == "entities")
+    assert linked.output.seeds == ()
+    assert "dense alone" in linked.attributes["note"]
+
+
+def built(tmp_path, name, llm=None, texts=TEXTS, **options):
+    corpus = MemoryCorpus(texts)
+    made = store.build(
+        name, corpus, settings=Settings(home=tmp_path), llm=llm, embedder=HashEmbedder(), **options
+    )
+    return made, corpus
+
+
+def test_triples_are_asked_for_once_and_tie_what_they_state(tmp_path):
+    reply = {"triples": [{"subject": "Ed Wood", "relation": "directed by", "object": "Tim Burton"}]}
+    llm = ScriptedLLM({"triples": json.dumps(reply)})
+    made, corpus = built(tmp_path, "graph_triples", llm)
+    assert (made.entries, made.spent.calls, made.llm) == (2, 4, "scripted")
+    assert all(request.schema for request in llm.requests)
+    again, _ = built(tmp_path, "graph_triples", llm)
+    assert (again, len(llm.requests)) == (made, 4)
+    index = store.load("graph_triples", corpus, Settings(home=tmp_path))
+    assert index.phrases == ["Ed Wood", "Tim Burton"]
+    (fact,) = index.stated(HashEmbedder().embed_query("Ed Wood directed by Tim Burton"), 3)
+    assert fact[:3] == ("Ed Wood directed by Tim Burton", 0, 1)
+    assert fact[3] == pytest.approx(1)
+    assert (0, 1, 4.0, "relation") in index.between([0, 1])
+
+
+def test_replies_that_are_no_triples_leave_passages_without_any(tmp_path):
+    made, _ = built(tmp_path, "graph_triples", ScriptedLLM({"triples": "no idea"}))
+    assert made.entries == 0
+    assert made.notes == ("4 of 4 passages have no triple",)
+    assert asked(tmp_path / "other", "Ed Wood", relations="triples").hits  # by dense, as there is no phrase
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "[]", "{}", '{"triples": 3}', '{"triples": [1]}', '{"triples": [{"subject": "a"}]}',
+     '{"triples": [{"subject": 1, "relation": "b", "object": "c"}]}',
+     '{"triples": [{"subject": " ", "relation": "b", "object": "c"}]}'],
+)  # fmt: skip
+def test_unusable_replies(reply):
+    assert read_triples(reply) == []
+
+
+def test_a_phrase_has_every_passage_that_says_it_in_any_spelling(tmp_path):
+    texts = {f"p{at}:0-9": f"the burbank number {at}" for at in range(15)}
+    _, corpus = built(tmp_path, "graph", texts={**texts, "q:0-9": "We met in Burbank", "w:0-9": "apples"} | {
+        f"w{at}:0-9": f"apples {at}" for at in range(180)})  # fmt: skip
+    index = store.load("graph", corpus, Settings(home=tmp_path))
+    counts = dict(zip(index.phrases, index.passages, strict=True))
+    assert counts["Burbank"] == 16  # of 197: a word by itself would be too common
+    assert "apples" not in counts
+
+
+def test_an_empty_corpus_and_one_without_entities(tmp_path):
+    for at, texts in enumerate(({}, {"a:0-9": "is"})):
+        made, _ = built(tmp_path / str(at), "graph", texts=texts)
+        assert made.entries <= 1  # the title, where there is a passage
+
+
+def test_what_was_made_of_an_earlier_state_is_refused_with_the_command(tmp_path):
+    built(tmp_path, "graph")
+    with pytest.raises(Unavailable, match="--with graph"):
+        store.load("graph", MemoryCorpus({"new:0-9": "Tim Burton"}), Settings(home=tmp_path))
+
+
+def test_a_graph_is_made_the_same_twice(tmp_path):
+    for name in ("one", "two"):
+        built(tmp_path / name, "graph", cancel=threading.Event())
+    files = [
+        {file.name: file.read_bytes() for file in (tmp_path / name / "enrichments/tiny/graph").iterdir()
+         if file.suffix in (".npy", ".jsonl")}
+        for name in ("one", "two")
+    ]  # fmt: skip
+    assert files[0] == files[1]
+
+
+def test_why_names_the_walk_that_left_a_passage_of_the_dense_search_behind():
+    walk = Walk((), (), 0.5, 9, 0.0, 1, 2, 4, 8)
+    ids = {"dense": ("a", "b", "c"), "walk": ("c", "d", "b", "a")}
+    dense, walked = (tuple((id, 1 / rank) for rank, id in enumerate(some, 1)) for some in ids.values())
+    spans = (
+        Span(1, None, "search vectors", "RETRIEVER", 0, 1, output=Search(), hits=dense),
+        Span(2, None, "walk the graph", "RETRIEVER", 1, 1, output=Search(walk=walk), hits=walked,
+             links=(Link("first", 1, 3),)),
+    )  # fmt: skip
+    hits = tuple(Hit(Passage(id, id, id, id, 0, 1), score) for id, score in walked)
+    trace = PassageTrace(
+        RouteResult("graph", "Graph", "ok", 2.0, hits=hits, spans=spans, origin=Link("hits", 2, 4))
+    )
+    lost = trace.fate("a", 2)
+    assert (lost.kind, lost.rank, lost.was, lost.step) == ("walked past", 4, 1, spans[1])
+    assert lost.words.startswith("At rank 1 in “search vectors”; “walk the graph” put it at rank 4")
+    assert trace.fate("d", 2).kind == "found"  # by the walk alone
+    assert trace.fate("e", 2).kind == "never retrieved"

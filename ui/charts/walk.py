@@ -1,0 +1,84 @@
+"""The part of a graph that a walk visited most: where it began, phrases it reached, passages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from core.analysis.walks import Placed
+from core.domain.outputs import Walk
+from ui.charts.style import base, faint, ink, words
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+ROW = 36  # pixels
+LINES: Mapping[Literal["mention", "relation", "alike"], tuple[str, str, str]] = {
+    "mention": ("passage mentions phrase", "", "solid"),
+    "relation": ("phrases are related", "#009E73", "solid"),
+    "alike": ("phrases are alike", "#CC79A7", "dot"),
+}
+COLUMNS = (
+    ("walk begins", "diamond", "#E69F00", "middle left"),
+    ("phrase reached", "circle", "#009E73", "top center"),
+    ("passage, by rank", "square", "#0072B2", "middle right"),
+)
+ON_DARK = {"#0072B2": "#56B4E9"}
+LABEL = 26  # characters
+
+
+def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark: bool = False) -> Figure:
+    """A node's area tells the share of the walk's time spent there; `names` are the labels of the nodes."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for kind, (label, colour, dash) in LINES.items():
+        tied = [edge for edge in walk.edges if edge.kind == kind]
+        if tied:
+            ends = [(places[edge.a], places[edge.b]) for edge in tied]
+            figure.add_scatter(
+                x=[x for a, b in ends for x in (a.column, _between(a, b), b.column, None)],
+                y=[y for a, b in ends for y in (1 - a.height, 1 - _middle(a, b), 1 - b.height, None)],
+                mode="lines", name=label, hoverinfo="skip", opacity=0.7,
+                line={"width": 1.2, "color": colour or ("#6b7480" if dark else "#a8a49b"), "dash": dash,
+                      "shape": "spline"},
+            )  # fmt: skip
+    most = max((node.score for node in walk.nodes), default=1.0)
+    for column, (label, symbol, colour, side) in enumerate(COLUMNS):
+        at = [n for n, place in enumerate(places) if place.column == column]
+        if at:
+            figure.add_scatter(
+                x=[column] * len(at),
+                y=[1 - places[n].height for n in at],
+                mode="markers+text", name=label, textposition=side, cliponaxis=False,
+                text=[words(names[n], LABEL) for n in at],
+                textfont={"size": 11, "color": ink(dark=dark)},
+                marker={
+                    "symbol": symbol,
+                    "size": [7 + 15 * (walk.nodes[n].score / most) ** 0.5 for n in at],
+                    "color": ON_DARK.get(colour, colour) if dark else colour,
+                    "line": {"width": 0.5, "color": "#15181b" if dark else "#fdfcfa"},
+                },
+                customdata=[
+                    [words(names[n], 120), walk.nodes[n].score, walk.nodes[n].seed] for n in at
+                ],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]:.2%} of the walk"
+                "<br>%{customdata[2]:.2%} of the restarts<extra></extra>",
+            )  # fmt: skip
+    rows = max((sum(place.column == column for place in places) for column in range(3)), default=1)
+    axis = {"visible": False, "fixedrange": True, "gridcolor": faint(dark=dark)}
+    figure.update_layout(
+        **base(dark=dark, height=90 + ROW * max(4, rows)),
+        xaxis={**axis, "range": [-0.75, 3.15]},
+        yaxis={**axis, "range": [-0.02, 1.05]},
+    )
+    return figure
+
+
+def _between(a: Placed, b: Placed) -> float:
+    """Where an edge passes: left of a column whose nodes it ties, clear of their labels."""
+    return (a.column + b.column) / 2 - (0.2 if a.column == b.column else 0)
+
+
+def _middle(a: Placed, b: Placed) -> float:
+    return (a.height + b.height) / 2

@@ -1,0 +1,165 @@
+"""The walks of a run: drawn, in words, and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.run_view import title_of, worked
+from core.analysis.walks import Walked, looked, placed, walks
+from core.corpus.enrichments import store
+from core.domain.needs import Need
+from core.domain.outputs import Node, Seed
+from core.domain.program import COMMAND
+from core.domain.types import RouteResult, Run
+from core.routes.registry import routes
+from ui.app import address, opened
+from ui.app.help_mark import term
+from ui.app.markup import cut, md, show, table_of, tag
+from ui.app.plot import dark, plot
+from ui.charts.walk import walk_map
+
+ROUTE, STEP = "graph_route", "graph_step"
+BY: Mapping[str, str] = {"name": "named", "alike": "most alike", "relation": "by a relation"}
+TOLD = 6  # names in a sentence
+
+
+def draw(run: Run, gold: Mapping[str, int]) -> None:
+    """The whole page about one run."""
+    found = {result.route: steps for result in worked(run) if (steps := walks(result))}
+    told = _without(run)
+    if not found:
+        if not told:
+            _none(run)
+        return
+    result, one = _choose(run, found)
+    names = [_name(run, node, gold) for node in one.walk.nodes]
+    ranks = {id: rank for rank, (id, _) in enumerate(one.span.hits or (), 1)}
+    labels = [
+        f"{ranks[node.name]} {name}" if node.name in ranks and node.kind == "passage" else name
+        for node, name in zip(one.walk.nodes, names, strict=True)
+    ]
+    told_words = in_words(one, names)
+    st.markdown(md(told_words))
+    plot(walk_map(one.walk, placed(one.walk), labels, dark=dark()), "graph_walk", told_words, table=False)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("##### Where the walk begins")
+        show(tag("div", _begun(one), css="rs rs-fusion-rows"))
+    with right:
+        st.markdown("##### Where it spends its time", help=term("personalised PageRank"))
+        show(tag("div", _visited(one, names, ranks), css="rs rs-fusion-rows"))
+    opened.to("why.py", "Why a passage is where it is", route=result.route)
+
+
+def in_words(one: Walked, names: list[str]) -> str:
+    """What was walked, from where and how long."""
+    walk = one.walk
+    seeds = ", ".join(f"“{cut(seed.phrase, 40)}”" for seed in one.entities.seeds[:TOLD])
+    more = len(one.entities.seeds) - TOLD
+    begun = f"from {seeds}{f' and {more} more' if more > 0 else ''}" if seeds else "from passages alone"
+    dense = walk.begun - len(one.entities.seeds)
+    unknown = ", ".join(f"“{cut(name, 40)}”" for name in one.entities.unknown[:TOLD])
+    first = next((name for node, name in zip(walk.nodes, names, strict=True) if node.kind == "passage"), "")
+    return (
+        f"The walk begins {begun}{f' and at {dense} passages of the dense search' if dense else ''}. "
+        f"It follows an edge with probability {walk.damping:g}, took {walk.iterations} iterations over "
+        f"{walk.phrases:,} phrases, {walk.passages:,} passages and {walk.links:,} edges. The passage it "
+        f"visits most is “{cut(first, 70)}”. The figure shows {len(walk.nodes)} nodes: where it begins and "
+        "what it visits most." + (f" The graph does not have {unknown}." if unknown else "")
+    )
+
+
+def _choose(run: Run, found: Mapping[str, list[Walked]]) -> tuple[RouteResult, Walked]:
+    results = {result.route: result for result in run.results}
+    address.take("route", ROUTE, address.one_of(list(found)))
+    if st.session_state.get(ROUTE) not in found:
+        st.session_state[ROUTE] = next(iter(found))
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        name: str = st.selectbox(
+            "Route", list(found), key=ROUTE, width=260, persist_state="session",
+            format_func=lambda route: cut(results[route].title, 60),
+        )  # fmt: skip
+        steps = {one.span.id: one for one in found[name]}
+        if st.session_state.get(STEP) not in steps:
+            st.session_state[STEP] = next(iter(steps))
+        step = next(iter(steps))
+        if len(steps) > 1:
+            step = st.selectbox(
+                "Step", list(steps), key=STEP, width=320, persist_state="session",
+                format_func=lambda id: cut(f"step {id}: {steps[id].span.name}", 60),
+            )  # fmt: skip
+    address.keep("route", name)
+    return results[name], steps[step]
+
+
+def _without(run: Run) -> bool:
+    """Routes that looked for entities and found none to begin at; whether there was one."""
+    told = False
+    for result in worked(run):
+        if (entities := looked(result)) is not None:
+            told = True
+            names = ", ".join(f"“{cut(name, 40)}”" for name in entities.unknown[:TOLD])
+            st.info(
+                md(
+                    f"{cut(result.title, 60)}: the question names nothing that the graph has, so passages "
+                    f"are ranked by dense alone.{f' Not there: {names}.' if names else ''}"
+                )
+            )
+    return told
+
+
+def _none(run: Run) -> None:
+    st.subheader("No route in this run walked a graph", anchor=False)
+    graph = Need.GRAPH.enrichment or ""
+    able = ", ".join(f"“{route.title}”" for route in routes().values() if Need.GRAPH in route.needs)
+    st.caption(
+        md(
+            f"This page shows walks over the graph of a corpus' entities. The graph is made once "
+            f"({store.recipe(graph).cost}). Then run the question with a route that walks it: {able}."
+        )
+    )
+    st.code(f"{COMMAND} index {run.corpus} --with {graph}", language="sh")
+    opened.to("compare.py", "Choose routes in Compare")
+
+
+def _name(run: Run, node: Node, gold: Mapping[str, int]) -> str:
+    if node.kind == "phrase":
+        return node.name
+    return f"{f'◆{gold[node.name]} ' if gold.get(node.name) else ''}{title_of(run, node.name)}"
+
+
+def _begun(one: Walked) -> Markup:
+    head = tag(
+        "tr", tag("th", "Phrase"), tag("th", "How it was found"), tag("th", "Passages", css="num"),
+        tag("th", "Weight", css="num"),
+    )  # fmt: skip
+    return table_of(head, [_seed(seed) for seed in one.entities.seeds])
+
+
+def _seed(seed: Seed) -> Markup:
+    return tag(
+        "tr", tag("td", cut(seed.phrase, 60), dir="auto"),
+        tag("td", f"{BY[seed.by]}: ", tag("span", cut(seed.asked, 80), css="dim"), dir="auto"),
+        tag("td", str(seed.passages), css="num"), tag("td", f"{seed.weight:.3f}", css="num"),
+    )  # fmt: skip
+
+
+def _visited(one: Walked, names: list[str], ranks: Mapping[str, int]) -> Markup:
+    head = tag(
+        "tr", tag("th", "Node"), tag("th", "Rank", css="num"), tag("th", "Walk", css="num"),
+        tag("th", "Restarts", css="num"),
+    )  # fmt: skip
+    ordered = sorted(zip(one.walk.nodes, names, strict=True), key=lambda pair: -pair[0].score)
+    rows = [
+        tag(
+            "tr",
+            tag("td", tag("span", f"{node.kind} ", css="dim"), cut(name, 60), dir="auto"),
+            tag("td", str(ranks.get(node.name, "–")) if node.kind == "passage" else "–", css="num"),
+            tag("td", f"{node.score:.2%}", css="num"), tag("td", f"{node.seed:.2%}", css="num"),
+        )
+        for node, name in ordered
+    ]  # fmt: skip
+    return table_of(head, rows)
