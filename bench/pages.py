@@ -1,8 +1,8 @@
 """How long a click takes to be answered on the pages, in a real browser: `python -m bench.pages`.
 
 A run of 25 routes with 50 hits each is opened on each page; each click is made several times, and its time is
-from the click to the last change that it makes to the page. Beside it a page that has nothing but a control and
-the text that it changes: what Streamlit and the browser take at least.
+from the click to the last change that it makes to the page. Beside it a page that has nothing but a control
+and the text that it changes: what Streamlit and the browser take at least.
 """
 
 from __future__ import annotations
