@@ -75,7 +75,7 @@ class Trace:
     offset_ms: float = (
         0.0  # where this trace begins on the route's clock: later than 0 when it continues a stored one
     )
-    _t0: float = field(default_factory=time.perf_counter)
+    _t0: float = field(default_factory=lambda: time.perf_counter())
     _done: dict[int, Span] = field(default_factory=dict)
     _place: dict[int, tuple[int, ...]] = field(default_factory=dict)  # sort key of each span
     _open: dict[int, OpenSpan] = field(default_factory=dict)

@@ -316,7 +316,8 @@ def _finite(ms: float) -> float:
 
 
 def _nano(ms: float) -> str:
-    return str(min(max(0, round(min(ms, LARGEST / 1_000_000) * 1_000_000)), LARGEST))
+    bounded = min(max(0.0, ms), LARGEST / 1_000_000)  # before it is multiplied, which may overflow
+    return str(min(round(bounded * 1_000_000), LARGEST))
 
 
 def _hash(length: int, *parts: str) -> str:

@@ -109,12 +109,23 @@ def moved(link, numbers):
     return link and replace(link, span=numbers.get(link.span, link.span))
 
 
+def nearly(hits):
+    """A list to compare: the model's vectors differ in the last digits from processor to processor."""
+    return hits and tuple((id, pytest.approx(score, rel=1e-5)) for id, score in hits)
+
+
+def ranking(hits):
+    return tuple((hit.passage.id, hit.score) for hit in hits)
+
+
 @pytest.mark.slow
 def test_what_every_step_came_to_is_what_it_records_now(pairs):
     for case, result, _, spans, _ in pairs:
         for before, after in spans:
             at = case, result.route, before.name
-            assert (at, before.output, before.hits) == (at, after.output, after.hits)
+            told = replace(after.output, unfound="") if isinstance(after.output, Search) else after.output
+            assert (at, before.output) == (at, told)  # why nothing was found was not recorded then
+            assert before.hits == nearly(after.hits), at
             assert (before.kind, before.calls, before.tokens) == (after.kind, after.calls, after.tokens)
 
 
@@ -174,8 +185,10 @@ def test_where_the_ranking_and_the_answer_are_from_is_what_is_recorded_now(pairs
     unknown = []
     for case, before, after, _, numbers in pairs:
         at = case, before.route
-        assert (before.hits, before.answer, before.citations, before.abstained) == (
-            after.hits, after.answer, after.citations, after.abstained,
+        assert [hit.passage for hit in before.hits] == [hit.passage for hit in after.hits], at
+        assert ranking(before.hits) == nearly(ranking(after.hits)), at
+        assert (before.answer, before.citations, before.abstained) == (
+            after.answer, after.citations, after.abstained,
         ), at  # fmt: skip
         assert numbers.get(before.answer_span) == after.answer_span, at
         if after.origin is None or after.origin.span in numbers.values():
