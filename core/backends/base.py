@@ -14,6 +14,7 @@ from core.domain.types import Passage
 
 Vector = NDArray[np.float32]  # shape (dim,), length 1
 Matrix = NDArray[np.float32]  # shape (n, dim), rows of length 1
+Mask = NDArray[np.bool_]  # shape (n,): whether a row may be found
 Rows = list[tuple[int, float]]  # (row of the corpus, score), best first, ties by row
 
 
@@ -136,7 +137,7 @@ class VectorIndex(Protocol):
 class SparseIndex(Protocol):
     """Term-based search; a passage that shares no term with the text is not returned."""
 
-    def search(self, text: str, k: int) -> Rows: ...
+    def search(self, text: str, k: int, allowed: Mask | None = None) -> Rows: ...
 
     def explain(self, text: str, row: int) -> dict[str, float]:
         """Each query term's contribution to the score of `row`; they add up to the score."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.backends import array_files
 from core.backends.admission import Turns
-from core.backends.base import Rows
+from core.backends.base import Mask, Rows
 from core.backends.named_models import place
 from core.backends.topk import top_k
 from core.backends.weights import clean, load
@@ -109,9 +109,11 @@ class LearnedSparseIndex:
         self.size: int = stored["size"]
         self.terms: list[str] = stored["terms"]
 
-    def search(self, query: csr_matrix, k: int) -> Rows:
-        """The `k` best rows for a question's weights, shape (1, terms), ties by row; each shares a term."""
-        return top_k(self.scores(query), k)
+    def search(self, query: csr_matrix, k: int, allowed: Mask | None = None) -> Rows:
+        """The `k` best rows for a question's weights, shape (1, terms), among those `allowed` (None: all),
+        ties by row; each shares a term.
+        """
+        return top_k(self.scores(query), k, allowed)
 
     def scores(self, query: csr_matrix) -> NDArray[np.float32]:
         """The inner product with every passage, shape (size,)."""

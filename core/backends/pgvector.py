@@ -131,6 +131,22 @@ class PgVectorIndex:
             raise BadInput(f"{self._server.dsn} no longer has the passage {missing!r}")
         return made[[at[key] for key in keys]] if keys else np.empty((0, self.dim), np.float32)
 
+    def meeting(self, where: Where) -> list[int]:
+        """The rows that `where` lets through, in no order."""
+        from psycopg import sql
+
+        condition, values = self._where(where)
+        statement = sql.SQL("SELECT {key} FROM {relation} WHERE true {where}").format(
+            key=self._table.key, relation=self._table.relation, where=condition
+        )
+
+        def read(connection: Connection) -> list[Any]:
+            found: list[Any] = connection.execute(statement, values).fetchall()
+            return found
+
+        rows = self._table.row_of([key for (key,) in self._server.read(read)])
+        return [row for row in rows if row is not None]
+
     def full_text(self, text: str, k: int, where: Where = ()) -> Rows:
         """The `k` rows of highest ts_rank_cd for any of the words of `text`, ties by row; rows without a
         common word are no hits. This is not BM25: it knows how near words stand, not how rare they are.
@@ -251,11 +267,20 @@ class PgVectorIndex:
                 raise BadInput(f"this corpus has no metadata {one.field!r}{known}")
             column, from_json = found
             given = [_plain(str(value)) for value in one.values]
-            if from_json and one.operator not in ("=", "in") and re.match(NUMBER, given[0]):
+            if from_json and one.operator in ("<", ">", "<=", ">=") and re.match(NUMBER, given[0]):
                 column = sql.SQL("CASE WHEN {} ~ {} THEN ({})::numeric END").format(
                     column, sql.Literal(NUMBER), column
                 )
-            if one.operator == "in":
+            if one.operator in ("~", "!~"):
+                sought = ["%" + re.sub(r"([\\%_])", r"\\\1", value) + "%" for value in given]
+                holds = " AND coalesce(({})::text, '') {} %s"
+                like = sql.SQL("ILIKE" if one.operator == "~" else "NOT ILIKE")
+                parts.append(sql.SQL(holds).format(column, like))
+                values += sought
+                continue
+            if one.operator == "!=":
+                parts.append(sql.SQL(" AND {} IS DISTINCT FROM %s").format(column))
+            elif one.operator == "in":
                 parts.append(
                     sql.SQL(" AND {} IN ({})").format(
                         column, sql.SQL(", ").join([sql.SQL("%s")] * len(given))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.base import Matrix, Rows, Vector
+from core.backends.base import Mask, Matrix, Rows, Vector
 
 Kind = Literal["binary", "int8"]
 BLOCK = 65_536  # vectors coded at a time
@@ -37,8 +37,8 @@ class QuantisedIndex:
         self.size = self._bytes.ntotal
         self.bytes = self.size * self.dim
 
-    def search(self, vector: Vector, k: int) -> Rows:
-        """The `k` rows whose codes are nearest to `vector`, shape (dim,).
+    def search(self, vector: Vector, k: int, allowed: Mask | None = None) -> Rows:
+        """The `k` rows whose codes are nearest to `vector`, shape (dim,), among those `allowed` (None: all).
 
         Scores: by "binary" the share of dimensions with the same sign, doubled, minus 1; by "int8" the inner
         product with the decoded vectors.
@@ -51,9 +51,18 @@ class QuantisedIndex:
         if self.kind == "binary":
             differing = np.bitwise_count(self._signs ^ signs(vector[None, :])).sum(axis=1, dtype=np.int64)
             scores = 1 - 2 * differing / self.dim
-            rows = np.argsort(-scores, kind="stable")[:k]
-            return [(int(row), float(scores[row])) for row in rows]
-        found, ids = self._bytes.search(np.ascontiguousarray(vector[None, :]), min(k, self.size))
+            if allowed is not None:
+                scores = np.where(allowed, scores, -np.inf)
+            rows = np.argsort(-scores, kind="stable")[: min(k, self.size)]
+            return [(int(row), float(scores[row])) for row in rows if np.isfinite(scores[row])]
+        params = None
+        if allowed is not None:
+            import faiss
+
+            bits = np.packbits(allowed, bitorder="little")
+            params = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))
+        query = np.ascontiguousarray(vector[None, :])
+        found, ids = self._bytes.search(query, min(k, self.size), params=params)
         pairs = [(int(row), float(score)) for row, score in zip(ids[0], found[0], strict=True) if row >= 0]
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 

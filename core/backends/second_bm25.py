@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.base import Rows
+from core.backends.base import Mask, Rows
 from core.backends.sparse import K1, B
 from core.backends.terms import Analyzer
 from core.backends.topk import top_k
@@ -33,9 +33,9 @@ class RankBM25Index:
         # rank-bm25 divides by the mean length: it cannot hold passages none of which has a term
         self._index = _lucene(documents, k1, b) if any(documents) else None
 
-    def search(self, text: str, k: int) -> Rows:
-        """The `k` best rows for `text`, ties by row."""
-        return top_k(self.scores(text).astype(np.float32), k)
+    def search(self, text: str, k: int, allowed: Mask | None = None) -> Rows:
+        """The `k` best rows for `text` among those `allowed` (None: all), ties by row."""
+        return top_k(self.scores(text).astype(np.float32), k, allowed)
 
     def scores(self, text: str) -> NDArray[np.float64]:
         """The score of every passage, shape (size,)."""

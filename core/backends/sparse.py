@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends import array_files
-from core.backends.base import Rows
+from core.backends.base import Mask, Rows
 from core.backends.languages import BY_STOP_WORDS, among, language
 from core.backends.terms import WORD, Analyzer, from_record
 from core.backends.topk import top_k
@@ -48,9 +48,9 @@ class BM25Index:
         self._terms = (folder / TERMS).read_bytes()
         self._range = lru_cache(REMEMBERED)(self._looked_up)
 
-    def search(self, text: str, k: int) -> Rows:
-        """The `k` best rows for `text`, ties by row."""
-        return top_k(self.scores(text), k)
+    def search(self, text: str, k: int, allowed: Mask | None = None) -> Rows:
+        """The `k` best rows for `text` among those `allowed` (None: all), ties by row."""
+        return top_k(self.scores(text), k, allowed)
 
     def scores(self, text: str) -> NDArray[np.float32]:
         """The score of every passage, shape (size,)."""

@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.base import Rows
+from core.backends.base import Mask, Rows
 
 BLOCK = 256
 
 
-def top_k(scores: NDArray[np.float32], k: int) -> Rows:
-    """The `k` highest scores above 0 with their rows, best first, ties by row; `scores` has shape (n,).
+def top_k(scores: NDArray[np.float32], k: int, allowed: Mask | None = None) -> Rows:
+    """The `k` highest scores above 0 with their rows, best first, ties by row, of those `allowed` (None:
+    all); `scores` has shape (n,).
 
     At least k scores reach the k-th highest of the blocks' maxima, so only those that do are looked at
     (cf. block-max indexes, Ding & Suel 2011).
     """
     if k < 1 or not len(scores):
         return []
+    if allowed is not None:
+        scores = np.where(allowed, scores, np.float32(0))
     whole = len(scores) // BLOCK * BLOCK
     maxima = scores[:whole].reshape(-1, BLOCK).max(axis=1)
     floor = np.partition(maxima, len(maxima) - k)[len(maxima) - k] if len(maxima) >= k else 0.0

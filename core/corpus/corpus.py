@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from core.backends.base import Matrix, Rows, SparseIndex, Vector
+from core.backends.base import Mask, Matrix, Rows, SparseIndex, Vector
 from core.backends.pgvector import PgVectorIndex, Vectors
 from core.backends.quantised import BLOCK, Kind, QuantisedIndex
 from core.backends.second_bm25 import RankBM25Index
@@ -20,6 +21,7 @@ from core.backends.topk import top_k
 from core.backends.vector import FaissIndex
 from core.corpus import manifest
 from core.corpus.embeddings import VECTORS
+from core.corpus.metadata import Metadata
 from core.corpus.passage_matching import Matcher
 from core.corpus.passages import Listed, PassageStore, Stored
 from core.corpus.types import Document
@@ -126,8 +128,33 @@ class Corpus:
         """Of all passages together."""
         return round(self.size * self.lengths()[1])
 
-    def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> Ranking:
-        """The `k` passages of highest BM25 score; those without a common term are no hits.
+    @cached_property
+    def metadata(self) -> Metadata:
+        """The fields that conditions can name."""
+        return Metadata(self._store.heads())
+
+    def allowed(self, where: Sequence[Filter]) -> Mask | None:
+        """Which rows meet every condition, shape (size,); None where there is no condition. Raises BadInput
+        for a field that no document has, or a value that is not of its kind.
+        """
+        if not where:
+            return None
+        index = self._nearest()
+        if isinstance(index, PgVectorIndex):
+            found = np.zeros(self.size, np.bool_)
+            found[index.meeting(where)] = True
+            return found
+        return self.metadata.meeting(where)[self._owners]
+
+    @cached_property
+    def _owners(self) -> NDArray[np.int64]:
+        return self._store.owners()
+
+    def search_sparse(
+        self, text: str, k: int, engine: str = "bm25s", where: Sequence[Filter] = ()
+    ) -> Ranking:
+        """The `k` passages of highest BM25 score among those that meet every condition of `where`; those
+        without a common term are no hits.
 
         `engine` computes it: "bm25s", the stored index, or "rank-bm25", made in memory when first asked for.
         """
@@ -137,15 +164,15 @@ class Corpus:
         }
         if engine not in engines:
             raise BadInput(f"unknown BM25 engine {engine!r}; known: {', '.join(engines)}")
-        return self._hits(engines[engine]().search(text, k))
+        return self._hits(engines[engine]().search(text, k, self.allowed(where)))
 
     def search_terms(
-        self, terms: Mapping[str, float], k: int, told: int = 0
+        self, terms: Mapping[str, float], k: int, told: int = 0, where: Sequence[Filter] = ()
     ) -> tuple[Ranking, list[tuple[str, list[tuple[str, float]]]]]:
         """The `k` passages with the highest sum over `terms` (as `terms` gives them) of BM25's score for the
         term times its weight; and by id, for the first `told` of them, what each term adds.
         """
-        rows = top_k(self._words.weighted(terms), k)
+        rows = top_k(self._words.weighted(terms), k, self.allowed(where))
         hits = self._hits(rows)
         parts = [
             (hit.passage.id, self._words.parts(terms, row))
@@ -153,7 +180,9 @@ class Corpus:
         ]
         return hits, parts
 
-    def search_coded(self, vector: Vector, kind: Kind, k: int) -> tuple[Ranking, int]:
+    def search_coded(
+        self, vector: Vector, kind: Kind, k: int, where: Sequence[Filter] = ()
+    ) -> tuple[Ranking, int]:
         """The `k` passages whose coded vectors are nearest to `vector`, shape (dim,), and the bytes of all
         codes; they are made when they are first asked for.
         """
@@ -162,22 +191,27 @@ class Corpus:
                 parts = (range(at, min(at + BLOCK, self.size)) for at in range(0, self.size, BLOCK))
                 self._codes[kind] = QuantisedIndex(map(self.vectors, parts), self.info.dim, kind)
         codes = self._codes[kind]
-        return self._hits(codes.search(vector, k)), codes.bytes
+        return self._hits(codes.search(vector, k, self.allowed(where))), codes.bytes
 
     def why_no_words(self, text: str) -> str:
         """Why no passage shares a term with `text`, as a clause."""
         return self._words.why_nothing(text)
 
-    def search_dense(self, vector: Vector, k: int) -> Ranking:
-        """The `k` passages nearest to `vector`, shape (dim,), by inner product."""
+    def search_dense(self, vector: Vector, k: int, where: Sequence[Filter] = ()) -> Ranking:
+        """The `k` passages nearest to `vector`, shape (dim,), by inner product; with conditions see
+        `search_dense_by`.
+        """
+        if where:
+            self._fits(vector)
+            return self.search_dense_by(vector, k, where=where)
         return self.search_dense_many(vector[None, :], k)[0]
 
     def search_dense_by(
         self, vector: Vector, k: int, *, exact: bool = False, effort: int = 0, where: Sequence[Filter] = ()
     ) -> Ranking:
         """`search_dense`, without approximation where it is `exact`, or by a graph at another `effort`
-        (ef_search; 0 for the usual one). Only passages that meet every condition of `where` are found, which
-        a corpus in PostgreSQL alone can do: raises Unavailable for others.
+        (ef_search; 0 for the usual one). Only passages that meet every condition of `where` are found: then
+        the search of a corpus in files is exact.
         """
         index = self._nearest()
         if isinstance(index, PgVectorIndex):
@@ -185,10 +219,10 @@ class Corpus:
                 vector, k, effort=effort, where=where
             )  # fmt: skip
             return self._hits(found)
-        if where:
-            raise Unavailable(f"corpus {self.name} is in files, which PostgreSQL's filters do not reach")
         if not self.size:
             return ()
+        if (allowed := self.allowed(where)) is not None:
+            return self._hits(index.search_within(vector, k, allowed))
         return self._hits(index.search_exact(vector, k) if exact else index.search(vector, k, effort=effort))
 
     def search_full_text(self, text: str, k: int, where: Sequence[Filter] = ()) -> Ranking:
@@ -200,15 +234,15 @@ class Corpus:
             raise Unavailable(no_full_text(self.name))
         return self._hits(index.full_text(text, k, where))
 
-    def search_dense_many(self, vectors: Matrix, k: int) -> list[Ranking]:
+    def search_dense_many(
+        self, vectors: Matrix, k: int, where: Sequence[Filter] = ()
+    ) -> list[Ranking]:
         """`search_dense` for each of `vectors`, shape (n, dim): quicker than one after the other."""
         if not self.size:
             return [() for _ in vectors]
-        if vectors.shape[1] != self.info.dim:
-            raise BadInput(
-                f"a vector of {vectors.shape[1]} dimensions cannot search corpus {self.name},"
-                f" whose vectors ({self.info.embedder}) have {self.info.dim}"
-            )
+        self._fits(vectors)
+        if where:
+            return [self.search_dense_by(vector, k, where=where) for vector in vectors]
         return [self._hits(rows) for rows in self._nearest().search_many(vectors, k)]
 
     def search_exact(self, vector: Vector, k: int) -> Ranking:
@@ -274,6 +308,13 @@ class Corpus:
                 words = self._words
                 self._second = RankBM25Index(self._store.texts(), words.analyzer, words.k1, words.b)
             return self._second
+
+    def _fits(self, vectors: Matrix | Vector) -> None:
+        if vectors.shape[-1] != self.info.dim:
+            raise BadInput(
+                f"a vector of {vectors.shape[-1]} dimensions cannot search corpus {self.name},"
+                f" whose vectors ({self.info.embedder}) have {self.info.dim}"
+            )
 
     def _hits(self, rows: Rows) -> Ranking:
         found = self._store.at([row for row, _ in rows])

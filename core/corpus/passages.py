@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.corpus.chunk import Chunking, long, made
+from core.corpus.metadata import HEAD
 from core.corpus.types import Cut, Document
 from core.domain.once import Lately
 from core.domain.text import searchable
@@ -120,6 +124,10 @@ class Stored(Protocol):
 
     def lengths(self) -> tuple[int, float, int]: ...
 
+    def heads(self) -> Iterator[tuple[str, Mapping[str, str], str]]: ...
+
+    def owners(self) -> NDArray[np.int64]: ...
+
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]: ...
 
     def texts(self) -> Iterator[str]: ...
@@ -212,6 +220,20 @@ class PassageStore:
                 " coalesce(max(end - start), 0) FROM passages"
             ).fetchone()
         return found
+
+    def heads(self) -> Iterator[tuple[str, Mapping[str, str], str]]:
+        """Each document's id, metadata and the start of its text, in the order of their numbers."""
+        text = "coalesce(d.text, (SELECT p.text FROM passages p WHERE p.document = d.number LIMIT 1), '')"
+        query = f"SELECT d.id, d.meta, substr({text}, 1, {HEAD}) FROM documents d ORDER BY d.number"
+        with self._reading() as db:
+            for id, meta, start in db.execute(query):
+                yield id, json.loads(meta), start
+
+    def owners(self) -> NDArray[np.int64]:
+        """The number of each passage's document, in the order of rows."""
+        with self._reading() as db:
+            found = db.execute("SELECT document FROM passages ORDER BY row")
+            return np.fromiter((number for (number,) in found), np.int64)
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         """Every row with its passage and its document's metadata, in the order of rows."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.backends.pgvector import PgVectorIndex, Vectors
 from core.backends.postgres import Connection, Server
@@ -157,6 +158,22 @@ class ServedPassages:
             " coalesce(max(stop - start), 0) FROM {relation} AS p"
         )
         return least, mean, greatest
+
+    def heads(self) -> Iterator[tuple[str, Mapping[str, str], str]]:
+        """Each document's id and metadata, in the order of its first passage. Conditions are the server's,
+        which knows no fields in texts: so no text.
+        """
+        seen: set[str] = set()
+        for _, passage, meta in self.everything():
+            if passage.doc_id not in seen:
+                seen.add(passage.doc_id)
+                yield passage.doc_id, meta, ""
+
+    def owners(self) -> NDArray[np.int64]:
+        """The number of each passage's document as `heads` counts them, in the order of rows."""
+        numbers: dict[str, int] = {}
+        found = [numbers.setdefault(passage.doc_id, len(numbers)) for _, passage, _ in self.everything()]
+        return np.array(found, np.int64)
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         """Every row with its passage and its document's metadata, in the order of rows."""

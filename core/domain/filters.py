@@ -1,19 +1,25 @@
-"""A condition on the metadata of passages, as a search backend takes it."""
+"""Conditions on the metadata of passages: how they are written, and what they mean."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from core.domain.errors import BadInput
 
-Operator = Literal["=", "<", ">", "<=", ">=", "in"]
+Operator = Literal["=", "!=", "<", ">", "<=", ">=", "in", "~", "!~"]
+FORM = "write FIELD=VALUE, with one of = != < > <= >= ~ (contains) !~ or in (FIELD in A|B)"
+_WRITTEN = re.compile(r"\s*([^=<>!~]+?)\s*(?:(!=|!~|<=|>=|=|<|>|~)|\s(in)\s)\s*(.*\S)\s*", re.DOTALL)
+MOST = 20  # conditions at once
+LONGEST = 500  # characters of one
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Passages whose `field` compares so with `values`: one, or with "in" any of several. Several filters
-    have to hold together. A passage without the field is never found.
+    """Passages whose `field` compares so with `values`: one, or with "in" any of several. "~" is "contains".
+    Several filters have to hold together. A passage without the field is found by "!=" and "!~" alone.
     """
 
     field: str
@@ -25,3 +31,30 @@ class Filter:
             raise BadInput(f"a filter compares by {', '.join(get_args(Operator))}, not by {self.operator!r}")
         if not self.values or (self.operator != "in" and len(self.values) != 1):
             raise BadInput(f"filter {self.field} {self.operator}: give one value, or with in at least one")
+
+    def __str__(self) -> str:
+        """As `read_filter` takes it."""
+        between = " in " if self.operator == "in" else self.operator
+        return f"{self.field}{between}{'|'.join(self.values)}"
+
+
+def read_filter(text: str) -> Filter:
+    """A condition as people write it, such as `owner~Logistics`; BadInput says how to write one."""
+    if len(text) > LONGEST:
+        raise BadInput(f"a filter has {len(text):,} characters; at most {LONGEST} are allowed")
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise BadInput(f"cannot read the filter {text!r}; {FORM}")
+    field, operator, several, value = found.groups()
+    if several is not None:
+        values = tuple(part.strip() for part in value.split("|") if part.strip())
+        return Filter(field, "in", values)
+    return Filter(field, operator, (value,))
+
+
+def read_filters(texts: Iterable[str]) -> tuple[Filter, ...]:
+    """Several conditions in their order, each once; BadInput for one that cannot be read, or for too many."""
+    found = tuple(dict.fromkeys(read_filter(text) for text in texts if text.strip()))
+    if len(found) > MOST:
+        raise BadInput(f"{len(found)} filters; at most {MOST} are allowed")
+    return found

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from core.domain.errors import BadInput
+from core.domain.filters import Filter
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -166,7 +167,8 @@ class Search:
     `texts` is what it was searched with in words: one text, or () for a vector, whose step the link names.
     `keys`: by passage the text that stood for it in the index. `expansion`: the heaviest of `terms` weighed
     terms it was searched with, `matched`: what they add to the first hits. `unfound`: why its words found
-    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that.
+    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that. `where`: what passages
+    had to meet to be found.
     """
 
     texts: tuple[str, ...] = ()
@@ -179,19 +181,21 @@ class Search:
     recalled: tuple[Recalled, ...] = ()
     unfound: str = ""
     walk: Walk | None = None
+    where: tuple[Filter, ...] = ()
     type: Literal["search"] = "search"
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSearches:
     """One search for each of `texts`, to compare them: `lists` in their order, the mean Jaccard `overlap` of
-    two lists (None for fewer than two), and the passages `in_all`.
+    two lists (None for fewer than two), and the passages `in_all`. `where`: as for `Search`.
     """
 
     texts: tuple[str, ...]
     lists: tuple[Scored, ...]
     overlap: float | None
     in_all: tuple[str, ...]
+    where: tuple[Filter, ...] = ()
     type: Literal["sample_searches"] = "sample_searches"
 
 

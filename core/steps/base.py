@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.admission import Asker
-from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
+from core.backends.base import LLM, Completion, Embedder, LLMRequest, Mask, WebSearch
 from core.backends.calibrations import Calibration, Decision
 from core.backends.embedding_cache import EmbeddingCache
 from core.backends.evaluators import Evaluator, Which
@@ -24,6 +24,7 @@ from core.backends.question_classifier import read as read_classifier
 from core.backends.rerankers import Rerankers
 from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.external import Reply as PipelineReply
+from core.domain.filters import Filter
 from core.domain.outputs import Reply
 from core.domain.types import EVIDENCE, Answer, AnswerStyle, Query, Remembered, Tokens
 from core.steps.decisions import Decided
@@ -112,6 +113,7 @@ class Context:
     other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
     calibration: Callable[[Decision], Calibration | None] = lambda _about: None  # for the model in use
     external: Callable[[str], ExternalCall] = no_pipeline  # asks a pipeline that is not ours, by its name
+    where: tuple[Filter, ...] = ()  # what passages have to meet to be found
     forced: Mapping[str, str] = field(default_factory=dict)  # by step: how its first decision is to fall
     found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0
@@ -217,6 +219,20 @@ class StepBase:
     def span(self) -> OpenSpan:
         """The span of the step under way, for what its result alone does not tell."""
         return self.context.trace.current()
+
+    def allowed(self) -> Mask | None:
+        """Which rows of the corpus may be found; None for all."""
+        return self.context.corpus.allowed(self.context.where)
+
+    @contextmanager
+    def filtered(self, where: Sequence[Filter]) -> Iterator[None]:
+        """Within it only passages are found that meet `where`, besides what holds already."""
+        before = self.context.where
+        self.context.where = tuple(dict.fromkeys((*before, *where)))
+        try:
+            yield
+        finally:
+            self.context.where = before
 
     def parallel(self, *calls: Callable[[], R]) -> list[R]:
         """Run several steps at once; the route's clock counts the slowest."""

@@ -74,9 +74,11 @@ class Feedback(Retrieve):
     @step("RETRIEVER", "search BM25 by weighted terms")
     def weighted_terms(self, query: WeightedQuery, k: int = POOL) -> Ranking:
         """The `k` passages with the highest sum of each term's BM25 score times its weight."""
-        found, parts = self.context.corpus.search_terms(dict(query.terms), k, TOLD)
+        where = self.context.where
+        found, parts = self.context.corpus.search_terms(dict(query.terms), k, TOLD, where)
+        matched = {id: tuple(by) for id, by in parts}
         self.span.output = Search(
-            (query.text,), "BM25", {}, len(query.terms), query.terms, {id: tuple(by) for id, by in parts}
+            (query.text,), "BM25", {}, len(query.terms), query.terms, matched, where=where
         )
         return found
 

@@ -82,8 +82,9 @@ class WalkGraph(StepBase):
             share = (hit.score - low) / span if span else 1.0
             restart[count + corpus.row(hit.passage.id)] += passage_weight * share
         walked = index.graph.walk(restart, damping)
-        rows = np.argsort(-walked.scores[count:], kind="stable")[:k]
-        rows = rows[walked.scores[count + rows] > 0]
+        reached, allowed = walked.scores[count:], self.allowed()
+        rows = np.argsort(-(reached if allowed is None else reached * allowed), kind="stable")[:k]
+        rows = rows[reached[rows] > 0] if allowed is None else rows[(reached * allowed)[rows] > 0]
         passages = corpus.passages(rows.tolist())
         begin = restart / restart.sum()
         best = np.argsort(-walked.scores[:count], kind="stable")[:PHRASES].tolist()
@@ -103,7 +104,8 @@ class WalkGraph(StepBase):
                 tuple(Edge(*edge) for edge in index.between(nodes)),
                 damping, walked.iterations, walked.change, int((restart > 0).sum()), count, corpus.size,
                 index.edges,
-            )
+            ),
+            where=self.context.where,
         )  # fmt: skip
         return tuple(
             Hit(passage, float(walked.scores[count + row]))

@@ -27,7 +27,7 @@ class Indexed(StepBase):
 
     @step("RETRIEVER", "search vectors of keys")
     def _nearest_key(self, keys: str, vector: Vector, k: int) -> Ranking:
-        return self._found(self._index(keys).search_dense(vector, k))
+        return self._found(self._index(keys).search_dense(vector, k, self.allowed()))
 
     def collapsed_tree(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
         """The passages that are nearest to `vector`, by themselves or by a summary above them, all levels in
@@ -38,19 +38,20 @@ class Indexed(StepBase):
     @step("RETRIEVER", "search the collapsed tree")
     def _collapsed_tree(self, keys: str, vector: Vector, k: int) -> Ranking:
         corpus = self.context.corpus
-        above = self._index(keys).search_dense(vector, k)
-        found = {hit.passage.id: hit for hit in (*above.hits, *corpus.search_dense(vector, k))}
+        above = self._index(keys).search_dense(vector, k, self.allowed())
+        leaves = corpus.search_dense(vector, k, self.context.where)
+        found = {hit.passage.id: hit for hit in (*above.hits, *leaves)}
         rows = [corpus.row(id) for id in found]
         own = dict(zip(found, (corpus.vectors(rows) @ vector).tolist(), strict=True)) if rows else {}
         best = own | {hit.passage.id: hit.score for hit in above.hits if hit.score > own[hit.passage.id]}
         ids = sorted(found, key=lambda id: (-best[id], -own[id], id))[:k]
         by_summary = {id: above.keys[id] for id in ids[:SHOWN] if best[id] > own[id]}
-        self.span.output = Search(keys=by_summary)
+        self.span.output = Search(keys=by_summary, where=self.context.where)
         return tuple(Hit(found[id].passage, best[id]) for id in ids)
 
     @step("RETRIEVER", "search BM25 of keys")
     def _key_words(self, keys: str, text: str, k: int) -> Ranking:
-        return self._found(self._index(keys).search_words(text, k), text)
+        return self._found(self._index(keys).search_words(text, k, self.allowed()), text)
 
     def _index(self, keys: str) -> KeyIndex:
         index: KeyIndex = self.context.prepared(Need[keys.upper()])
@@ -58,5 +59,5 @@ class Indexed(StepBase):
 
     def _found(self, match: Match, *texts: str) -> Ranking:
         keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:SHOWN]}
-        self.span.output = Search(texts, keys=keys)
+        self.span.output = Search(texts, keys=keys, where=self.context.where)
         return match.hits

@@ -74,16 +74,18 @@ class LateInteraction(StepBase):
         The paper's end-to-end search (section 3.6) looks only near the question's tokens; this at everything.
         """
         index = self._token_index()
-        self.span.attributes["scored"] = index.size
+        where, allowed = self.context.where, self.allowed()
+        rows = range(index.size) if allowed is None else np.flatnonzero(allowed).tolist()
+        self.span.attributes["scored"] = len(rows)
         if not asked.tokens:
-            self.span.output = Search(model=index.name)
+            self.span.output = Search(model=index.name, where=where)
             return self._unmatched()
-        scores = index.scores(asked.vectors, check=self.context.left)
+        scores = index.scores(asked.vectors, rows, self.context.left)
         order = np.lexsort((np.arange(len(scores)), -scores))[:k].tolist()  # rows are sorted by passage id
-        passages = self.context.corpus.passages(order)
-        best = [(row, float(scores[row])) for row in order]
+        best = [(rows[at], float(scores[at])) for at in order]
+        passages = self.context.corpus.passages([row for row, _ in best])
         matches = _matches(index, asked, best, [passage.id for passage in passages])
-        self.span.output = Search(model=index.name, tokens=matches)
+        self.span.output = Search(model=index.name, tokens=matches, where=where)
         return tuple(Hit(passage, score) for passage, (_, score) in zip(passages, best, strict=True))
 
     def _unmatched(self) -> Ranking:

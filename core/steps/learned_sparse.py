@@ -28,14 +28,16 @@ class LearnedTerms(StepBase):
         to the first hits' scores ("matched"). Source: Formal et al. 2021, "SPLADE", arXiv:2107.05720.
         """
         index: TermIndex = self.context.prepared(Need.LEARNED_SPARSE)
-        found = index.search(text, k, TOLD)
+        found = index.search(text, k, TOLD, self.allowed())
         passages = self.context.corpus.passages([row for row, _ in found.rows])
         matched = {
             passage.id: _terms(found.matched[row])
             for (row, _), passage in zip(found.rows[:TOLD], passages, strict=False)
         }
         heaviest = _terms(found.expansion[:TERMS])
-        self.span.output = Search((text,), index.name, {}, len(found.expansion), heaviest, matched)
+        self.span.output = Search(
+            (text,), index.name, {}, len(found.expansion), heaviest, matched, where=self.context.where
+        )
         if not found.expansion:
             self.span.attributes["note"] = "the model gave no term of the question any weight: nothing found"
         return tuple(Hit(passage, score) for (_, score), passage in zip(found.rows, passages, strict=True))

@@ -19,9 +19,10 @@ class Quantised(Retrieve):
     @step("RETRIEVER", "search coded vectors")
     def coded(self, vector: Vector, kind: Kind, k: int) -> Ranking:
         """The `k` passages whose codes are nearest to `vector`; see `core.backends.quantised`."""
-        found, size = self.context.corpus.search_coded(vector, kind, k)
+        where = self.context.where
+        found, size = self.context.corpus.search_coded(vector, kind, k, where)
         self.span.attributes["bytes of codes"] = size
-        self.span.output = Search()
+        self.span.output = Search(where=where)
         return found
 
     @step("RERANKER", "score by exact inner product")

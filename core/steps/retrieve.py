@@ -73,16 +73,16 @@ class Retrieve(StepBase):
     def nearest(self, vector: Vector, k: int = POOL) -> Ranking:
         """The `k` passages of highest inner product with `vector`."""
         self.span.attributes["index"] = self.context.corpus.info.vector_index
-        self.span.output = Search()
-        return self.context.corpus.search_dense(vector, k)
+        self.span.output = Search(where=self.context.where)
+        return self.context.corpus.search_dense(vector, k, self.context.where)
 
     @step("RETRIEVER", "search vectors")
     def nearest_by(self, vector: Vector, k: int, search: SearchBy, ef_search: int) -> Ranking:
         """`nearest`, past the index where `search` is "exact", or by a graph at another effort."""
-        exact = search == "exact"
+        exact, where = search == "exact", self.context.where
         self.span.attributes["index"] = "flat" if exact else self.context.corpus.info.vector_index
-        self.span.output = Search()
-        return self.context.corpus.search_dense_by(vector, k, exact=exact, effort=ef_search)
+        self.span.output = Search(where=where)
+        return self.context.corpus.search_dense_by(vector, k, exact=exact, effort=ef_search, where=where)
 
     def dense(self, text: str, k: int = POOL, search: SearchBy = "index", ef_search: int = 0) -> Ranking:
         """Embed `text`, then `nearest`, or `nearest_by` where it is to be searched otherwise."""
@@ -97,8 +97,8 @@ class Retrieve(StepBase):
 
         Source: Clarke, Cormack & Tudhope 1999, "Relevance Ranking for One to Three Term Queries".
         """
-        self.span.output = Search((text,))
-        return self.context.corpus.search_full_text(text, k)
+        self.span.output = Search((text,), where=self.context.where)
+        return self.context.corpus.search_full_text(text, k, self.context.where)
 
     @step("RETRIEVER", "search BM25")
     def sparse(self, text: str, k: int = POOL, engine: Engine = "bm25s") -> Ranking:
@@ -108,10 +108,13 @@ class Retrieve(StepBase):
 
         Source: Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond".
         """
-        self.span.output = Search((text,))
-        found = self.context.corpus.search_sparse(text, k, engine)
+        corpus, where = self.context.corpus, self.context.where
+        self.span.output = Search((text,), where=where)
+        found = corpus.search_sparse(text, k, engine, where)
         if not found:
-            self.span.output = Search((text,), unfound=self.context.corpus.why_no_words(text))
+            met = where and corpus.search_sparse(text, 1, engine)
+            why = "no passage that meets the filters has any of its terms" if met else ""
+            self.span.output = Search((text,), unfound=why or corpus.why_no_words(text), where=where)
         return found
 
     @step("TOOL", "search the web")

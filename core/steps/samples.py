@@ -66,11 +66,13 @@ class Samples(Retrieve):
     def search_each(self, texts: tuple[str, ...], k: int = NEAR) -> tuple[Ranking, ...]:
         """The `k` passages nearest to each text, in one search of the index."""
         vectors = np.stack([self.embed(text) for text in texts])
-        lists = tuple(self.context.corpus.search_dense_many(vectors, k))
+        lists = tuple(self.context.corpus.search_dense_many(vectors, k, self.context.where))
         scored = tuple(tuple((hit.passage.id, hit.score) for hit in ranking) for ranking in lists)
         for ranking in lists:
             self.context.trace.keep(ranking)
         ids = [{id for id, _ in found} for found in scored]
         in_all = tuple(sorted(set.intersection(*ids)))
-        self.span.output = SampleSearches(tuple(texts), scored, overlap(lists), in_all)
+        self.span.output = SampleSearches(
+            tuple(texts), scored, overlap(lists), in_all, self.context.where
+        )
         return lists

@@ -44,8 +44,8 @@ def step(
     """Make a method a traced step: one span with its arguments and where they come from, shared with other
     routes of the run.
 
-    What the method reads has to be among its arguments, or the same for all routes of the run: its work is
-    known by them. It puts its outcome on the span as one of `core.domain.outputs`, or returns one, or
+    What the method reads has to be among its arguments, or the same for all routes of the run (but for the
+    conditions on passages, which count as well): its work is known by them. It puts its outcome on the span as one of `core.domain.outputs`, or returns one, or
     something with a method `recorded` that gives one.
     """
 
@@ -63,7 +63,7 @@ def step(
             given = {key: value for key, value in bound.arguments.items() if key != "self"}
             context = self.context
             context.left()
-            key = digest([method.__module__, method.__qualname__, given])
+            key = digest([method.__module__, method.__qualname__, given, context.where])
             arguments = read(given, context.trace, known.lists)
 
             def do() -> R:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends import array_files, sparse
-from core.backends.base import Matrix, Rows, Vector
+from core.backends.base import Mask, Matrix, Rows, Vector
 from core.backends.sparse import BM25Index
 from core.backends.terms import analyzer
 from core.backends.vector import FaissIndex, write_graph
@@ -97,19 +97,26 @@ class KeyIndex:
         self._index = FaissIndex(self._vectors, graph if graph.exists() else None) if self.size else None
         self._words = BM25Index(folder / BM25, self.size) if (folder / BM25).exists() else None
 
-    def search_dense(self, vector: Vector, k: int) -> Match:
-        """The `k` passages with the keys nearest to `vector`, shape (dim,)."""
+    def search_dense(self, vector: Vector, k: int, allowed: Mask | None = None) -> Match:
+        """The `k` passages with the keys nearest to `vector`, shape (dim,), of the rows `allowed` (None:
+        all).
+        """
         if self._index is None:
             return Match((), {})
         index = self._index
-        return self._match(lambda wanted: index.search(vector, wanted), k)
+        if allowed is None:
+            return self._match(lambda wanted: index.search(vector, wanted), k)
+        mine = allowed[self._owners]
+        return self._match(lambda wanted: index.search_within(vector, wanted, mine), k)
 
-    def search_words(self, text: str, k: int) -> Match:
-        """The `k` passages with the keys of highest BM25 score; a key without a common term is none."""
+    def search_words(self, text: str, k: int, allowed: Mask | None = None) -> Match:
+        """The `k` passages with the keys of highest BM25 score, of the rows `allowed` (None: all); a key
+        without a common term is none.
+        """
         if self._words is None:
             return Match((), {})
-        words = self._words
-        return self._match(lambda wanted: words.search(text, wanted), k)
+        words, mine = self._words, None if allowed is None else allowed[self._owners]
+        return self._match(lambda wanted: words.search(text, wanted, mine), k)
 
     def best(self, vector: Vector, rows: Sequence[int]) -> NDArray[np.float32]:
         """The inner product of `vector` with the nearest key of each of `rows`, shape (n,); -1: no key."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.backends.base import Rows
+from core.backends.base import Mask, Rows
 from core.backends.embedder import identity
 from core.backends.learned_sparse import (
     STEP,
@@ -184,9 +184,11 @@ class TermIndex:
         self._index, self._encoder = index, encoder
         self.name, self.size = encoder.name, index.size
 
-    def search(self, text: str, k: int, explained: int = 0) -> Found:
-        """The `k` best rows, ties by row, each sharing a term; the first `explained` with their terms."""
+    def search(self, text: str, k: int, explained: int = 0, allowed: Mask | None = None) -> Found:
+        """The `k` best rows of those `allowed` (None: all), ties by row, each sharing a term; the first
+        `explained` with their terms.
+        """
         query = self._encoder.encode_query(text)
-        rows = self._index.search(query, k)
+        rows = self._index.search(query, k, allowed)
         matched = {row: self._index.matched(query, row) for row, _ in rows[:explained]}
         return Found(rows, weighed(self._encoder.terms, query), matched)

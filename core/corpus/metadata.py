@@ -1,0 +1,251 @@
+"""What is known of each document beside its text, and which documents meet a condition on it."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Mask
+from core.domain.errors import BadInput
+from core.domain.filters import Filter
+
+Kind = Literal["text", "number", "date", "version"]
+HEAD = 2_000  # characters of a document in which its header is looked for
+LINES = 20  # of a header, at most
+FOLDER = "folder"  # the field that holds the first part of a document's path
+NAMED = 12  # fields that a message names
+REMEMBERED = 64  # conditions whose documents are not looked up again
+_LINE = re.compile(r"([A-Za-z][A-Za-z _-]{0,30}):[ \t]+(\S[^\n]{0,200})")
+_DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?")
+_VERSION = re.compile(r"v?\d+(?:\.\d+){1,5}")
+FORMS: dict[Kind, str] = {
+    "text": "text",
+    "number": "a number",
+    "date": "YYYY, YYYY-MM or YYYY-MM-DD",
+    "version": "a version such as 2.1.0",
+}
+
+
+def header(text: str) -> dict[str, str]:
+    """The fields that stand at the top of a document: lines `Name: value` before its first heading, and
+    those of a YAML front matter. Names in lower case, with _ for a space.
+    """
+    found: dict[str, str] = {}
+    for at, line in enumerate(text[:HEAD].split("\n")[:LINES]):
+        if at and line.startswith("#"):
+            break
+        if match := _LINE.fullmatch(line.strip()):
+            found.setdefault(field_name(match[1]), match[2].strip().strip("\"'"))
+    return found
+
+
+def field_name(shown: str) -> str:
+    """A field's name as filters write it."""
+    return re.sub(r"[\s-]+", "_", shown.strip().lower())
+
+
+def days(text: str) -> tuple[int, int] | None:
+    """The first and the last day that a date stands for, as ordinals: a year or a month has several."""
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day = (int(part) if part else None for part in match.groups())
+    try:
+        first = date(year or 0, month or 1, day or 1)
+        if day is not None:
+            return first.toordinal(), first.toordinal()
+        until = month or 12
+        return first.toordinal(), date(first.year, until, monthrange(first.year, until)[1]).toordinal()
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field as lists show it: how many `documents` have it, and its `values`, the most frequent first."""
+
+    name: str
+    kind: Kind
+    documents: int
+    values: tuple[str, ...]
+
+
+class Metadata:
+    """The fields of a corpus' documents by the number of the document, from 0. Safe in threads.
+
+    A field whose every value is a number, a date or a version compares as such, any other as text, without
+    regard to case.
+    """
+
+    def __init__(self, heads: Iterable[tuple[str, Mapping[str, str], str]]) -> None:
+        """`heads` gives each document's id, its metadata, and the start of its text, "" where no header is
+        to be looked for there. A name that only one document's header has is no field.
+        """
+        given: list[dict[str, str]] = []
+        derived: list[dict[str, str]] = []
+        folders: list[str] = []
+        for id, meta, text in heads:
+            given.append(dict(meta))
+            derived.append(header(text) if text else {})
+            folders.append(id.partition("/")[0] if text and "/" in id and "://" not in id else "")
+        often = Counter(name for one in derived for name in one)
+        if len(set(folders) - {""}) > 1:
+            often[FOLDER] = len(folders)
+            for one, folder in zip(derived, folders, strict=True):
+                if folder:
+                    one[FOLDER] = folder
+        self.size = len(given)
+        values: dict[str, dict[int, str]] = {}
+        for number, (own, read) in enumerate(zip(given, derived, strict=True)):
+            for name, value in {**{n: v for n, v in read.items() if often[n] > 1}, **own}.items():
+                if value.strip():
+                    values.setdefault(name, {})[number] = value.strip()
+        self._columns = {name: _Column(found, self.size) for name, found in sorted(values.items())}
+        self._meeting = lru_cache(REMEMBERED)(self._looked_up)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All of them, by name."""
+        return tuple(
+            Field(name, one.kind, one.documents, one.values) for name, one in self._columns.items()
+        )
+
+    def field(self, name: str) -> Field | None:
+        """One of them; None for a field that no document has."""
+        return next((one for one in self.fields if one.name == self._called(name)), None)
+
+    def meeting(self, where: Sequence[Filter]) -> Mask:
+        """Which documents meet every condition, shape (documents,). Raises BadInput for an unknown field,
+        or a value that is not of its kind.
+        """
+        found = np.ones(self.size, np.bool_)
+        for one in where:
+            found &= self._meeting(one)
+        return found
+
+    def value(self, document: int, name: str) -> str | None:
+        """What a document has in a field; None for nothing."""
+        column = self._columns.get(self._called(name))
+        return column.value(document) if column is not None else None
+
+    def days(self, name: str) -> NDArray[np.float64]:
+        """The day of each document in a date field as an ordinal, shape (documents,); NaN without one."""
+        column = self._columns.get(self._called(name))
+        if column is None or column.kind != "date":
+            dated = [one.name for one in self.fields if one.kind == "date"]
+            known = f"fields of dates: {', '.join(dated)}" if dated else "no field of this corpus holds dates"
+            raise BadInput(f"{name!r} is no field of dates; {known}")
+        return column.days()
+
+    def _called(self, name: str) -> str:
+        """A field by its own name, or else without regard to case, spaces and hyphens."""
+        alike = (known for known in self._columns if field_name(known) == field_name(name))
+        return name if name in self._columns else next(alike, name)
+
+    def _looked_up(self, one: Filter) -> Mask:
+        column = self._columns.get(self._called(one.field))
+        if column is None:
+            known = ", ".join(list(self._columns)[:NAMED]) or "none"
+            more = f" and {len(self._columns) - NAMED} more" if len(self._columns) > NAMED else ""
+            raise BadInput(f"this corpus has no metadata {one.field!r}; known: {known}{more}")
+        return column.meeting(one)
+
+
+class _Column:
+    """A field: its distinct values, and which of them each document has (-1: none)."""
+
+    def __init__(self, found: Mapping[int, str], size: int) -> None:
+        counted = Counter(found.values())
+        self.values = tuple(sorted(counted, key=lambda value: (-counted[value], value)))
+        at = {value: place for place, value in enumerate(self.values)}
+        self._codes = np.full(size, -1, np.int32)
+        self._codes[list(found)] = [at[value] for value in found.values()]
+        self.documents = len(found)
+        self.kind = _kind(self.values)
+
+    def value(self, document: int) -> str | None:
+        code = int(self._codes[document])
+        return self.values[code] if code >= 0 else None
+
+    def days(self) -> NDArray[np.float64]:
+        known = [found[0] if (found := days(value)) else np.nan for value in self.values]
+        return np.array([*known, np.nan])[self._codes]
+
+    def meeting(self, one: Filter) -> Mask:
+        """By document; one without the field meets only what says "not"."""
+        holds = _test(one, self.kind)
+        return np.array([*map(holds, self.values), one.operator in ("!=", "!~")])[self._codes]
+
+
+def _kind(values: Sequence[str]) -> Kind:
+    if all(_number(value) is not None for value in values):
+        return "number"
+    if all(days(value) for value in values):
+        return "date"
+    return "version" if all(map(_VERSION.fullmatch, values)) else "text"
+
+
+def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:
+    """Whether a value of a field meets the condition."""
+    if one.operator in ("~", "!~"):
+        sought, within = _plain(one.values[0]), one.operator == "~"
+        return lambda value: (sought in _plain(value)) == within
+    if kind == "text":
+        if one.operator in ("<", ">", "<=", ">="):
+            raise BadInput(f"filter {one}: {one.field} holds text, which compares by = != ~ !~ or in")
+        wanted = set(map(_plain, one.values))
+        return lambda value: (_plain(value) in wanted) == (one.operator != "!=")
+    asked = [_range(value, kind) for value in one.values]
+    if (wrong := next((v for v, a in zip(one.values, asked, strict=True) if a is None), None)) is not None:
+        raise BadInput(f"filter {one}: {wrong!r} cannot be compared; {one.field} takes {FORMS[kind]}")
+    ranges = [found for found in asked if found is not None]
+    first, last = ranges[0]
+
+    def holds(value: str) -> bool:
+        own = _range(value, kind)
+        if own is None:
+            raise LookupError(f"{value!r} was taken for a {kind}")
+        begin, end = own
+        within = any(a <= begin and end <= b for a, b in ranges)
+        found: dict[str, Any] = {
+            "=": within, "in": within, "!=": not within,
+            "<": end < first, "<=": end <= last, ">": begin > last, ">=": begin >= first,
+        }  # fmt: skip
+        return bool(found[one.operator])
+
+    return holds
+
+
+def _range(value: str, kind: Kind) -> tuple[Any, Any] | None:
+    """The least and the greatest that a value stands for; only dates stand for several."""
+    if kind == "date":
+        return days(value)
+    if kind == "number":
+        number = _number(value)
+        return None if number is None else (number, number)
+    if not re.fullmatch(r"v?\d+(?:\.\d+){0,5}", value.strip()):
+        return None
+    parts = tuple(int(part) for part in value.strip().removeprefix("v").split("."))
+    padded = (*parts, *[0] * (6 - len(parts)))
+    return padded, padded
+
+
+def _number(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def _plain(value: str) -> str:
+    return " ".join(value.casefold().split())
