@@ -35,6 +35,7 @@ from core.backends.terms import Analyzer
 from core.corpus.enrichments import store
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.tokens import Tokens
+from core.corpus.metadata import Metadata
 from core.corpus.passage_matching import Matcher
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.needs import Need
@@ -170,6 +171,7 @@ class MemoryCorpus:
             documents=self.size,
         )
         self.searches: list[str] = []
+        self.meta: dict[str, dict[str, str]] = {}
         self.characters = sum(len(one.text) for one in self.all)
         self.analyzer = Analyzer("none")
 
@@ -206,9 +208,9 @@ class MemoryCorpus:
         found = {hit.passage.id: hit.score for hit in self.search_sparse(text, self.size)}
         return np.array([found.get(self.all[row].id, 0.0) for row in rows], np.float32)
 
-    def search_terms(self, asked: Mapping[str, float], k: int, told: int = 0):
+    def search_terms(self, asked: Mapping[str, float], k: int, told: int = 0, where=()):
         hits, parts = [], {}
-        for passage in self.all:
+        for passage in self._met(where):
             own = words(passage.text)
             part = {term: weight * own.count(term) for term, weight in asked.items() if term in own}
             if part:
@@ -217,9 +219,25 @@ class MemoryCorpus:
         hits = sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
         return tuple(hits), [(hit.passage.id, parts[hit.passage.id]) for hit in hits[:told]]
 
-    def search_coded(self, vector, kind, k):
+    def search_coded(self, vector, kind, k, where=()):
         index = QuantisedIndex([self.matrix] if self.size else [], 64, kind)
-        return tuple(Hit(self.all[row], score) for row, score in index.search(vector, k)), index.bytes
+        found = index.search(vector, k, self.allowed(where))
+        return tuple(Hit(self.all[row], score) for row, score in found), index.bytes
+
+    @cached_property
+    def metadata(self):
+        """Of each passage's document: what `meta` says, and what stands at the top of its text."""
+        return Metadata((p.doc_id, self.meta.get(p.doc_id, {}), p.text) for p in self.all)
+
+    def allowed(self, where):
+        return self.metadata.meeting(where) if where else None
+
+    def days(self, field):
+        return self.metadata.days(field)
+
+    def _met(self, where):
+        mask = self.allowed(where)
+        return [p for at, p in enumerate(self.all) if mask is None or mask[at]]
 
     def bm25_place(self, text: str, passage_id: str) -> tuple[int, int]:
         ids = [hit.passage.id for hit in self.search_sparse(text, self.size)]
@@ -241,33 +259,34 @@ class MemoryCorpus:
     def why_no_words(self, text):
         return f"no passage has any of its terms ({text})"
 
-    def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> tuple[Hit, ...]:
+    def search_sparse(self, text: str, k: int, engine: str = "bm25s", where=()) -> tuple[Hit, ...]:
         self.searches.append(text)
         frequency = Counter(word for p in self.all for word in set(words(p.text)))
         asked = set(words(text))
         scores = [
             sum(math.log(1 + self.size / frequency[w]) for w in words(p.text) if w in asked) for p in self.all
         ]
-        return self._top(scores, k, floor=0.0)
+        return self._top(scores, k, 0.0, where)
 
-    def search_dense(self, vector: np.ndarray, k: int) -> tuple[Hit, ...]:
-        return self._top([float(s) for s in self.matrix @ vector], k, floor=-2.0)
+    def search_dense(self, vector: np.ndarray, k: int, where=()) -> tuple[Hit, ...]:
+        return self._top([float(s) for s in self.matrix @ vector], k, -2.0, where)
 
     def search_dense_by(
-        self, vector: np.ndarray, k: int, *, exact: bool = False, effort: int = 0
+        self, vector: np.ndarray, k: int, *, exact: bool = False, effort: int = 0, where=()
     ) -> tuple[Hit, ...]:
-        return self.search_dense(vector, k)
+        return self.search_dense(vector, k, where)
 
-    def search_full_text(self, text: str, k: int) -> tuple[Hit, ...]:
+    def search_full_text(self, text: str, k: int, where=()) -> tuple[Hit, ...]:
         """How many of the words stand in it, whatever they are worth."""
         asked = set(words(text))
-        return self._top([float(len(asked & set(words(p.text)))) for p in self.all], k, floor=0.0)
+        return self._top([float(len(asked & set(words(p.text)))) for p in self.all], k, 0.0, where)
 
-    def search_dense_many(self, vectors: np.ndarray, k: int) -> list[tuple[Hit, ...]]:
-        return [self.search_dense(vector, k) for vector in vectors]
+    def search_dense_many(self, vectors: np.ndarray, k: int, where=()) -> list[tuple[Hit, ...]]:
+        return [self.search_dense(vector, k, where) for vector in vectors]
 
-    def _top(self, scores: list[float], k: int, floor: float) -> tuple[Hit, ...]:
-        hits = [Hit(p, s) for p, s in zip(self.all, scores, strict=True) if s > floor]
+    def _top(self, scores: list[float], k: int, floor: float, where) -> tuple[Hit, ...]:
+        met = {p.id for p in self._met(where)}
+        hits = [Hit(p, s) for p, s in zip(self.all, scores, strict=True) if s > floor and p.id in met]
         return tuple(sorted(hits, key=lambda h: (-h.score, h.passage.id))[:k])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
+from core.domain.filters import Filter, read_filters
 from core.domain.pipelines import from_command
 from core.domain.types import Turn
 from core.engine.availability import without_model
@@ -25,6 +26,13 @@ def text(value: Any, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise BadInput(f"{name}={value!r}; give a text")
     return value
+
+
+def conditions(given: Sequence[str]) -> tuple[Filter, ...]:
+    """Conditions on metadata, as people write them."""
+    if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+        raise BadInput(f"filters={given!r}; give a list of texts, such as ['owner~Logistics']")
+    return read_filters(given)
 
 
 def chosen(given: Names, engine: Engine, corpus: str) -> tuple[str, ...]:

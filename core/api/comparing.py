@@ -14,6 +14,7 @@ from core.api.arguments import (
     Names,
     Parameters,
     chosen,
+    conditions,
     conversation,
     count,
     flag,
@@ -91,6 +92,7 @@ def compare(
     python: File = "",
     parameters: Parameters = None,
     history: Sequence[Turn | Mapping[str, str]] = (),
+    filters: Sequence[str] = (),
     answers: bool = False,
     stored: bool = True,
     build: bool = True,
@@ -103,13 +105,14 @@ def compare(
     names; None stands for all that can run here without a language model. `own` are pipelines of your own,
     {name: "FILE.py:FUNCTION" or an address}, asked beside them; `python` is the interpreter of those that are
     functions, else this one. `parameters` are {route: {name: value}}. `history` are the turns before the
-    question. With `answers` every route writes an answer. The run is stored, so that the dashboard shows it,
-    unless `stored` is False.
+    question. `filters` are conditions on metadata that passages have to meet, such as ["owner~Logistics",
+    "last_updated>=2026"]. With `answers` every route writes an answer. The run is stored, so that the
+    dashboard shows it, unless `stored` is False.
 
     A route that fails says so in its result and costs the others nothing. Ctrl-C stops the run; what was
     finished of it is stored. Raises BadInput and Unavailable.
     """
-    query = Query(text(question, "question"), conversation(history))
+    query, where = Query(text(question, "question"), conversation(history)), conditions(filters)
     engine = engines.shared_engine()  # it knows the routes that the settings name
     named, values = None if routes is None else listed(routes), of_routes(parameters)
     for value, name in ((answers, "answers"), (stored, "stored"), (build, "build")):
@@ -130,6 +133,7 @@ def compare(
             timing=now.timing,
             style=AnswerStyle(now.answer_by, now.answer_order, now.answer_evidence),
             stored=stored,
+            where=where,
         )
         job = engine.start(request)
         run = _wait(job, len(names), report)

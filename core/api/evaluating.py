@@ -13,6 +13,7 @@ from core.api.arguments import (
     File,
     Names,
     Parameters,
+    conditions,
     count,
     flag,
     listed,
@@ -154,6 +155,7 @@ def evaluate(
     qrels: File | None = None,
     labels: str | None = None,
     parameters: Parameters = None,
+    filters: Sequence[str] = (),
     timing: Literal["shared", "isolated"] | None = None,
     answers: bool = False,
     repeats: int = 1,
@@ -175,7 +177,8 @@ def evaluate(
     address}, measured beside them; `python` is the interpreter of those that are functions, else this one.
     `baseline` is the route that the others are compared with, the first unless given. `split` is dev, test or
     all; `mode` keeps one kind of question; `queries` and `per_mode` draw a sample with `seed`. An index that
-    is missing is built first; with `build=False` that raises Unavailable.
+    is missing is built first; with `build=False` that raises Unavailable. `filters` are conditions on
+    metadata that passages have to meet to be found.
 
     `chunkings` ("all", or names such as "256" and "headings") measures the source cut in these ways, too, by
     how much of the labelled text each covers: `Evaluated.chunkings`. It needs `out` or `keep`.
@@ -219,6 +222,7 @@ def evaluate(
         count(seed, "seed", least=0), labels, tuple(map(str, files)), str(judged) if judged else None, timing,
         flag(answers, "answers"), baseline=baseline, repeats=count(repeats, "repeats", most=20),
         chunkings=tuple(one.chunking.key for one in others),
+        filters=tuple(map(str, conditions(filters))),
     )  # fmt: skip
     with reporting(progress) as report:
         if build:

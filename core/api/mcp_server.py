@@ -86,6 +86,10 @@ def ask(
         Field(description="Names of routes. Without it: all that can run here without a language model."),
     ] = None,
     k: Annotated[int, Field(description="Hits of each route, 1 to 50.")] = 5,
+    filters: Annotated[
+        list[str] | None,
+        Field(description="Conditions on metadata, such as owner~Logistics or last_updated>=2026."),
+    ] = None,
 ) -> Told:
     """Ask a question over an indexed corpus by several retrieval routes, and compare what each one found.
 
@@ -94,7 +98,7 @@ def ask(
     """
     if type(k) is not int or not 1 <= k <= 50:
         raise BadInput(f"k={k!r}; give 1 to 50")
-    run = compare(question, corpus, routes, build=False, progress=False)
+    run = compare(question, corpus, routes, filters=filters or (), build=False, progress=False)
     return {
         "run": run.id,
         "corpus": run.corpus,

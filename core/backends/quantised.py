@@ -59,8 +59,9 @@ class QuantisedIndex:
         if allowed is not None:
             import faiss
 
+            library: Any = faiss  # its stubs know neither argument
             bits = np.packbits(allowed, bitorder="little")
-            params = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))
+            params = library.SearchParameters(sel=library.IDSelectorBitmap(bits))
         query = np.ascontiguousarray(vector[None, :])
         found, ids = self._bytes.search(query, min(k, self.size), params=params)
         pairs = [(int(row), float(score)) for row, score in zip(ids[0], found[0], strict=True) if row >= 0]

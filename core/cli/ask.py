@@ -14,6 +14,7 @@ from core.cli import comparison
 from core.cli.common import (
     Bar,
     emit,
+    filter_option,
     note,
     output_options,
     parameter_options,
@@ -77,6 +78,7 @@ def answer_style(
               help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".')  # fmt: skip
 @preset_option("A preset; --parameter overrides it.")
 @parameter_options
+@filter_option
 @click.option("--answers", type=click.Choice(["none", "selected", "all"]),
               help="Which routes write an answer.")  # fmt: skip
 @click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
@@ -105,6 +107,7 @@ def ask_(
     history: Path | None,
     preset: str | None,
     parameters: Sequence[str],
+    filters: Sequence[str],
     answers: Literal["none", "selected", "all"] | None,
     answered: str,
     own: Sequence[str],
@@ -121,6 +124,7 @@ def ask_(
     from core.cli.corpora import indexed
     from core.cli.shapes import run_document
     from core.domain import settings
+    from core.domain.filters import read_filters
     from core.domain.types import Query
     from core.engine.engine import Request, shared_engine
     from core.routes.registry import pick
@@ -131,6 +135,7 @@ def ask_(
         raise BadInput("--answers selected and --answered A,B must be given together")
     if make_corpus and not own:
         raise BadInput("--make-corpus needs --route NAME=TARGET, a pipeline that returns the passages")
+    where = read_filters(filters)
     engine = shared_engine()
     named = preset_of(engine, preset) if preset is not None else None
     chosen = chosen_by(named, pick(routes) if routes is not None else [])
@@ -152,6 +157,7 @@ def ask_(
             timing=timing or now.timing,
             session=session,
             style=answer_style(answer_by, answer_order, now, applied.evidence),
+            where=where,
         )
     )
     run = _wait(job)

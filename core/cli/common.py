@@ -55,6 +55,15 @@ def parameter_options(function: F) -> F:
     return cast("F", given(earlier(call)))
 
 
+def filter_option(function: F) -> F:
+    """Add --filter FIELD=VALUE, given as `filters`."""
+    return click.option(
+        "--filter", "filters", multiple=True, metavar="FIELD=VALUE",
+        help="Find only passages whose document's metadata meets this: = != < > <= >= ~ (contains) !~, or "
+        '"FIELD in A|B"; repeatable.',
+    )(function)  # fmt: skip
+
+
 def pipeline_options(function: F) -> F:
     """Add --route NAME=TARGET and --python; the pipelines are routes of this process, given by name as
     `own`.

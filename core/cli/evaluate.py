@@ -12,6 +12,7 @@ from core.cli.ask import answer_options, read_parameters
 from core.cli.common import (
     Bar,
     emit,
+    filter_option,
     note,
     output_options,
     parameter_options,
@@ -75,6 +76,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--labels", metavar="NAME", help="Questions and labels of a label set from the Label page.")
 @preset_option("A preset; --parameter overrides it.")
 @parameter_options
+@filter_option
 @click.option(
     "--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps between routes or not."
 )
@@ -128,6 +130,7 @@ def eval_(
     labels: str | None,
     preset: str | None,
     parameters: Sequence[str],
+    filters: Sequence[str],
     timing: Literal["shared", "isolated"] | None,
     answers: Literal["none", "all"],
     answer_by: AnswerBy | None,
@@ -158,6 +161,7 @@ def eval_(
     from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
+    from core.domain.filters import read_filters
     from core.domain.pipelines import from_file
     from core.engine.engine import shared_engine
     from core.evaluation import dataset, sets
@@ -205,6 +209,7 @@ def eval_(
         answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
         chunkings=tuple(one.chunking.key for one in others),
+        filters=tuple(map(str, read_filters(filters))),
     )  # fmt: skip
     if judge and others:
         raise BadInput("--judge and --chunkings cannot be combined; give one")

@@ -146,6 +146,12 @@ class Corpus:
             return found
         return self.metadata.meeting(where)[self._owners]
 
+    def days(self, field: str) -> NDArray[np.float64]:
+        """The day of each row's document in a field of dates, as an ordinal, shape (size,); NaN without one.
+        BadInput for a field that holds no dates.
+        """
+        return self.metadata.days(field)[self._owners]
+
     @cached_property
     def _owners(self) -> NDArray[np.int64]:
         return self._store.owners()
@@ -234,9 +240,7 @@ class Corpus:
             raise Unavailable(no_full_text(self.name))
         return self._hits(index.full_text(text, k, where))
 
-    def search_dense_many(
-        self, vectors: Matrix, k: int, where: Sequence[Filter] = ()
-    ) -> list[Ranking]:
+    def search_dense_many(self, vectors: Matrix, k: int, where: Sequence[Filter] = ()) -> list[Ranking]:
         """`search_dense` for each of `vectors`, shape (n, dim): quicker than one after the other."""
         if not self.size:
             return [() for _ in vectors]

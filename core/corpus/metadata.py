@@ -115,9 +115,7 @@ class Metadata:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All of them, by name."""
-        return tuple(
-            Field(name, one.kind, one.documents, one.values) for name, one in self._columns.items()
-        )
+        return tuple(Field(name, one.kind, one.documents, one.values) for name, one in self._columns.items())
 
     def field(self, name: str) -> Field | None:
         """One of them; None for a field that no document has."""

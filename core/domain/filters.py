@@ -27,8 +27,7 @@ class Filter:
     values: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if self.operator not in get_args(Operator):
-            raise BadInput(f"a filter compares by {', '.join(get_args(Operator))}, not by {self.operator!r}")
+        operator_of(self.operator)
         if not self.values or (self.operator != "in" and len(self.values) != 1):
             raise BadInput(f"filter {self.field} {self.operator}: give one value, or with in at least one")
 
@@ -36,6 +35,19 @@ class Filter:
         """As `read_filter` takes it."""
         between = " in " if self.operator == "in" else self.operator
         return f"{self.field}{between}{'|'.join(self.values)}"
+
+
+def described(where: Iterable[Filter]) -> str:
+    """Conditions in a sentence."""
+    return " and ".join(map(str, where))
+
+
+def operator_of(text: str) -> Operator:
+    """One of the operators; BadInput for another."""
+    known: dict[str, Operator] = {one: one for one in get_args(Operator)}
+    if text not in known:
+        raise BadInput(f"a filter compares by {', '.join(known)}, not by {text!r}")
+    return known[text]
 
 
 def read_filter(text: str) -> Filter:
@@ -49,7 +61,7 @@ def read_filter(text: str) -> Filter:
     if several is not None:
         values = tuple(part.strip() for part in value.split("|") if part.strip())
         return Filter(field, "in", values)
-    return Filter(field, operator, (value,))
+    return Filter(field, operator_of(operator), (value,))
 
 
 def read_filters(texts: Iterable[str]) -> tuple[Filter, ...]:

@@ -167,8 +167,8 @@ class Search:
     `texts` is what it was searched with in words: one text, or () for a vector, whose step the link names.
     `keys`: by passage the text that stood for it in the index. `expansion`: the heaviest of `terms` weighed
     terms it was searched with, `matched`: what they add to the first hits. `unfound`: why its words found
-    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that. `where`: what passages
-    had to meet to be found.
+    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that. `where`: what
+    passages had to meet to be found.
     """
 
     texts: tuple[str, ...] = ()
@@ -183,6 +183,36 @@ class Search:
     walk: Walk | None = None
     where: tuple[Filter, ...] = ()
     type: Literal["search"] = "search"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRead:
+    """A condition read from `words` of the question ("" where a model read it), and how many `passages` meet
+    it alone. `dropped`: why it is not used, "" where it is.
+    """
+
+    filter: Filter
+    words: str
+    passages: int
+    dropped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FiltersRead:
+    """The conditions read from a question by "rules" or the "model"; `left` of `of` passages meet those kept,
+    and what the run asks for.
+    """
+
+    found: tuple[FilterRead, ...]
+    left: int
+    of: int
+    by: str = "rules"
+    type: Literal["filters_read"] = "filters_read"
+
+    @property
+    def kept(self) -> tuple[Filter, ...]:
+        """Those that are used."""
+        return tuple(one.filter for one in self.found if not one.dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -720,7 +750,7 @@ Output = (
     Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
     | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
     | DraftChoice | SegmentTree | TableResult | External | ScoreCut | Inserted | Merging
-    | Entities
+    | Entities | FiltersRead
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

@@ -14,6 +14,7 @@ from core.backends.base import WebSearch
 from core.backends.embedding_cache import EmbeddingCache
 from core.backends.llm.none import NoLLM
 from core.corpus.corpus import Corpus
+from core.domain.filters import Filter
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import AnswerStyle, Remembered
@@ -56,6 +57,7 @@ class Contexts(Resources):
         mode: Mode | None = None,
         draw: int = 0,
         forced: Mapping[str, str] | None = None,
+        where: tuple[Filter, ...] = (),
         asker: Asker | None = None,
         run: str = "",
     ) -> Context:
@@ -69,7 +71,7 @@ class Contexts(Resources):
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
             other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
             prepared=lambda need: self._prepared(corpus, need), rerankers=self.rerankers(),
-            draw=draw, forced=forced or {}, answering=answering,
+            draw=draw, forced=forced or {}, where=where, answering=answering,
             evidence=answering.evidence if answering else now.answer_evidence,
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
             turn_vectors=self._turn_vectors, sentence_vectors=self._sentence_vectors,

@@ -15,6 +15,7 @@ from core.domain import people
 from core.domain import settings as settings_module
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.filters import described
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import AnswerStyle, Query, Remembered, Run
@@ -151,7 +152,10 @@ class Engine(Contexts):
         corpus = self.opening(request.corpus)
         wait([corpus], PATIENCE_S)
         if corpus.done():
-            corpus.result()  # raises where it cannot be opened
+            opened = corpus.result()  # raises where it cannot be opened
+            allowed = opened.allowed(request.where)  # raises for a field that there is not
+            if allowed is not None and not allowed.any():
+                warnings.append(f"no passage of corpus {request.corpus} meets {described(request.where)}")
         web = request.models and any(Need.WEB in (*route.needs, *route.uses) for route in routes)
         if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
             self.web()  # raises for an address that is none

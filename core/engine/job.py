@@ -24,7 +24,7 @@ from core.domain.errors import (
     describe,
 )
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
-from core.engine.request import Plan, Request
+from core.engine.request import FILTERS, Plan, Request
 from core.engine.session_memory import keep
 from core.routes.declare import Route
 from core.steps import Context, Memo, Steps
@@ -85,6 +85,7 @@ class Job(BackgroundJob):
                 "llm mode": request.mode or engine.settings.llm_mode,
                 "embedder": "",
                 **({ASKED_BY: self.person.account} if self.person.account else {}),
+                **({FILTERS: list(map(str, request.where))} if request.where else {}),
                 **({"draw": request.draw} if request.draw else {}),
                 **({"forced": dict(request.forced)} if request.forced else {}),
             },
@@ -265,6 +266,7 @@ class Job(BackgroundJob):
                 mode=self._request.mode,
                 draw=self._request.draw,
                 forced=self._request.forced,
+                where=self._request.where,
                 asker=asker,
                 run=self.id,
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.types import AnswerStyle, Run
-from core.engine.request import Answers, Mode, Request
+from core.engine.request import Answers, Mode, Request, filters_of
 from core.routes.declare import Route
 
 MODES: Mapping[str, Mode] = {"live": "live", "replay": "replay"}
@@ -56,6 +56,11 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
         gone.append(f"session {session}, which has new turns since the run")
     if run.corpus not in here.corpora:
         gone.append(f"corpus {run.corpus}")
+    try:
+        where = filters_of(run.settings)
+    except BadInput as error:
+        where = ()
+        gone.append(str(error))
     request = Request(
         run.query,
         run.corpus,
@@ -66,6 +71,7 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
         "isolated" if run.settings.get("timing") == "isolated" else "shared",
         style=style,
         mode=MODES.get(str(run.settings.get("llm mode")), "live"),
+        where=where,
     )
     return Again(request, tuple(gone), tuple(_other(run, here)))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.domain.errors import BadInput
+from core.domain.filters import Filter, read_filters
 from core.domain.types import AnswerStyle, Query, Remembered, Turn
 from core.routes.declare import Route
 
@@ -20,6 +21,7 @@ MAX_QUESTION = 10_000  # characters
 MAX_HISTORY = 50  # turns
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
+FILTERS = "filters"  # in the settings of a run: the conditions on its passages, as people write them
 Answers = Literal["none", "selected", "all"]
 Mode = Literal["live", "record", "replay"]
 
@@ -33,7 +35,7 @@ class Request:
     setting `llm_mode` in this run alone: with "replay" no language model is called, and a step whose answer
     is not stored ends its route. A `draw` from 1 on gives every model call another seed: the same run by
     another chance. `forced` gives, by a step's name, how its first decision in a route is to fall: an audit
-    asks what the other way would have given.
+    asks what the other way would have given. Only passages that meet every condition of `where` are found.
     """
 
     query: Query
@@ -50,6 +52,7 @@ class Request:
     mode: Mode | None = None
     draw: int = 0
     forced: Mapping[str, str] = field(default_factory=dict)
+    where: tuple[Filter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,14 @@ def clean(query: Query) -> tuple[Query, list[str]]:
         _bounded(f"turn {number}", turn.text)
     history = tuple(Turn(turn.role, scrub(turn.text)) for turn in query.history)
     return Query(text, tuple(turn for turn in history if turn.text)), warnings
+
+
+def filters_of(settings: Mapping[str, Any]) -> tuple[Filter, ...]:
+    """The conditions of a stored run; BadInput where an imported one has others than we write."""
+    stored = settings.get(FILTERS, [])
+    if not isinstance(stored, list) or not all(isinstance(one, str) for one in stored):
+        raise BadInput(f"the run has filters that cannot be read: {stored!r}")
+    return read_filters(stored)
 
 
 def _bounded(what: str, text: str) -> None:

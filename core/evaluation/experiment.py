@@ -12,6 +12,7 @@ from core.analysis.remarks import command
 from core.backends.external import run_files
 from core.backends.workers.place import Place
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.filters import described, read_filters
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle
 from core.engine.availability import unprepared, without_model
@@ -97,7 +98,14 @@ def prepare(
         now.answer_evidence if spec.evidence is None else spec.evidence,
     )
     given = {name: values for name, values in parameters.items() if spec.parameters.get(name)}
-    plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
+    where = read_filters(spec.filters)
+    allowed = corpus.allowed(where)  # raises for a field that there is not
+    if allowed is not None:
+        kept = int(allowed.sum())
+        said.append(f"{kept:,} of {corpus.size:,} passages meet {described(where)}; others count as lost")
+    plan = Plan(
+        corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None, where=where
+    )
     said += waiting
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
     remembering = [route.name for route in chosen if route.family == "memory"]
@@ -319,7 +327,7 @@ def _repeated(
         if not whole:
             break
         before = (nth - 1) * len(drawn.questions)
-        again = Plan(plan.corpus, names, parameters, plan.timing, plan.style, draw=nth - 1)
+        again = replace(plan, routes=names, parameters=parameters, draw=nth - 1)
         conditions = conditions_of(again, engine)
         with _journal(out and out / f"repeat-{nth}", conditions, fresh=fresh, retry=False) as journal:
             outcomes, whole = runner.run(
@@ -375,6 +383,7 @@ def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
         "llm": llm.model,
         "llm endpoint": llm.endpoint,
         "draw": plan.draw,
+        **({"filters": list(map(str, plan.where))} if plan.where else {}),
         **({"pipelines": own} if own else {}),
         **({"run files": {name: file.sha256 for name, file in files.items()}} if files else {}),
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from core.analysis.answers import checked
 from core.analysis.run_view import below
+from core.domain.filters import Filter
 from core.domain.machine import Machine, here
 from core.domain.outputs import (
     Critique,
@@ -70,6 +71,7 @@ class Plan:
     style: AnswerStyle | None = None  # how every route writes an answer; None: none is asked for
     draw: int = 0  # see core.engine.request.Request
     forced: Mapping[str, str] = field(default_factory=dict)  # the same
+    where: tuple[Filter, ...] = ()  # the same
 
 
 def run(
@@ -133,7 +135,7 @@ def ask(
     request = Request(
         question.query, plan.corpus, plan.routes, plan.parameters, timing=plan.timing,
         answers="all" if plan.style else "none", style=plan.style or AnswerStyle(), stored=False,
-        draw=plan.draw, forced=plan.forced,
+        draw=plan.draw, forced=plan.forced, where=plan.where,
     )  # fmt: skip
     job = engine.start(request)
     try:

@@ -25,6 +25,7 @@ class Spec:
     language model that often, each time with other seeds, to tell how much the figures vary by themselves.
     `runs` are NAME=FILE of routes whose replies were read from a file: they cannot be asked again.
     `audit` names the routes that are asked each question again with each of their decisions turned.
+    `filters` are conditions on metadata that passages have to meet to be found, for every question.
     `chunkings` are further ways in which the corpus' source is cut ("256", "headings"), measured beside it.
     """
 
@@ -49,6 +50,7 @@ class Spec:
     audit: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     chunkings: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 

@@ -14,6 +14,7 @@ from core.backends import fusion_weights
 from core.backends.external import run_files
 from core.backends.workers.place import Place
 from core.domain.errors import BadInput, Cancelled, RouteScopeError, Unavailable
+from core.domain.filters import Filter
 from core.domain.machine import Machine, here
 from core.domain.pipelines import Pipeline
 from core.domain.types import AnswerStyle, Query, Run, Turn
@@ -219,4 +220,5 @@ def _plan(given: Mapping[str, Any]) -> Plan:
     style = AnswerStyle(**given["style"]) if given["style"] else None
     return replace(Plan(given["corpus"], tuple(given["routes"])), **{
         **{name: given[name] for name in ("parameters", "timing", "draw", "forced")}, "style": style,
+        "where": tuple(Filter(**{**one, "values": tuple(one["values"])}) for one in given["where"]),
     })  # fmt: skip

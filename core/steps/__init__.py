@@ -10,6 +10,7 @@ from core.steps.calibrated import Calibrated
 from core.steps.claims import CheckClaims
 from core.steps.classify import Classify
 from core.steps.compress import Compress
+from core.steps.conditions import Conditions
 from core.steps.confidence import AskConfidence
 from core.steps.controls import Controls
 from core.steps.correct import Correct
@@ -53,6 +54,7 @@ class Steps(
     Feedback,
     Quantised,
     WalkGraph,
+    Conditions,
     Controls,
     FuseFitted,
     Windows,

@@ -262,9 +262,11 @@ class Agent(Decompose):
         own = corpus.by_ids([hit.passage.id for hit in collected])
         documents = dict.fromkeys(passage.doc_id for passage in own.values())
         passages = [one for id in documents for one in corpus.document(id)[1]]
+        if (allowed := self.allowed()) is not None:
+            passages = [one for one in passages if allowed[corpus.row(one.id)]]
         passages += [hit.passage for hit in collected if hit.passage.id not in own]
         self.span.attributes["documents"] = list(documents)
-        self.span.output = Search((words,))
+        self.span.output = Search((words,), where=self.context.where)
         return holding(words, passages)[:POOL]
 
     def enough(self, question: str, collected: Ranking) -> Enough:

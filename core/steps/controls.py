@@ -44,7 +44,9 @@ class Controls(StepBase):
         corpus = self.context.corpus
         known = {hit.passage.id for hit in hits}
         taken = {corpus.row(id) for id in corpus.by_ids(sorted(known))}
-        free = np.setdiff1d(np.arange(corpus.size), sorted(taken))
+        allowed = self.allowed()
+        every = np.arange(corpus.size) if allowed is None else np.flatnonzero(allowed)
+        free = np.setdiff1d(every, sorted(taken))
         rng = np.random.default_rng(seed)
         drawn = corpus.passages(rng.choice(free, min(count, len(free)), replace=False).tolist())
         mixed = [hit.passage for hit in hits]

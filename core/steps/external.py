@@ -65,6 +65,8 @@ class AskExternal(Generate):
         args = {"query": query.text, "k": k, "history": len(query.history)}
         with trace.span(f"call {name}", "RETRIEVER", args) as span:
             span.attributes["time"] = FROM_FILE if pipeline.door == "file" else OUTSIDE
+            if context.where:
+                span.attributes["filters"] = "not passed on: they do not reach a pipeline of your own"
             try:
                 with context.at_most(pipeline.timeout_s) as timeout:
                     given = pipeline.ask(query, k, timeout, context.cancel)

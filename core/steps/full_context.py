@@ -61,7 +61,7 @@ class FullContext(Generate):
         passages, lack = self._everything()
         if lack:
             raise Unavailable(lack)
-        self.span.output = Search()
+        self.span.output = Search(where=self.context.where)
         passages.sort(key=lambda passage: (passage.doc_id, passage.start, passage.id))
         return tuple(Hit(passage, 0.0) for passage in passages)
 
@@ -70,7 +70,8 @@ class FullContext(Generate):
         corpus, context = self.context.corpus, self.context.llm_context
         passages = []
         if estimate(corpus.size, 0) + RESERVED <= context:  # else they need not even be read
-            passages = [passage for _, passage, _ in corpus.everything()]
+            allowed = self.allowed()
+            passages = [passage for row, passage, _ in corpus.everything() if allowed is None or allowed[row]]
         size = sum(len(f"{p.title}\n{p.text}".encode("utf-8", "replace")) for p in passages)
         self.span.attributes |= {
             "passages": corpus.size, "tokens, estimated": estimate(corpus.size, size), "context": context,

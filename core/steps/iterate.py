@@ -142,7 +142,7 @@ class Iterate(Retrieve):
         `core.steps.linked_names`. It is looked up from `threshold` on, and never with one of `searched`.
         """
         passages = [hit.passage for hit in read]
-        linked = Linker(question, self.context.corpus).linked(passages, passages)
+        linked = Linker(question, self.context.corpus, self.context.where).linked(passages, passages)
         names = tuple(name for name in linked if name.query not in searched)[:SHOWN]
         if not names:
             why = "no passage of the corpus is about a name that was mentioned and not yet found"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.backends.prompting.citations import sentences
+from core.domain.filters import Filter
 from core.domain.text import searchable
 from core.domain.types import Passage
 from core.steps.transform import wording
@@ -122,8 +123,9 @@ _Mention = tuple[float, Passage | None, str, str]
 class Linker:
     """Finds the names that passages mention and a corpus has a passage about, for one question."""
 
-    def __init__(self, question: str, corpus: Corpus) -> None:
-        self._question, self._corpus = question, corpus
+    def __init__(self, question: str, corpus: Corpus, where: Sequence[Filter] = ()) -> None:
+        """Of `corpus` only passages that meet `where` are looked at."""
+        self._question, self._corpus, self._where = question, corpus, where
         self._weights = dict(corpus.terms(question))
         self._all = sum(self._weights.values())
         self._about: dict[str, list[tuple[float, Passage]]] = {}
@@ -143,7 +145,7 @@ class Linker:
     def about(self, name: str) -> list[tuple[float, Passage]]:
         """The passages whose title is `name`, or nearly (see `matching`), the nearest first, then by BM25."""
         if name not in self._about:
-            hits = self._corpus.search_sparse(name, ABOUT)
+            hits = self._corpus.search_sparse(name, ABOUT, where=self._where)
             matched = [(self.matching(name, hit.passage), hit.passage) for hit in hits]
             self._about[name] = sorted((one for one in matched if one[0] >= MATCH), key=lambda one: -one[0])
         return self._about[name]

@@ -72,7 +72,5 @@ class Samples(Retrieve):
             self.context.trace.keep(ranking)
         ids = [{id for id, _ in found} for found in scored]
         in_all = tuple(sorted(set.intersection(*ids)))
-        self.span.output = SampleSearches(
-            tuple(texts), scored, overlap(lists), in_all, self.context.where
-        )
+        self.span.output = SampleSearches(tuple(texts), scored, overlap(lists), in_all, self.context.where)
         return lists

@@ -45,8 +45,8 @@ def step(
     routes of the run.
 
     What the method reads has to be among its arguments, or the same for all routes of the run (but for the
-    conditions on passages, which count as well): its work is known by them. It puts its outcome on the span as one of `core.domain.outputs`, or returns one, or
-    something with a method `recorded` that gives one.
+    conditions on passages, which count as well): its work is known by them. It puts its outcome on the span
+    as one of `core.domain.outputs`, or returns one, or something with a method `recorded` that gives one.
     """
 
     def wrap(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:

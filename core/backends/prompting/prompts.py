@@ -229,6 +229,27 @@ QUESTIONS = Prompt(
     'Passage from "{title}":\n{passage}\n\nWrite {n} different short questions that this passage answers, '
     "one a line:",
 )
+CONDITIONS = Prompt(
+    "conditions/1",
+    "You turn what a question says about the documents to look in into filters on their metadata, as JSON. "
+    "Only what it says about documents counts: who wrote them, when, of what kind. What the question is "
+    "about is no filter. Without such a condition the list is empty. Reply with the JSON only.",
+    "Fields, with their kind and some values:\n{fields}\n\nQuestion: {question}\n\nFilters:",
+    (
+        (
+            "Fields, with their kind and some values:\nauthor (text): Kitchen team, M. Silva\n"
+            "changed (date): 2024-05-01, 2025-02-11\n\n"
+            "Question: How much salt do recipes by the Kitchen team changed after 2024 take?\n\nFilters:",
+            '{"filters": [{"field": "author", "operator": "~", "value": "Kitchen team"}, '
+            '{"field": "changed", "operator": ">", "value": "2024"}]}',
+        ),
+        (
+            "Fields, with their kind and some values:\nauthor (text): Kitchen team, M. Silva\n\n"
+            "Question: How much salt does bread need?\n\nFilters:",
+            '{"filters": []}',
+        ),
+    ),
+)
 TRIPLES = Prompt(
     "triples/1",
     "You note what a passage states as JSON: triples of subject, relation and object. Subject and object are "

@@ -1,0 +1,26 @@
+from typing import Annotated
+
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+from core.steps.conditions import By
+
+
+@route(
+    "Self-query",
+    family="query",
+    paper="LangChain 2023, SelfQueryRetriever",
+    needs_if={("by", "model"): Need.LLM},
+)
+def self_query(
+    query: Query,
+    do: Steps,
+    *,
+    by: Annotated[By, Parameter(help="filters read by rules, or by the language model")] = "rules",
+) -> Answer:
+    """Read filters on metadata from the question, then search only what meets them (BM25 and dense, RRF)."""
+    filters = do.read_filters(query.text, by)
+    with do.filtered(filters.kept):
+        lists = (do.sparse(query.text), do.dense(query.text))
+    return do.answer(query.text, do.rrf(lists))

@@ -1,0 +1,152 @@
+"""Steps about metadata: conditions read from the question, and the age of documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from core.backends.prompting.prompts import CONDITIONS
+from core.corpus.metadata import Field
+from core.domain.errors import BadInput, Unavailable
+from core.domain.filters import Filter, described, operator_of
+from core.domain.outputs import FilterRead, FiltersRead, Reranked
+from core.domain.outputs import Rerank as Reordered
+from core.domain.types import Hit, Ranking
+from core.steps.question_filters import Named, dated, read
+from core.steps.retrieve import Retrieve
+from core.steps.step import step
+
+By = Literal["rules", "model"]
+VALUES, FIELDS = 12, 20  # of a field, and fields, that a prompt names
+LONGEST = 60  # characters of a value that a prompt shows
+MOST = 5  # conditions that the model may give
+
+
+class Conditions(Retrieve):
+    """Searching by metadata."""
+
+    @step("CHAIN", "read filters from the question")
+    def read_filters(self, text: str, by: By = "rules") -> FiltersRead:
+        """The conditions on documents that `text` names. One that no passage meets, alone or with those
+        before it, is dropped, and says so.
+
+        Source: LangChain 2023, SelfQueryRetriever, whose filters a model writes; see `question_filters` for
+        the rules.
+        """
+        corpus = self.context.corpus
+        fields = corpus.metadata.fields
+        found: list[FilterRead] = []
+        held = self.context.where
+        if not fields:
+            self.span.attributes["note"] = f"the documents of corpus {corpus.name} have no metadata"
+        else:
+            named = read(text, fields) if by == "rules" else self._asked(text, fields)
+            for one in named:
+                alone, why = self._usable(one.filter, held)
+                found.append(FilterRead(one.filter, one.words, alone, why))
+                held = held if why else (*held, one.filter)
+        return FiltersRead(tuple(found), self._met(held), corpus.size, by)
+
+    @step("RERANKER", "weigh by age")
+    def by_age(self, hits: Ranking, half_life: float) -> Ranking:
+        """`hits` by score times 0.5 to the power of age / `half_life`, both in days; ties by id. The age is
+        that before the newest document of the corpus, by the field of dates that most documents have. A
+        document without a date counts as old as the median. Unavailable where no document has one.
+
+        Source: Li & Croft 2003, "Time-Based Language Models", doi:10.1145/956863.956951, an exponential prior
+        on the age.
+        """
+        corpus = self.context.corpus
+        field = dated(corpus.metadata.fields)
+        if field is None:
+            raise Unavailable(f"the metadata of corpus {corpus.name} has no field of dates to weigh by")
+        days = corpus.days(field.name)
+        newest, middle = float(np.nanmax(days)), float(np.nanmedian(days))
+        own = corpus.by_ids([hit.passage.id for hit in hits])
+        weighed = []
+        for at, hit in enumerate(hits):
+            day = float(days[corpus.row(hit.passage.id)]) if hit.passage.id in own else np.nan
+            age = newest - (middle if np.isnan(day) else day)
+            factor = 0.5 ** (age / half_life)
+            weighed.append((hit.score * factor, at, age, factor))
+        weighed.sort(key=lambda one: (-one[0], hits[one[1]].passage.id))
+        self.span.output = Reordered(
+            f"age by {field.name}",
+            tuple(
+                Reranked(
+                    hits[at].passage.id, at + 1, hits[at].score, score, {"age in days": (age, factor)}
+                )
+                for score, at, age, factor in weighed
+            ),
+            scored=len(hits),
+        )  # fmt: skip
+        return tuple(Hit(hits[at].passage, score) for score, at, _, _ in weighed)
+
+    def _usable(self, one: Filter, held: tuple[Filter, ...]) -> tuple[int, str]:
+        """How many passages meet a condition, and why it is not used besides `held`, "" where it is."""
+        try:
+            alone = self._met((one,))
+        except BadInput as error:
+            return 0, str(error)
+        if not alone:
+            return 0, "no passage meets it"
+        return alone, "" if self._met((*held, one)) else f"none is left together with {described(held)}"
+
+    def _met(self, where: Sequence[Filter]) -> int:
+        allowed = self.context.corpus.allowed(where)
+        return self.context.corpus.size if allowed is None else int(allowed.sum())
+
+    def _asked(self, text: str, fields: Sequence[Field]) -> list[Named]:
+        """The conditions that the model reads, those that name a field and a value there is."""
+        shown = fields[:FIELDS]
+        schema = {
+            "type": "object",
+            "properties": {"filters": {"type": "array", "maxItems": MOST, "items": {
+                "type": "object",
+                "properties": {
+                    "field": {"enum": [one.name for one in shown]},
+                    "operator": {"enum": ["=", "!=", "<", ">", "<=", ">=", "~", "!~"]},
+                    "value": {"type": "string", "maxLength": 100},
+                },
+                "required": ["field", "operator", "value"], "additionalProperties": False,
+            }}},
+            "required": ["filters"], "additionalProperties": False,
+        }  # fmt: skip
+        reply = self._ask(
+            CONDITIONS, max_tokens=150, schema=schema, unusable=_wrong, question=text,
+            fields="\n".join(map(_in_prompt, shown)),
+        )  # fmt: skip
+        if (fault := _wrong(reply.text)) is not None:
+            self.span.attributes["note"] = f"no filter: {fault}"
+            return []
+        found, refused = [], []
+        for one in json.loads(reply.text)["filters"]:
+            try:
+                made = Filter(str(one["field"]), operator_of(str(one["operator"])), (str(one["value"]),))
+            except (BadInput, KeyError) as error:
+                refused.append(str(error))
+                continue
+            found.append(Named(made, ""))
+        if refused:
+            self.span.attributes["refused"] = refused
+        return found
+
+
+def _in_prompt(field: Field) -> str:
+    values = ", ".join(value[:LONGEST] for value in field.values[:VALUES])
+    return f"{field.name} ({field.kind}): {values}"
+
+
+def _wrong(reply: str) -> str | None:
+    """What keeps a reply from being a list of conditions, or None."""
+    try:
+        found = json.loads(reply)
+    except json.JSONDecodeError:
+        return "the reply is no JSON"
+    filters = found.get("filters") if isinstance(found, dict) else None
+    if not isinstance(filters, list) or not all(isinstance(one, dict) for one in filters):
+        return "the reply has no list of filters"
+    return None

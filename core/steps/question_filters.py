@@ -1,0 +1,168 @@
+"""Conditions on documents that a question names, read by rules. Pure.
+
+A rule asks for a cue that the condition is about documents ("updated since May 2026", "according to the
+Claims team", "the superseded schedule"): a date or a team that a question merely mentions is no condition.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import month_name
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from core.corpus.metadata import Field, days, field_name
+from core.domain.filters import Filter, Operator
+
+MANY = 1_000  # values of a field from which names are no longer looked for in questions
+SHORTEST = 3  # characters of a name
+_DOCUMENT = (
+    r"documents?|docs?|pages?|articles?|polic(?:y|ies)|runbooks?|guides?|guidelines?|notes?|rules?|records?"
+    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|files?|list|terms"
+)
+_WRITTEN = "updated|changed|revised|edited|modified|written|published|issued|dated"
+_MONTH = "|".join(name for number in range(1, 13) for name in (month_name[number], month_name[number][:3]))
+_DATE = (
+    rf"(?:\d{{4}}-\d{{2}}(?:-\d{{2}})?|(?:\d{{1,2}}\s+)?(?:{_MONTH})\.?\s+\d{{4}}"
+    rf"|(?:{_MONTH})\.?\s+\d{{1,2}},?\s+\d{{4}}|(?:19|20)\d{{2}})\b"
+)
+_WHEN = re.compile(
+    rf"\b(?:{_WRITTEN}|{_DOCUMENT})\s+(since|after|before|until|in|on|of|from)\s+({_DATE})", re.IGNORECASE
+)
+_COMPARED: dict[str, Operator] = {"since": ">=", "after": ">", "before": "<", "until": "<="}
+OVER = ("superseded", "obsolete", "deprecated", "archived", "withdrawn", "outdated", "retired")
+_IN_FORCE = re.compile(
+    rf"\b(?:current|currently valid|up-to-date|in force|still valid|latest|present)\s+(?:\w+\s+){{0,2}}"
+    rf"(?:{_DOCUMENT})\b|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:is|are)\s+(?:still\s+)?(?:in force|valid|current)\b",
+    re.IGNORECASE,
+)
+_NO_LONGER = re.compile(
+    rf"\b(?:{'|'.join(OVER)}|old|older|former|previous|earlier)\s+(?:\w+\s+){{0,2}}(?:{_DOCUMENT})\b"
+    rf"|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:was|were|is|are|has been)\s+(?:{'|'.join(OVER)})\b",
+    re.IGNORECASE,
+)
+_BY = (
+    rf"\b(?:(?:owned|maintained|kept|{_WRITTEN}|{_DOCUMENT})\s+(?:by|of|from)|according to|in|within)"
+    r"\s+(?:the\s+)?"
+)
+_WRITTEN_OUT = re.compile(r"(?<!\S)([\w.-]{1,40}?)(!=|!~|<=|>=|=|<|>|~|:)(\"[^\"]{1,200}\"|[^\s?]{1,200})")
+_VERSION = re.compile(r"\b(?:version|release|v)\.?\s*(\d+(?:\.\d+){1,5})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A condition, and the words of the question that it was read from."""
+
+    filter: Filter
+    words: str
+
+
+def read(text: str, fields: Sequence[Field]) -> tuple[Named, ...]:
+    """The conditions on documents that `text` names, by the `fields` there are; one for a field and a
+    comparison, in the order of the question.
+    """
+    rules: tuple[Callable[[str, Sequence[Field]], Iterator[tuple[int, Named]]], ...] = (
+        _explicit, _dates, _states, _versions, _names,
+    )  # fmt: skip
+    found = sorted((one for rule in rules for one in rule(text, fields)), key=lambda one: one[0])
+    first: dict[tuple[str, str], Named] = {}
+    for _, one in found:
+        first.setdefault((one.filter.field, one.filter.operator), one)
+    return tuple(first.values())
+
+
+def _explicit(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """Conditions as filters are written, with a colon for "contains" or "is"."""
+    known = {field_name(one.name): one for one in fields}
+    for match in _WRITTEN_OUT.finditer(text):
+        field = known.get(field_name(match[1]))
+        if field is None:
+            continue
+        operators: dict[str, Operator] = {
+            "!=": "!=", "!~": "!~", "<=": "<=", ">=": ">=", "=": "=", "<": "<", ">": ">", "~": "~",
+            ":": "~" if field.kind == "text" else "=",
+        }  # fmt: skip
+        value = match[3].strip('"').rstrip(".,;")
+        if value:
+            yield match.start(), Named(Filter(field.name, operators[match[2]], (value,)), match[0])
+
+
+def _dates(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """When documents were written or changed."""
+    if (field := dated(fields)) is None:
+        return
+    for match in _WHEN.finditer(text):
+        if (value := iso(match[2])) and days(value):
+            operator = _COMPARED.get(match[1].lower(), "=")
+            yield match.start(), Named(Filter(field.name, operator, (value,)), match[0])
+
+
+def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """Whether documents are in force, where a field says which are not."""
+    for field in fields:
+        word = next((w for w in OVER if any(w in value.lower() for value in field.values[:MANY])), None)
+        if word is None or field.kind != "text":
+            continue
+        if match := _NO_LONGER.search(text):
+            yield match.start(), Named(Filter(field.name, "~", (word,)), match[0])
+        elif match := _IN_FORCE.search(text):
+            yield match.start(), Named(Filter(field.name, "!~", (word,)), match[0])
+
+
+def _versions(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    field = next((one for one in fields if one.kind == "version"), None)
+    if field is None:
+        field = next((one for one in fields if one.name.lower() == "version"), None)
+    if field is not None and (match := _VERSION.search(text)):
+        yield match.start(), Named(Filter(field.name, "=", (match[1],)), match[0])
+
+
+def _names(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """Names that are values of a field, or parts of values, where a cue stands beside them. The longest of a
+    field counts.
+    """
+    lowered = text.lower()
+    for field in fields:
+        if field.kind != "text" or len(field.values) > MANY:
+            continue
+        called = rf"\b{re.escape(field.name.lower().replace('_', ' '))}(?:\s+(?:is|of)|:)?\s+(?:the\s+)?"
+        best: tuple[int, re.Match[str]] | None = None
+        for name in sorted(names(field.values)):
+            if name not in lowered:
+                continue
+            own = rf"(?P<name>{re.escape(name)})(?!\w)"
+            cues = rf"(?:{_BY}|{called}){own}|(?<!\w){own.replace('name>', 'before>')}(?:'s)?\s+(?:{_DOCUMENT})\b"
+            match = re.search(cues, text, re.IGNORECASE)
+            if match and (best is None or len(name) > best[0]):
+                best = len(name), match
+        if best is not None:
+            match = best[1]
+            value = match["name"] or match["before"]
+            yield match.start(), Named(Filter(field.name, "~", (value,)), match[0])
+
+
+def names(values: Iterable[str]) -> set[str]:
+    """The names in values such as "Claims team (Henrike Stahl)", in lower case: the whole, and its parts."""
+    found = set()
+    for value in values:
+        parts = re.split(r"\s*[(),;/]\s*|\s+(?:and|with)\s+", value)
+        found |= {part.lower() for part in (value, *parts) if len(part) >= SHORTEST}
+    return found
+
+
+def dated(fields: Sequence[Field]) -> Field | None:
+    """The field of dates that most documents have; the first of equals, None without one."""
+    return max((one for one in fields if one.kind == "date"), key=lambda one: one.documents, default=None)
+
+
+def iso(text: str) -> str | None:
+    """A date as written in English, or in ISO 8601, as YYYY, YYYY-MM or YYYY-MM-DD; None for none."""
+    if re.fullmatch(r"\d{4}(?:-\d{2}){0,2}", text):
+        return text
+    year = re.search(r"\d{4}", text)
+    month = re.search(r"[A-Za-z]{3,}", text)
+    if year is None or month is None:
+        return None
+    number = [name[:3].lower() for name in month_name].index(month[0][:3].lower())
+    day = re.search(r"(?<!\d)\d{1,2}(?!\d)", text)
+    return f"{year[0]}-{number:02}" + (f"-{int(day[0]):02}" if day else "")
