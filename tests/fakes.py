@@ -232,6 +232,9 @@ class MemoryCorpus:
     def allowed(self, where):
         return self.metadata.meeting(where) if where else None
 
+    def value(self, id, field):
+        return self.metadata.value(self.row(id), field)
+
     def days(self, field):
         return self.metadata.days(field)
 

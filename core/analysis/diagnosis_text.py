@@ -17,7 +17,10 @@ from core.domain.types import Passage
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
 
-STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is
+STEPLESS = {
+    "never retrieved": "every search",
+    "removed by a filter": "the run's filters",
+}  # blamed where no single step is
 OFFERED = 3  # lists that are named as having had a passage
 Fated = tuple[PassageTrace, LossEvidence]
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from core.analysis.filtered import Unmet, not_known
 from core.analysis.lineage import Lineage, Loss, Source, is_search, not_stored
 from core.analysis.loss_evidence import compressed, discarded, low_grade
 from core.analysis.run_view import top
 from core.analysis.search_inputs import asked
-from core.domain.outputs import DraftChoice, External, Fusion, Rerank, Search, Selection, Written
+from core.domain.outputs import DraftChoice, External, FiltersRead, Fusion, Rerank, Search, Selection, Written
 from core.domain.types import RouteResult, Span
 
 Kind = Literal[
-    "found", "not used", "found too low", "never retrieved", "list not used", "fused away", "reranked away",
-    "walked past", "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route",
+    "found", "not used", "found too low", "never retrieved", "removed by a filter", "list not used",
+    "fused away", "reranked away", "walked past", "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route",
     "dropped", "not searched", "not recorded", "no ranking",
 ]  # fmt: skip
 NEEDS_OTHER_SEARCH = {
@@ -68,8 +69,9 @@ class _TooLate:
 class PassageTrace:
     """One route's stages and fates; what does not depend on the passage is read once."""
 
-    def __init__(self, result: RouteResult) -> None:
-        self.result = result
+    def __init__(self, result: RouteResult, unmet: Unmet = not_known) -> None:
+        """`unmet` tells which conditions of a search a passage does not meet."""
+        self.result, self._unmet = result, unmet
         self.flow = Lineage(result)
         self._asked = {id: one.words for id, one in asked(result).items()}
 
@@ -148,6 +150,8 @@ class PassageTrace:
                 "not searched", rank, "The route made no list of passages: it did not search."
             )
         if best is None and rank is None and self.flow.lists:
+            if filtered := self._filtered(id):
+                return filtered
             one = self.searches[0] if len(self.searches) == 1 else None
             return LossEvidence("never retrieved", None, self._never(id), one)
         if best is None or (loss is not None and unknown):
@@ -168,6 +172,25 @@ class PassageTrace:
             if loss.step is None or loss.step.kind == "CHAIN":
                 return LossEvidence("compressed out", rank, words, evidence[0], loss.was)
         return self._explained(id, loss, loss.before, rank, depth)
+
+    def _filtered(self, id: str) -> LossEvidence | None:
+        """Every search of the route looked only where the passage is not."""
+        wheres = [span.output.where for span in self.searches if isinstance(span.output, Search)]
+        failed = [self._unmet(where, id) for where in wheres]
+        if not failed or not all(failed):
+            return None
+        clauses = list(dict.fromkeys(clause for some in failed for clause in some))
+        used = {one for where in wheres for one in where}
+        readers = (
+            span
+            for span in self.result.spans
+            if isinstance(span.output, FiltersRead) and used.intersection(span.output.kept)
+        )
+        read = next(readers, None)
+        by = f", read by “{read.name}”" if read is not None else ""
+        many = "s" * (len(clauses) > 1)
+        words = f"It does not meet the filter{many} {' and '.join(clauses)}{by}: no search could find it."
+        return LossEvidence("removed by a filter", None, words, read)
 
     def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> LossEvidence:
         """It was in a list of the route's own making, or may have been."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
 from core.analysis.diagnosis_text import passage_report, relation, report, title, unfound
+from core.analysis.filtered import unmet_in
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.api import html
@@ -73,7 +74,7 @@ def why(
         if not results:
             ran = ", ".join(one.route for one in found.results) or "none"
             raise BadInput(f"run {found.id} has no route {route!r}; it has: {ran}")
-    funnels = [PassageTrace(one) for one in found.results]
+    funnels = [PassageTrace(one, unmet_in(corpus)) for one in found.results]
     own = [one for one in funnels if one.result in results]
     wanted = relevant(known.grades) if any(grade > 0 for grade in known.grades.values()) else []
     beyond = [id for id in (*known.grades, *([passage] if passage else ())) if id not in found.passages]

@@ -146,6 +146,10 @@ class Corpus:
             return found
         return self.metadata.meeting(where)[self._owners]
 
+    def value(self, id: str, field: str) -> str | None:
+        """What the document of a passage has in a field; None for nothing. BadInput for an unknown id."""
+        return self.metadata.value(int(self._owners[self.row(id)]), field)
+
     def days(self, field: str) -> NDArray[np.float64]:
         """The day of each row's document in a field of dates, as an ordinal, shape (size,); NaN without one.
         BadInput for a field that holds no dates.

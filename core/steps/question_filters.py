@@ -18,9 +18,9 @@ MANY = 1_000  # values of a field from which names are no longer looked for in q
 SHORTEST = 3  # characters of a name
 _DOCUMENT = (
     r"documents?|docs?|pages?|articles?|polic(?:y|ies)|runbooks?|guides?|guidelines?|notes?|rules?|records?"
-    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|files?|list|terms"
+    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|files?|lists?|terms|postmortems?|minutes"
 )
-_WRITTEN = "updated|changed|revised|edited|modified|written|published|issued|dated"
+_WRITTEN = "updated|revised|edited|modified|written|published|issued|dated"
 _MONTH = "|".join(name for number in range(1, 13) for name in (month_name[number], month_name[number][:3]))
 _DATE = (
     rf"(?:\d{{4}}-\d{{2}}(?:-\d{{2}})?|(?:\d{{1,2}}\s+)?(?:{_MONTH})\.?\s+\d{{4}}"
@@ -33,7 +33,8 @@ _COMPARED: dict[str, Operator] = {"since": ">=", "after": ">", "before": "<", "u
 OVER = ("superseded", "obsolete", "deprecated", "archived", "withdrawn", "outdated", "retired")
 _IN_FORCE = re.compile(
     rf"\b(?:current|currently valid|up-to-date|in force|still valid|latest|present)\s+(?:\w+\s+){{0,2}}"
-    rf"(?:{_DOCUMENT})\b|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:is|are)\s+(?:still\s+)?(?:in force|valid|current)\b",
+    rf"(?:{_DOCUMENT})\b|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:is|are)\s+(?:still\s+)?"
+    r"(?:in force|valid|current)\b",
     re.IGNORECASE,
 )
 _NO_LONGER = re.compile(
@@ -42,7 +43,7 @@ _NO_LONGER = re.compile(
     re.IGNORECASE,
 )
 _BY = (
-    rf"\b(?:(?:owned|maintained|kept|{_WRITTEN}|{_DOCUMENT})\s+(?:by|of|from)|according to|in|within)"
+    rf"\b(?:(?:owned|maintained|kept|{_WRITTEN}|{_DOCUMENT})\s+(?:by|of|from)|according to)"
     r"\s+(?:the\s+)?"
 )
 _WRITTEN_OUT = re.compile(r"(?<!\S)([\w.-]{1,40}?)(!=|!~|<=|>=|=|<|>|~|:)(\"[^\"]{1,200}\"|[^\s?]{1,200})")
@@ -58,16 +59,18 @@ class Named:
 
 
 def read(text: str, fields: Sequence[Field]) -> tuple[Named, ...]:
-    """The conditions on documents that `text` names, by the `fields` there are; one for a field and a
-    comparison, in the order of the question.
+    """The conditions on documents that `text` names, by the `fields` there are, in the order of the question:
+    one for a field, but for dates and numbers one for each comparison.
     """
     rules: tuple[Callable[[str, Sequence[Field]], Iterator[tuple[int, Named]]], ...] = (
         _explicit, _dates, _states, _versions, _names,
     )  # fmt: skip
     found = sorted((one for rule in rules for one in rule(text, fields)), key=lambda one: one[0])
+    ranged = {field.name for field in fields if field.kind != "text"}  # which may have two bounds
     first: dict[tuple[str, str], Named] = {}
     for _, one in found:
-        first.setdefault((one.filter.field, one.filter.operator), one)
+        bound = one.filter.operator if one.filter.field in ranged else ""
+        first.setdefault((one.filter.field, bound), one)
     return tuple(first.values())
 
 
@@ -128,17 +131,26 @@ def _names(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
         called = rf"\b{re.escape(field.name.lower().replace('_', ' '))}(?:\s+(?:is|of)|:)?\s+(?:the\s+)?"
         best: tuple[int, re.Match[str]] | None = None
         for name in sorted(names(field.values)):
-            if name not in lowered:
+            if name not in lowered or (best is not None and len(name) <= best[0]):
                 continue
-            own = rf"(?P<name>{re.escape(name)})(?!\w)"
-            cues = rf"(?:{_BY}|{called}){own}|(?<!\w){own.replace('name>', 'before>')}(?:'s)?\s+(?:{_DOCUMENT})\b"
-            match = re.search(cues, text, re.IGNORECASE)
-            if match and (best is None or len(name) > best[0]):
+            match = re.search(rf"(?:{_BY}|{called})({re.escape(name)})(?!\w)", text, re.IGNORECASE)
+            match = match or _before_document(name, text)
+            if match:
                 best = len(name), match
         if best is not None:
             match = best[1]
-            value = match["name"] or match["before"]
-            yield match.start(), Named(Filter(field.name, "~", (value,)), match[0])
+            yield match.start(), Named(Filter(field.name, "~", (match[1],)), match[0])
+
+
+def _before_document(name: str, text: str) -> re.Match[str] | None:
+    """Where a name stands before a word for documents ("the Claims team's notes", "in the runbooks"): one of
+    several words, or written as a name is, as single words are often what the question is about.
+    """
+    if re.fullmatch(_DOCUMENT, name, re.IGNORECASE):
+        return re.search(rf"\b(?:in|by)\s+the\s+({re.escape(name)})\b", text, re.IGNORECASE)
+    match = re.search(rf"(?<!\w)({re.escape(name)})(?:'s)?\s+(?:{_DOCUMENT})\b", text, re.IGNORECASE)
+    as_name = match is not None and match.start() > 0 and match[1][0].isupper()
+    return match if " " in name or as_name else None
 
 
 def names(values: Iterable[str]) -> set[str]:

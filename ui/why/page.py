@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.analysis import external
 from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
+from core.analysis.filtered import unmet_in
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.searches import rewrites
@@ -31,6 +32,7 @@ PAGES = {
     "walked past": ("graph.py", "Graph"),
     "dropped by grade": ("evaluators.py", "Evaluators"),
     "compressed out": ("evaluators.py", "Evaluators"),
+    "removed by a filter": ("transform.py", "Transform"),
 }
 
 
@@ -39,8 +41,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     if not run.results:
         st.info("No route in this run has finished. Run the question again from Compare.")
         return
-    funnels = [PassageTrace(result) for result in run.results]
     corpus = find.corpus_of(run)
+    funnels = [PassageTrace(result, unmet_in(corpus)) for result in run.results]
     wanted = relevant(gold) if any(grade > 0 for grade in gold.values()) else []
     asked = [st.query_params.get("passage", ""), st.session_state.get(picked.PASSAGE) or ""]
     beyond = find.beyond(corpus, run, [*gold, *asked])
