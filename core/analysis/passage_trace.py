@@ -17,7 +17,8 @@ from core.domain.types import RouteResult, Span
 
 Kind = Literal[
     "found", "not used", "found too low", "never retrieved", "removed by a filter", "list not used",
-    "fused away", "reranked away", "walked past", "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route",
+    "fused away", "reranked away", "walked past", "dropped by grade", "near-duplicate", "compressed out",
+    "put behind", "cut by the route",
     "dropped", "not searched", "not recorded", "no ranking",
 ]  # fmt: skip
 NEEDS_OTHER_SEARCH = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.domain.needs import Need
-from core.domain.outputs import Inserted, Merging, ScoreCut, Search
+from core.domain.outputs import FiltersRead, Inserted, Merging, ScoreCut, Search
 from core.domain.program import COMMAND
 from core.domain.types import RouteResult, Span
 from core.steps.rerank import READ_THEN
@@ -47,6 +47,8 @@ def _changed(result: RouteResult) -> list[str]:
         elif isinstance(output, Inserted) and output.ids:
             ranks = [at for at, hit in enumerate(result.hits, 1) if hit.passage.id in output.ids]
             said.append(f"Unrelated passages, drawn at random: ranks {', '.join(map(str, ranks))}")
+        elif isinstance(output, FiltersRead):
+            said += _filters(output)
         elif isinstance(output, Merging):
             whole = [str(at) for at, one in enumerate(output.passages, 1) if not one.text]
             said.append(
@@ -54,6 +56,18 @@ def _changed(result: RouteResult) -> list[str]:
                 f"{'ranks ' + ', '.join(whole) if whole else 'no passage'}; of others the pieces found"
             )
     return said
+
+
+def _filters(read: FiltersRead) -> list[str]:
+    """The conditions that a question named, and those that are not used."""
+    used = [
+        f"{one.filter} ({one.passages:,} of {read.of:,} passages)" for one in read.found if not one.dropped
+    ]
+    dropped = [f"Filter {one.filter} is dropped: {one.dropped}" for one in read.found if one.dropped]
+    if not used:
+        return [*dropped, "Searched without a filter" + (": the question names none" if not dropped else "")]
+    left = f", together {read.left:,}" if len(used) > 1 else ""
+    return [f"Filters read from the question: {', '.join(used)}{left}", *dropped]
 
 
 def _made_now(spans: tuple[Span, ...], corpus: str) -> list[str]:

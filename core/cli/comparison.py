@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from core.analysis.remarks import remarks
 from core.cli.text import WIDTH, columns, cut, one_line, table
 from core.domain.program import COMMAND
+from core.engine.request import FILTERS
 
 if TYPE_CHECKING:
     from core.domain.types import Hit, RouteResult, Run
@@ -32,6 +33,7 @@ def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
     parts = [
         f"Question  {one_line(run.query.text)}",
         f"Corpus    {run.corpus}    wall time {run.wall_ms:.0f} ms",
+        *[f"Filter    {one}" for one in run.settings.get(FILTERS, [])],
     ]
     if done:
         rows = [

@@ -10,6 +10,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
 from core.engine.replay import settled, texts
+from core.engine.request import filters_of
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.answer_style import ANSWERS, BY, ORDERS
@@ -81,6 +82,12 @@ def restore(run: Run) -> None:
     st.session_state[state.ANSWERED] = [name for name in answered if name in here]
     st.session_state[state.ANSWER_BY] = _one_of(run.settings.get("answers by"), BY)
     st.session_state[state.ANSWER_ORDER] = _one_of(run.settings.get("answer order"), ORDERS)
+    try:
+        where = filters_of(run.settings)
+    except RouteScopeError as error:
+        where = ()
+        gone.append(str(error))
+    st.session_state[state.FILTERS] = "\n".join(map(str, where))
     session = run.settings.get("session")
     st.session_state[state.SESSION] = session if isinstance(session, str) else ""
     st.session_state[LEFT_OUT] = (run.id, gone)

@@ -10,6 +10,8 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
+from core.engine.replay import texts
+from core.engine.request import FILTERS
 from core.store import SessionRow
 from ui.app import address, state
 from ui.app.markup import cut, md
@@ -67,6 +69,7 @@ def _head(run: Run) -> None:
         f"{len(run.results)} routes",
         milliseconds(run.wall_ms),
         _when(run.created),
+        *[f"filter {one}" for one in texts(run.settings.get(FILTERS))],
     ]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.container():

@@ -26,6 +26,7 @@ ANSWERED = "answered"
 ANSWER_BY = "answer_by"
 ANSWER_ORDER = "answer_order"
 EVIDENCE = "answer_evidence"  # that of named settings put in place; without it the setting's
+FILTERS = "filters"  # conditions on metadata, one a line
 SESSION = "session_name"  # what is asked is remembered under this name; empty: it is not
 TOLD = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 

@@ -18,7 +18,7 @@ from ui.app import state
 from ui.app.answer_style import ANSWERS, BY, ORDERS
 from ui.app.markup import md, show
 from ui.app.routes import by_family, chosen, directory, title
-from ui.compare import presets, session_memory
+from ui.compare import filters, presets, session_memory
 from ui.components import parameters
 
 # Too long a question gets one message. A box takes no more than this, as a page that sends much more than
@@ -44,6 +44,7 @@ def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
         stop = st.button("Stop", key="stop") if running else False
         _sample_menu(corpus)
         _conversation()
+        filters.menu(corpus)
         session_memory.menu()
         _route_menu(gaps)
         _parameter_menu()
@@ -69,6 +70,7 @@ def request(corpus: str) -> Request:
         tuple(name for name in st.session_state.get(state.ANSWERED, []) if name in names),
         session=state.session(),
         style=state.answer_style(),
+        where=filters.chosen(),
     )
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from core.analysis.run_view import asked_again, source, title_of, worked
 from core.analysis.searches import Found, changed, finds, rewrites, searches
 from core.domain.format import milliseconds
-from core.domain.outputs import Rewrite
+from core.domain.outputs import FiltersRead, Rewrite
 from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, join, table_of, tag
@@ -25,7 +25,11 @@ NAMED = 5  # passages of a list that are named
 
 def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup:
     """Every route that wrote a text or searched with another than the question, then those that did not."""
-    shown = [one for one in run.results if changed(run, one) or any(r.changed for _, r in rewrites(one))]
+    shown = [
+        one
+        for one in run.results
+        if changed(run, one) or any(r.changed for _, r in rewrites(one)) or filters(one)
+    ]
     blocks = [_route(run, one, gold or {}, depth) for one in shown]
     return tag("div", *blocks, _unchanged(run, shown), css="rs")
 
@@ -54,6 +58,7 @@ def _route(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -
     state = "" if result.status == "ok" else f" · {result.status}: {cut(result.error or '', 160)}"
     head = tag("h4", result.title, tag("span", state, css="bad") if state else EMPTY)
     steps = [_step(run, result, span, one) for span, one in rewrites(result)]
+    steps += [_filters(span, one) for span, one in filters(result)]
     return tag("div", head, *steps, _finds(run, result, gold, depth), css="rs-block")
 
 
@@ -76,6 +81,38 @@ def _step(run: Run, result: RouteResult, span: Span, one: Rewrite) -> Markup:
         listed = [text for text in one.texts if one.role == "passages" or text not in searched]
         body = join([tag("div", text, css="rs-quote", dir="auto") for text in listed])
     return tag("div", head, body, _notes(result, span), css="rs-transform-step")
+
+
+def filters(result: RouteResult) -> list[tuple[Span, FiltersRead]]:
+    """The steps that read conditions from the question, where there was one."""
+    found = [(span, span.output) for span in result.spans if isinstance(span.output, FiltersRead)]
+    return [(span, output) for span, output in found if output.found]
+
+
+def _filters(span: Span, read: FiltersRead) -> Markup:
+    """Each condition with the words it was read from and how many passages meet it."""
+    by = "by rules" if read.by == "rules" else "by the language model"
+    facts = [span.name, by, milliseconds(span.ms), f"{read.left:,} of {read.of:,} passages are left"]
+    head = tag(
+        "tr", tag("th", "Filter"), tag("th", "Read from"), tag("th", "Passages", css="num"), tag("th", "Used")
+    )
+    rows = [
+        tag(
+            "tr",
+            tag("td", str(one.filter), dir="auto"),
+            tag("td", f"“{one.words}”" if one.words else "", dir="auto"),
+            tag("td", f"{one.passages:,}", css="num"),
+            tag("td", f"no: {one.dropped}" if one.dropped else "yes", dir="auto"),
+        )
+        for one in read.found
+    ]
+    return tag(
+        "div",
+        tag("div", " · ".join(facts), css="dim"),
+        table_of(head, rows, css="rs-transform-finds"),
+        tag("div", "To edit them: Filters on Compare, “Use for all routes”.", css="dim"),
+        css="rs-transform-step",
+    )
 
 
 def _weighted(run: Run, one: Rewrite) -> Markup:

@@ -16,6 +16,7 @@ from core.domain.format import milliseconds, size
 from core.domain.postgres import Dsn
 from ui.app import corpora, state
 from ui.app.markup import EMPTY, join, md, show, tag
+from ui.components import metadata
 from ui.corpus import enrichments
 from ui.corpus import reading as corpus_reading
 
@@ -37,8 +38,17 @@ def draw(name: str) -> None:
         heading("Indexing time")
         show(tag("div", costs(item.info), css="rs"))
         corpus_reading.told(item.info)
+        _metadata(name)
         enrichments.listing(name, item.info.passages)
     _deletion(item)
+
+
+def _metadata(name: str) -> None:
+    """What filters can name."""
+    with st.expander("Metadata", key="corpus_metadata", on_change="rerun") as panel:
+        if panel.open:
+            st.caption("Filters on Compare, `--filter` and the route Self-query search by these fields.")
+            metadata.fields(name)
 
 
 def in_words(item: catalogue.Known) -> str:

@@ -1,0 +1,71 @@
+"""The conditions on metadata that passages have to meet, beside the question."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.filters import LONGEST, MOST, Filter, read_filters
+from core.domain.outputs import FiltersRead
+from core.domain.types import Run
+from ui.app import state
+from ui.app.markup import md
+from ui.components import metadata
+
+HEIGHT = 260  # px of the list of fields
+PLACEHOLDER = "owner~Logistics\nlast_updated>=2026-01"
+HELP = (
+    "One filter a line: FIELD=VALUE, with = != < > <= >= ~ (contains) !~, or FIELD in A|B. Every route finds "
+    "only passages whose documents meet all of them."
+)
+
+
+def chosen() -> tuple[Filter, ...]:
+    """The conditions as they are written; BadInput for a line that is none."""
+    return read_filters((st.session_state.get(state.FILTERS) or "").splitlines())
+
+
+def menu(corpus: str) -> None:
+    """The conditions, what the open run read from its question, and the fields there are."""
+    count = sum(bool(line.strip()) for line in (st.session_state.get(state.FILTERS) or "").splitlines())
+    with st.popover(
+        f"Filters ({count})" if count else "Filters", key="filters_menu", on_change="rerun"
+    ) as it:
+        st.text_area(
+            "Filters", key=state.FILTERS, height=96, width=560, max_chars=MOST * LONGEST,
+            placeholder=PLACEHOLDER, help=HELP, persist_state="session",
+        )  # fmt: skip
+        try:
+            chosen()
+        except RouteScopeError as error:
+            st.error(md(str(error)))
+        _offered()
+        if it.open:  # the first look at a corpus reads the metadata of every document
+            with st.container(width=560, height=HEIGHT):
+                metadata.fields(corpus)
+
+
+def _offered() -> None:
+    """What a route of the open run read from its question, to be edited and used for all routes."""
+    run_id = st.session_state.get(state.RUN)
+    if not run_id:
+        return
+    try:
+        run, _ = state.find(run_id)
+    except RouteScopeError:
+        return  # Compare says what is wrong, where the result would be
+    if read := read_from(run):
+        written = "\n".join(map(str, read))
+        st.caption(md(f"Read from the question: {', '.join(map(str, read))}"))
+        st.button("Use for all routes", key="filters_use", on_click=_use, args=(written,))
+
+
+def read_from(run: Run) -> tuple[Filter, ...]:
+    """The conditions that steps of a run read from its question, each once."""
+    outputs = [span.output for result in run.results for span in result.spans]
+    kept = [one for output in outputs if isinstance(output, FiltersRead) for one in output.kept]
+    return tuple(dict.fromkeys(kept))
+
+
+def _use(written: str) -> None:
+    st.session_state[state.FILTERS] = written

@@ -1,0 +1,54 @@
+"""The fields that filters on a corpus can name, as a table."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.corpus import catalogue
+from core.corpus.metadata import Field
+from core.domain.errors import RouteScopeError
+from ui.app import state
+from ui.app.markup import cut, md, show, table_of, tag
+
+VALUES, LONG = 3, 32  # of a field, and characters of one, that the list shows
+NONE = (
+    "The documents of this corpus have no metadata: no further columns or keys, no lines such as “Owner: ...”"
+    " at their top, no folders."
+)
+
+
+def fields(corpus: str) -> None:
+    """Each field with its kind, how many documents have it, and some values. Reads every document's metadata
+    at first.
+    """
+    if catalogue.describe(corpus, state.engine().settings).info is None:
+        st.caption("The corpus is not indexed yet, so its fields are not known.")
+        return
+    try:
+        known = state.engine().corpus(corpus).metadata.fields
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    if not known:
+        st.caption(NONE)
+        return
+    head = tag(
+        "tr",
+        tag("th", "Field"),
+        tag("th", "Kind"),
+        tag("th", "Documents", css="num"),
+        tag("th", "Most frequent values"),
+    )
+    show(tag("div", table_of(head, map(_row, known)), css="rs"))
+
+
+def _row(field: Field) -> Markup:
+    values = ", ".join(cut(value, LONG) for value in field.values[:VALUES])
+    return tag(
+        "tr",
+        tag("th", field.name, scope="row"),
+        tag("td", field.kind),
+        tag("td", f"{field.documents:,}", css="num"),
+        tag("td", values, dir="auto"),
+    )
