@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from calendar import monthrange
 from collections import Counter
@@ -22,6 +23,7 @@ Kind = Literal["text", "number", "date", "version"]
 HEAD = 2_000  # characters of a document in which its header is looked for
 LINES = 20  # of a header, at most
 FOLDER = "folder"  # the field that holds the first part of a document's path
+NESTED = ("metadata", "meta")  # of a document's keys, those whose object's keys are fields
 NAMED = 12  # fields that a message names
 REMEMBERED = 64  # conditions whose documents are not looked up again
 _LINE = re.compile(r"([A-Za-z][A-Za-z _-]{0,30}):[ \t]+(\S[^\n]{0,200})")
@@ -94,7 +96,7 @@ class Metadata:
         derived: list[dict[str, str]] = []
         folders: list[str] = []
         for id, meta, text in heads:
-            given.append(dict(meta))
+            given.append(_flat(meta))
             derived.append(header(text) if text else {})
             folders.append(id.partition("/")[0] if text and "/" in id and "://" not in id else "")
         often = Counter(name for one in derived for name in one)
@@ -182,6 +184,29 @@ class _Column:
         """By document; one without the field meets only what says "not"."""
         holds = _test(one, self.kind)
         return np.array([*map(holds, self.values), one.operator in ("!=", "!~")])[self._codes]
+
+
+def _flat(meta: Mapping[str, str]) -> dict[str, str]:
+    """`meta`, with what is in an object called "metadata" or "meta" beside the rest, as BEIR keeps it."""
+    found = dict(meta)
+    for name in NESTED:
+        if (inner := _object(found.get(name, ""))) is not None:
+            del found[name]
+            texts = {
+                key: value if isinstance(value, str) else json.dumps(value) for key, value in inner.items()
+            }
+            found = {**texts, **found}
+    return found
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    if not text.startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _kind(values: Sequence[str]) -> Kind:

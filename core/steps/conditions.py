@@ -10,7 +10,7 @@ import numpy as np
 
 from core.backends.prompting.prompts import CONDITIONS
 from core.corpus.metadata import Field
-from core.domain.errors import BadInput, Unavailable
+from core.domain.errors import BadInput
 from core.domain.filters import Filter, described, operator_of
 from core.domain.outputs import FilterRead, FiltersRead, Reranked
 from core.domain.outputs import Rerank as Reordered
@@ -22,6 +22,7 @@ from core.steps.step import step
 By = Literal["rules", "model"]
 VALUES, FIELDS = 12, 20  # of a field, and fields, that a prompt names
 LONGEST = 60  # characters of a value that a prompt shows
+UNDATED = "no document has a date in its metadata: nothing is weighed by age"
 MOST = 5  # conditions that the model may give
 
 
@@ -54,7 +55,7 @@ class Conditions(Retrieve):
     def by_age(self, hits: Ranking, half_life: float) -> Ranking:
         """`hits` by score times 0.5 to the power of age / `half_life`, both in days; ties by id. The age is
         that before the newest document of the corpus, by the field of dates that most documents have. A
-        document without a date counts as old as the median. Unavailable where no document has one.
+        document without a date counts as old as the median. Where no document has one, `hits` as they are.
 
         Source: Li & Croft 2003, "Time-Based Language Models", doi:10.1145/956863.956951, an exponential prior
         on the age.
@@ -62,7 +63,8 @@ class Conditions(Retrieve):
         corpus = self.context.corpus
         field = dated(corpus.metadata.fields)
         if field is None:
-            raise Unavailable(f"the metadata of corpus {corpus.name} has no field of dates to weigh by")
+            self.span.attributes["note"] = UNDATED
+            return hits
         days = corpus.days(field.name)
         newest, middle = float(np.nanmax(days)), float(np.nanmedian(days))
         own = corpus.by_ids([hit.passage.id for hit in hits])

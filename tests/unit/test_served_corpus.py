@@ -253,6 +253,10 @@ def test_full_text_is_its_own_route_and_not_bm25(kinds, tmp_path):
         (Filter("year", "<", ("1993",)), lambda meta: "year" in meta and int(meta["year"]) < 1993),
         (Filter("year", ">=", ("2008",)), lambda meta: "year" in meta and int(meta["year"]) >= 2008),
         (Filter("part", "in", ("rare", "none")), lambda meta: meta.get("part") == "rare"),
+        (Filter("part", "~", ("AR",)), lambda meta: "ar" in meta.get("part", "")),
+        (Filter("part", "~", ("%",)), lambda _meta: False),
+        (Filter("part", "!~", ("ar",)), lambda meta: "ar" not in meta.get("part", "")),
+        (Filter("part", "!=", ("rare",)), lambda meta: meta.get("part") != "rare"),
         (Filter("part", ">", ("rare",)), lambda meta: meta.get("part", "") > "rare"),
     ],
 )
@@ -269,6 +273,9 @@ def test_a_filter_lets_through_what_it_says_and_all_of_it(kinds, kind, condition
     assert {hit.passage.id for hit in found} == wanted
     words = {hit.passage.id for hit in corpus.search_full_text("refund parcel customs", 500, [condition])}
     assert words <= wanted
+    assert {p.id for row, p, _ in corpus.everything() if corpus.allowed([condition])[row]} == wanted
+    sparse = {hit.passage.id for hit in corpus.search_sparse("refund parcel customs", 500, where=[condition])}
+    assert sparse == {h.passage.id for h in kinds.local.search_sparse("refund parcel customs", 500)} & wanted
 
 
 def test_filters_that_cannot_be_met_are_said(kinds):
@@ -276,8 +283,8 @@ def test_filters_that_cannot_be_met_are_said(kinds):
     assert kinds.kept.search_dense_by(vector, 5, where=[Filter("no'such", "=", ("1",))]) == ()
     with pytest.raises(BadInput, match="cannot compare these values"):
         kinds.articles.search_dense_by(vector, 5, where=[Filter("year", "=", ("soon",))])
-    with pytest.raises(Unavailable, match="in files"):
-        kinds.local.search_dense_by(vector, 5, where=[Filter("year", "=", ("1995",))])
+    with pytest.raises(BadInput, match="no metadata 'yaer'; known: part, year"):
+        kinds.local.search_dense_by(vector, 5, where=[Filter("yaer", "=", ("1995",))])
     with pytest.raises(BadInput, match="not by 'LIKE'"):
         Filter("year", "LIKE", ("1",))
 
