@@ -15,10 +15,10 @@ from core.corpus.metadata import Field, days, field_name
 from core.domain.filters import Filter, Operator
 
 MANY = 1_000  # values of a field from which names are no longer looked for in questions
-SHORTEST = 3  # characters of a name
+SHORTEST = 2  # characters of a name
 _DOCUMENT = (
     r"documents?|docs?|pages?|articles?|polic(?:y|ies)|runbooks?|guides?|guidelines?|notes?|rules?|records?"
-    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|files?|lists?|terms|postmortems?|minutes"
+    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|editions?|tariffs?|files?|lists?|terms|postmortems?|minutes"
 )
 _WRITTEN = "updated|revised|edited|modified|written|published|issued|dated"
 _MONTH = "|".join(name for number in range(1, 13) for name in (month_name[number], month_name[number][:3]))
