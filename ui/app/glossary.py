@@ -221,6 +221,23 @@ _ALL = (
     ),
     # What is searched with
     Term(
+        "Metadata filter", "Metadata filter",
+        "A condition on what is known of a document beside its text, such as its owner or its date, that "
+        "passages have to meet to be found.",
+        "Gollapudi et al. 2023, Filtered-DiskANN, WWW", "https://doi.org/10.1145/3543507.3583552",
+    ),
+    Term(
+        "Self-query", "Self-query",
+        "Reads filters on metadata from the question, and searches only what meets them.",
+        "LangChain, SelfQueryRetriever",
+        "https://python.langchain.com/docs/how_to/self_query/",
+    ),
+    Term(
+        "Half-life", "Half-life",
+        "The age after which a document's score is halved.",
+        "Li & Croft 2003, Time-Based Language Models, CIKM", "https://doi.org/10.1145/956863.956951",
+    ),
+    Term(
         "RM3", "RM3 (relevance feedback by terms)",
         "Takes the first passages as relevant, adds the terms they use most to the question, each with a "
         "weight, and searches BM25 again.",
