@@ -111,12 +111,13 @@ class Metadata:
             for name, value in {**{n: v for n, v in read.items() if often[n] > 1}, **own}.items():
                 if value.strip():
                     values.setdefault(name, {})[number] = value.strip()
-        self._columns = {name: _Column(found, self.size) for name, found in sorted(values.items())}
+        common = sorted(values.items(), key=lambda one: (-len(one[1]), one[0]))
+        self._columns = {name: _Column(found, self.size) for name, found in common}
         self._meeting = lru_cache(REMEMBERED)(self._looked_up)
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All of them, by name."""
+        """All of them, those of most documents first, then by name."""
         return tuple(Field(name, one.kind, one.documents, one.values) for name, one in self._columns.items())
 
     def field(self, name: str) -> Field | None:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from core.domain.errors import BadInput
 
 Operator = Literal["=", "!=", "<", ">", "<=", ">=", "in", "~", "!~"]
-FORM = "write FIELD=VALUE, with one of = != < > <= >= ~ (contains) !~ or in (FIELD in A|B)"
+FORM = "write FIELD=VALUE, with = or !=, ~ (contains) or !~, < or > (also with =), or FIELD in A|B"
 _WRITTEN = re.compile(r"\s*([^=<>!~]+?)\s*(?:(!=|!~|<=|>=|=|<|>|~)|\s(in)\s)\s*(.*\S)\s*", re.DOTALL)
 MOST = 20  # conditions at once
 LONGEST = 500  # characters of one

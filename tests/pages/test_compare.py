@@ -411,3 +411,40 @@ def test_a_run_that_waits_for_the_model_says_so_with_its_place(visit, engine):
     assert told[0] > 0
     app.run()
     assert not app.exception, app.exception
+
+
+@pytest.fixture
+def owned(engine):
+    """Documents with an owner."""
+    corpus = engine.fakes["tiny"]
+    corpus.__dict__.pop("metadata", None)
+    corpus.meta = {"returns": {"owner": "Returns desk"}, "fragile": {"owner": "Warehouse"}}
+    yield engine
+    corpus.__dict__.pop("metadata", None)
+    corpus.meta = {}
+
+
+def test_filters_hold_for_all_routes_and_stand_with_the_run(visit, owned):
+    app = visit(q="How do I send an item?", corpus="tiny")
+    app.session_state["routes"] = ["bm25", "hybrid_rrf"]
+    app.text_area(key="filters:0").set_value("owner~return\nowner").run()
+    assert "cannot read the filter 'owner'" in shown(app)
+    app.text_area(key="filters:0").set_value("owner~return").run()
+    app.button(key="run").click().run()
+    app = finish(app, owned)
+    run = owned.run(asked(app))
+    assert run.settings["filters"] == ["owner~return"]
+    assert {hit.passage.doc_id for one in run.results for hit in one.hits} == {"returns"}
+    assert "filter owner~return" in plain(shown(app))
+    again = visit(run=run.id)
+    assert again.text_area(key="filters:1").value == "owner~return"
+
+
+def test_what_a_route_read_of_the_question_can_be_used_for_all(visit, owned):
+    app = visit(q="What do the documents of the Returns desk say?", corpus="tiny")
+    app.session_state["routes"] = ["self_query"]
+    app.button(key="run").click().run()
+    app = finish(app, owned)
+    assert "Filters read from the question: owner~Returns desk" in html(app)
+    app.button(key="filters_use").click().run()
+    assert app.text_area(key="filters:1").value == "owner~Returns desk"

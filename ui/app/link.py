@@ -87,7 +87,7 @@ def restore(run: Run) -> None:
     except RouteScopeError as error:
         where = ()
         gone.append(str(error))
-    st.session_state[state.FILTERS] = "\n".join(map(str, where))
+    state.set_filters("\n".join(map(str, where)))
     session = run.settings.get("session")
     st.session_state[state.SESSION] = session if isinstance(session, str) else ""
     st.session_state[LEFT_OUT] = (run.id, gone)

@@ -26,7 +26,8 @@ ANSWERED = "answered"
 ANSWER_BY = "answer_by"
 ANSWER_ORDER = "answer_order"
 EVIDENCE = "answer_evidence"  # that of named settings put in place; without it the setting's
-FILTERS = "filters"  # conditions on metadata, one a line
+FILTERS = "filters"  # conditions on metadata, one a line, as they are or were written
+FILTERS_VERSION = "filters_version"  # a box that is not on screen keeps what it held: a new one is made
 SESSION = "session_name"  # what is asked is remembered under this name; empty: it is not
 TOLD = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 
@@ -49,6 +50,17 @@ def fill_in(query: Query) -> None:
     st.session_state[TURNS] = [{"role": turn.role, "text": turn.text} for turn in query.history]
     st.session_state[VERSION] = st.session_state.get(VERSION, 0) + 1
     st.session_state.pop(SAID, None)
+
+
+def set_filters(written: str) -> None:
+    """Put conditions into their box."""
+    st.session_state[FILTERS] = written
+    st.session_state[FILTERS_VERSION] = st.session_state.get(FILTERS_VERSION, 0) + 1
+
+
+def filters_key() -> str:
+    """The key of the box of conditions."""
+    return f"filters:{st.session_state.get(FILTERS_VERSION, 0)}"
 
 
 def editor_key() -> str:

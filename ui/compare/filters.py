@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.domain.filters import LONGEST, MOST, Filter, read_filters
+from core.domain.filters import FORM, LONGEST, MOST, Filter, read_filters
 from core.domain.outputs import FiltersRead
 from core.domain.types import Run
 from ui.app import state
@@ -14,10 +14,7 @@ from ui.components import metadata
 
 HEIGHT = 260  # px of the list of fields
 PLACEHOLDER = "owner~Logistics\nlast_updated>=2026-01"
-HELP = (
-    "One filter a line: FIELD=VALUE, with = != < > <= >= ~ (contains) !~, or FIELD in A|B. Every route finds "
-    "only passages whose documents meet all of them."
-)
+HELP = f"One filter a line: {FORM}. Every route finds only passages whose documents meet all of them."
 
 
 def chosen() -> tuple[Filter, ...]:
@@ -28,21 +25,21 @@ def chosen() -> tuple[Filter, ...]:
 def menu(corpus: str) -> None:
     """The conditions, what the open run read from its question, and the fields there are."""
     count = sum(bool(line.strip()) for line in (st.session_state.get(state.FILTERS) or "").splitlines())
-    with st.popover(
-        f"Filters ({count})" if count else "Filters", key="filters_menu", on_change="rerun"
-    ) as it:
+    with st.popover(f"Filters ({count})" if count else "Filters", key="filters_menu"):
+        key = state.filters_key()
         st.text_area(
-            "Filters", key=state.FILTERS, height=96, width=560, max_chars=MOST * LONGEST,
-            placeholder=PLACEHOLDER, help=HELP, persist_state="session",
+            "Filters", st.session_state.get(state.FILTERS, ""), key=key, height=96, width=560,
+            max_chars=MOST * LONGEST, placeholder=PLACEHOLDER, help=HELP, on_change=_written, args=(key,),
         )  # fmt: skip
         try:
             chosen()
         except RouteScopeError as error:
             st.error(md(str(error)))
         _offered()
-        if it.open:  # the first look at a corpus reads the metadata of every document
-            with st.container(width=560, height=HEIGHT):
-                metadata.fields(corpus)
+        with st.expander("Fields of this corpus", key="filters_fields", on_change="rerun") as panel:
+            if panel.open:  # the first look reads the metadata of every document
+                with st.container(height=HEIGHT):
+                    metadata.fields(corpus)
 
 
 def _offered() -> None:
@@ -57,7 +54,7 @@ def _offered() -> None:
     if read := read_from(run):
         written = "\n".join(map(str, read))
         st.caption(md(f"Read from the question: {', '.join(map(str, read))}"))
-        st.button("Use for all routes", key="filters_use", on_click=_use, args=(written,))
+        st.button("Use for all routes", key="filters_use", on_click=state.set_filters, args=(written,))
 
 
 def read_from(run: Run) -> tuple[Filter, ...]:
@@ -67,5 +64,5 @@ def read_from(run: Run) -> tuple[Filter, ...]:
     return tuple(dict.fromkeys(kept))
 
 
-def _use(written: str) -> None:
-    st.session_state[state.FILTERS] = written
+def _written(key: str) -> None:
+    st.session_state[state.FILTERS] = st.session_state[key]

@@ -14,6 +14,8 @@ from core.analysis.searches import rewrites
 from core.domain.format import milliseconds
 from core.domain.types import Run, Span
 from core.engine.engine import Job
+from core.engine.replay import texts
+from core.engine.request import FILTERS
 from ui.app import address, opened, state
 from ui.app.markup import cut, join, md, show
 from ui.app.plot import dark
@@ -128,6 +130,7 @@ def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
         f"{worked_count} of {len(run.results)} routes with a result",
         f"{milliseconds(run.wall_ms)} in total",
         f"corpus {run.corpus}",
+        *[f"filter {one}" for one in texts(run.settings.get(FILTERS))],
         f"asked {run.created[:16].replace('T', ' ')} UTC",
     ]
     anew = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
