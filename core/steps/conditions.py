@@ -20,8 +20,8 @@ from core.steps.retrieve import Retrieve
 from core.steps.step import step
 
 By = Literal["rules", "model"]
-VALUES, FIELDS = 12, 20  # of a field, and fields, that a prompt names
-LONGEST = 60  # characters of a value that a prompt shows
+VALUES, FIELDS = 4, 12  # of a field, and fields, that a prompt names: it is read at 60 tokens a second
+LONGEST = 40  # characters of a value that a prompt shows
 UNDATED = "no document has a date in its metadata: nothing is weighed by age"
 MOST = 5  # conditions that the model may give
 
@@ -118,7 +118,7 @@ class Conditions(Retrieve):
             "required": ["filters"], "additionalProperties": False,
         }  # fmt: skip
         reply = self._ask(
-            CONDITIONS, max_tokens=150, schema=schema, unusable=_wrong, question=text,
+            CONDITIONS, max_tokens=150, schema=schema, unusable=_wrong, reuse_prefix=True, question=text,
             fields="\n".join(map(_in_prompt, shown)),
         )  # fmt: skip
         if (fault := _wrong(reply.text)) is not None:
