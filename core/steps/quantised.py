@@ -21,7 +21,7 @@ class Quantised(Retrieve):
         """The `k` passages whose codes are nearest to `vector`; see `core.backends.quantised`."""
         found, size = self.context.corpus.search_coded(vector, kind, k)
         self.span.attributes["bytes of codes"] = size
-        self.span.output = Search()
+        self.span.output = Search(codes=kind)
         return found
 
     @step("RERANKER", "score by exact inner product")

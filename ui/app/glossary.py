@@ -190,6 +190,13 @@ _ALL = (
         _arxiv("2106.00882"),
     ),
     Term(
+        "query drift", "Query drift",
+        "What relevance feedback does where the first passages, which it takes for relevant, are not: the "
+        "query moves to what they are about.",
+        "Mitra, Singhal & Buckley 1998, Improving Automatic Query Expansion, SIGIR",
+        _doi("10.1145/290941.290995"),
+    ),
+    Term(
         "adaptive k", "Adaptive k",
         "Ends a list at the largest drop from one score to the next, instead of after a fixed number of "
         "passages.",

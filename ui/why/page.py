@@ -29,6 +29,7 @@ PAGES = {
     "put behind": ("fusion.py", "Fusion"),
     "reranked away": ("fusion.py", "Fusion"),
     "walked past": ("graph.py", "Graph"),
+    "query drift": ("transform.py", "Transform"),
     "dropped by grade": ("evaluators.py", "Evaluators"),
     "compressed out": ("evaluators.py", "Evaluators"),
 }
