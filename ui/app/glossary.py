@@ -193,8 +193,9 @@ _ALL = (
         "query drift", "Query drift",
         "What relevance feedback does where the first passages, which it takes for relevant, are not: the "
         "query moves to what they are about.",
-        "Mitra, Singhal & Buckley 1998, Improving Automatic Query Expansion, SIGIR",
-        _doi("10.1145/290941.290995"),
+        "Carpineto & Romano 2012, A Survey of Automatic Query Expansion in Information Retrieval, ACM "
+        "Computing Surveys",
+        _doi("10.1145/2071389.2071390"),
     ),
     Term(
         "adaptive k", "Adaptive k",
