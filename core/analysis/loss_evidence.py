@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from core.analysis.lineage import Lineage
 from core.analysis.run_view import top
 from core.domain.outputs import (
@@ -129,22 +131,41 @@ def _alone(output: Search, id: str) -> int | None:
     return output.alone.index(id) + 1 if id in output.alone else None
 
 
-def read_in_part(result: RouteResult, id: str) -> tuple[Span | None, str] | None:
-    """What is read in place of a passage where that is not all of it, and the step that chose it."""
+def read_in_part(
+    result: RouteResult, id: str, quotes: Mapping[str, Sequence[str]]
+) -> tuple[Span | None, str, bool] | None:
+    """What is read in place of a passage where that is not all of it, by the step that chose it, and whether
+    it lacks labelled words that the passage has; `quotes` are those by document.
+    """
     excerpt = result.basis.excerpts.get(id) if result.basis else None
-    text = next((hit.passage.text for hit in result.hits if hit.passage.id == id), None)
-    if excerpt is None or text is None or " ".join(text.split()) in " ".join(excerpt.split()):
+    passage = next((hit.passage for hit in result.hits if hit.passage.id == id), None)
+    if excerpt is None or passage is None or _plain(passage.text) in _plain(excerpt):
         return None
-    words = f"what is read of it is an excerpt of {len(excerpt):,} characters in place of its {len(text):,}"
+    own, read = _plain(passage.text), _plain(excerpt)
+    known = [quote for quote in map(_plain, quotes.get(passage.doc_id, ())) if quote in own]
+    lost = [quote for quote in known if quote not in read]
+    words = f"what is read of it is an excerpt of {len(excerpt):,} characters in place of its"
+    words = f"{words} {len(passage.text):,}"
+    step, pieces = _read_by(result, id)
+    left_out = f"; it leaves out “{lost[0]}”, which is labelled" if lost else ""
+    return step, f"{words}{pieces}{left_out}", bool(lost)
+
+
+def _read_by(result: RouteResult, id: str) -> tuple[Span | None, str]:
+    """The step that chose what is read of a passage, and how many of its pieces were found, in words."""
     for span in reversed(result.spans):
         if isinstance(span.output, Merging):
             merged = next((one for one in span.output.passages if one.id == id and one.text), None)
             if merged is not None:
                 were = "were" if merged.found > 1 else "was"
-                return span, f"{words}, as {merged.found} of its {merged.pieces} pieces {were} found"
+                return span, f", as {merged.found} of its {merged.pieces} pieces {were} found"
         if isinstance(span.output, Excerpts) and id in span.output.excerpts:
-            return span, words
-    return None, words
+            return span, ""
+    return None, ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def abstained(result: RouteResult) -> Clause | None:

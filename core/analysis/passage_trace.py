@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -39,7 +39,8 @@ Kind = Literal[
     "found", "not used", "found too low", "never retrieved", "list not used", "fused away", "reranked away",
     "walked past", "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route",
     "dropped", "not searched", "not recorded", "no ranking", "brought by a summary", "behind summaries",
-    "read in part", "query drift", "lost in the first pass", "cut at the score drop", "displaced",
+    "read in part", "labelled words left out", "query drift", "lost in the first pass", "displaced",
+    "cut at the score drop",
 ]  # fmt: skip
 NEEDS_OTHER_SEARCH = {
     "web/": "a web search",
@@ -88,10 +89,12 @@ class _TooLate:
 
 
 class PassageTrace:
-    """One route's stages and fates; what does not depend on the passage is read once."""
+    """One route's stages and fates; what does not depend on the passage is read once. `quotes` are the
+    labelled words of the question by document, where they are known.
+    """
 
-    def __init__(self, result: RouteResult) -> None:
-        self.result = result
+    def __init__(self, result: RouteResult, quotes: Mapping[str, Sequence[str]] | None = None) -> None:
+        self.result, self._quotes = result, quotes or {}
         self.flow = Lineage(result)
         self._asked = {id: one.words for id, one in asked(result).items()}
 
@@ -140,7 +143,7 @@ class PassageTrace:
 
     def _in_top(self, id: str, rank: int, depth: int) -> LossEvidence:
         at = f"At rank {rank}"
-        part = read_in_part(self.result, id)
+        part = read_in_part(self.result, id, self._quotes)
         if self._shown is None:
             return self._unread(id, rank, depth)
         shown, writer = self._shown
@@ -168,8 +171,9 @@ class PassageTrace:
             return LossEvidence("found", rank, f"{at}, and cited.")
         if gave_up := abstained(self.result):
             return LossEvidence("not used", rank, f"{at}, but {gave_up[1]}.", gave_up[0], rank)
-        if part := read_in_part(self.result, id):
-            return LossEvidence("read in part", rank, f"{at}, but {part[1]}.", part[0], rank)
+        if part := read_in_part(self.result, id, self._quotes):
+            kind: Kind = "labelled words left out" if part[2] else "read in part"
+            return LossEvidence(kind, rank, f"{at}, but {part[1]}.", part[0], rank)
         if brought := by_summary(self.flow, id):
             span, own = brought
             alone = (

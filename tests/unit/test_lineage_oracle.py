@@ -181,7 +181,14 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
         fate = funnel.fate(id, depth)
         assert fate.rank == rank, where
         in_top = rank is not None and rank <= depth
-        inside = ("found", "not used", "compressed out", "read in part", "brought by a summary")
+        inside = (
+            "found",
+            "not used",
+            "compressed out",
+            "read in part",
+            "labelled words left out",
+            "brought by a summary",
+        )
         assert in_top == (fate.kind in inside and rank is not None), where
         having = {span: list_.index(id) + 1 for span, list_ in made.hits.items() if id in list_}
         if in_top:

@@ -11,8 +11,11 @@ from core.analysis.diagnosis_text import blamed, passage_report
 from core.analysis.passage_trace import PassageTrace
 from core.corpus.enrichments import store
 from core.domain.outputs import Merging, Search
+from core.domain.relevance import FULL
 from core.domain.types import Query
 from core.engine.engine import Request
+from core.evaluation.dataset import Evidence, Written
+from core.evaluation.gold import quoted
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.unit.test_windows import QUESTION as GAMMA
 from tests.unit.test_windows import asked as windowed
@@ -221,6 +224,36 @@ def test_a_passage_that_is_read_in_part_says_how_much_of_it(tmp_path, route):
         assert one.step.name == "take the sentences around"
     page = "\n".join(passage_report([PassageTrace(result)], hit.passage.id, 10))
     assert f"- {result.title}: At rank" in page
+
+
+@pytest.mark.parametrize("route", ["sentence_window", "auto_merge"])
+def test_labelled_words_that_are_not_read_are_quoted(tmp_path, route):
+    text = "Sentence 3 tells of vase 3 and parcel 3 in some more words."
+    parameters = {"sentence_window": {"window": 0}, "auto_merge": {"pieces": 1, "share": 0.5}}
+    result, _, _ = windowed(tmp_path, route, text, **parameters[route])
+    hit = next(hit for hit in result.hits if hit.passage.doc_id == "long")
+    read = " ".join(result.basis.excerpts[hit.passage.id].split())
+    sentences = [one.strip() + "." for one in hit.passage.text.split(".") if one.strip()]
+    inside = next(one for one in sentences if one in read)
+    outside = next(one for one in sentences if one not in read)
+    for quotes, kind in (
+        ((inside,), "read in part"),
+        ((inside, outside), "labelled words left out"),
+        (("Nowhere.",), "read in part"),
+    ):
+        funnel = PassageTrace(result, {"long": quotes, "other": ("Nothing",)})
+        one = funnel.fate(hit.passage.id, 10)
+        assert one.kind == kind
+        told_so = f"; it leaves out “{outside}”, which is labelled." in one.words
+        assert told_so == (kind == "labelled words left out")
+
+
+def test_only_words_that_answer_are_held_against_what_is_read():
+    evidence = (Evidence("a", 3, "one"), Evidence("a", 2, "two"), Evidence("a", 1, "three"), Evidence("b", 3))
+    written = Written("mine", (), {"q": evidence})
+    assert quoted(written, "q", FULL) == {"a": ("one", "two")}
+    assert quoted(written, "q") == {"a": ("one", "two", "three")}
+    assert quoted(written, "other") == {}
 
 
 def test_a_passage_that_is_read_whole_is_simply_found(tmp_path):
