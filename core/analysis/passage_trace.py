@@ -143,7 +143,6 @@ class PassageTrace:
 
     def _in_top(self, id: str, rank: int, depth: int) -> LossEvidence:
         at = f"At rank {rank}"
-        part = read_in_part(self.result, id, self._quotes)
         if self._shown is None:
             return self._unread(id, rank, depth)
         shown, writer = self._shown
@@ -151,6 +150,7 @@ class PassageTrace:
             return LossEvidence("found", rank, f"{at}, in the prompt, and cited.")
         if id in shown:
             why = "says that the corpus has no answer" if self.result.abstained else "does not cite it"
+            part = read_in_part(self.result, id, self._quotes)
             read = f"; {part[1]}" if part else ""
             return LossEvidence(
                 "not used", rank, f"{at} and in the prompt, but the answer {why}{read}.", writer, rank
@@ -192,15 +192,10 @@ class PassageTrace:
             return LossEvidence(
                 "not searched", rank, "The route made no list of passages: it did not search."
             )
-        if behind := behind_summaries(self.flow, id, depth):
-            span, words = behind
-            was = self.flow.places(span).get(id)
-            return LossEvidence(
-                "behind summaries", rank, f"{_upper(words)}{self._end(was, rank)}.", span, was
-            )
         if best is None and rank is None and self.flow.lists:
             one = self.searches[0] if len(self.searches) == 1 else None
-            return LossEvidence("never retrieved", None, self._never(id), one)
+            never = LossEvidence("never retrieved", None, self._never(id), one)
+            return self._behind(id, rank, depth) or never
         if best is None or (loss is not None and unknown):
             return self._not_recorded(loss, best, rank)
         if rank is None and self._shown is not None and id in self._shown[0]:
@@ -210,7 +205,8 @@ class PassageTrace:
             words = f"{_upper(graded[1])}; it was {self._at(best)}."
             return LossEvidence("dropped by grade", rank, words, graded[0], best.rank)
         if loss is None or loss.before is None or (loss.was > depth and self._just_cut(loss)):
-            return self._unused(id, rank, depth) or self._below(id, rank, depth)
+            unused = self._unused(id, rank, depth) or self._behind(id, rank, depth)
+            return unused or self._below(id, rank, depth)
         if evidence := compressed(self.result, id):
             now = f"at rank {rank}" if rank is not None else "not in the final ranking"
             words = f"At rank {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
@@ -287,6 +283,15 @@ class PassageTrace:
             of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
             return f"but the route returned only {source.part}{of}"
         return f"but the route passed only {source.part} to {self.called(step)}"
+
+    def _behind(self, id: str, rank: int | None, depth: int) -> LossEvidence | None:
+        """It would have been in the top of a search, had summaries not brought others."""
+        behind = behind_summaries(self.flow, id, depth)
+        if behind is None:
+            return None
+        span, words = behind
+        was = self.flow.places(span).get(id)
+        return LossEvidence("behind summaries", rank, f"{_upper(words)}{self._end(was, rank)}.", span, was)
 
     def _below(self, id: str, rank: int | None, depth: int) -> LossEvidence:
         """It is in lists, but none that counts had it in its top."""

@@ -10,13 +10,15 @@ from core.analysis.diagnosis import diagnose
 from core.analysis.diagnosis_text import blamed, passage_report
 from core.analysis.passage_trace import PassageTrace
 from core.corpus.enrichments import store
-from core.domain.outputs import Merging, Search
+from core.domain.outputs import Fusion, Merging, Search
 from core.domain.relevance import FULL
 from core.domain.types import Query
 from core.engine.engine import Request
 from core.evaluation.dataset import Evidence, Written
 from core.evaluation.gold import quoted
 from tests.fakes import FakeEngine, ScriptedLLM
+from tests.unit.test_passage_trace import links, span
+from tests.unit.test_passage_trace import route as made
 from tests.unit.test_windows import QUESTION as GAMMA
 from tests.unit.test_windows import asked as windowed
 
@@ -311,6 +313,21 @@ def test_a_summary_brought_it_or_summaries_of_others_came_before_it(tmp_path, ro
             )
             assert told(run, route, id)[0] == ("search the collapsed tree", "behind summaries")
     assert kinds >= {"brought by a summary", "behind summaries", "found"}
+
+
+TREE = Search(keys={"b": "a summary", "c": "a summary"}, alone=("a", "z", "b", "c"))
+
+
+def test_summaries_that_left_it_out_are_counted_and_a_later_loss_counts_before_them():
+    tree = span(1, "search the tree", "RETRIEVER", "bcda", output=TREE)
+    one = fate(made([tree], "bcda"), "z", 2)
+    assert (one.kind, one.rank, one.was, one.step) == ("behind summaries", None, None, tree)
+    assert one.words == (
+        "At rank 2 by its own vector; “search the tree” left it out: summaries brought 2 of the 4 before it."
+    )
+    words = span(2, "search BM25", "RETRIEVER", "adefgh", output=Search(("why",)))
+    fused = span(3, "fuse", "CHAIN", "bdcaefgh", output=Fusion("rrf"), links=links((1, 4), (2, 6)))
+    assert fate(made([tree, words, fused], "bdcaefgh"), "a", 2).kind == "fused away"
 
 
 # A model's order, a model's no.
