@@ -1,13 +1,26 @@
-"""What spans record about why a passage was left out: grades, cosines, sentences."""
+"""What spans record about why a passage was left out: grades, cosines, sentences, feedback, summaries."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from core.analysis.lineage import Lineage
 from core.analysis.run_view import top
-from core.domain.outputs import Excerpts, Grading, Selection, SentenceFilter
+from core.domain.outputs import (
+    Decision,
+    Embedding,
+    Excerpts,
+    Grading,
+    Merging,
+    Rewrite,
+    Search,
+    Selection,
+    SentenceFilter,
+)
 from core.domain.types import RouteResult, Span
 
 Clause = tuple[Span, str]  # a step and what it did, without a full stop
+NAMED = 4  # added terms that a sentence names
 
 
 def low_grade(result: RouteResult, id: str) -> Clause | None:
@@ -49,6 +62,117 @@ def compressed(result: RouteResult, id: str) -> Clause | None:
             pieces = [piece for piece in span.output.sentences if piece.id == id]
             if pieces and not any(piece.kept for piece in pieces):
                 return span, f"“{span.name}” removed all {len(pieces)} of its sentences"
+    return None
+
+
+def drifted(flow: Lineage, believed: Span) -> tuple[Span, Span, str] | None:
+    """The step that drew the question to the first passages of `believed`, the search that then was made, and
+    what the step did, in words; None where none did so on the way to the final ranking.
+    """
+    for step in flow.result.spans:
+        if (did := _fed_back(step)) and any(link.span == believed.id for link in step.links):
+            for search in flow.line:
+                if isinstance(search.output, Search) and any(link.span == step.id for link in search.links):
+                    return step, search, did
+    return None
+
+
+def _fed_back(step: Span) -> str:
+    """What relevance feedback did, in words; "" for other steps and where nothing was believed."""
+    output = step.output
+    if isinstance(output, Rewrite) and output.passages and output.added:
+        more = len(output.added) - NAMED
+        others = f" and {more} more" if more > 0 else ""
+        terms = f"“{', '.join(output.added[:NAMED])}”{others}"
+        return f"added {terms} from {_first(len(output.passages))}"
+    if isinstance(output, Embedding) and output.feedback:
+        return f"took {_first(len(output.feedback))} for relevant"
+    return ""
+
+
+def _first(count: int) -> str:
+    return f"the first {count} passages" if count > 1 else "the first passage"
+
+
+def first_pass(flow: Lineage, id: str) -> Span | None:
+    """The search of codes on the way to the final ranking that did not find a passage."""
+    searches = (span for span in flow.line if isinstance(span.output, Search) and span.output.codes)
+    return next((span for span in searches if id not in flow.places(span)), None)
+
+
+def by_summary(flow: Lineage, id: str) -> tuple[Span, int | None] | None:
+    """The search that had a summary bring a passage, and its rank by its own vector if that is recorded."""
+    for span in flow.line:
+        if isinstance(span.output, Search) and span.output.alone and id in span.output.keys:
+            return span, _alone(span.output, id)
+    return None
+
+
+def behind_summaries(flow: Lineage, id: str, depth: int) -> tuple[Span, str] | None:
+    """The search in whose top `depth` a passage was by its own vector, but not with summaries, and what they
+    did, in words.
+    """
+    for span in flow.line:
+        output = span.output
+        own = _alone(output, id) if isinstance(output, Search) else None
+        now = flow.places(span).get(id)
+        if not isinstance(output, Search) or own is None or own > depth or (now is not None and now <= depth):
+            continue
+        before = [hit[0] for hit in (span.hits or ())[: now - 1 if now is not None else None]]
+        looked = before[: len(output.alone)]  # of more it is not recorded what brought them
+        brought = sum(one in output.keys for one in looked)
+        of = f"the {len(before)}" if len(before) == len(looked) else f"the first {len(looked)}"
+        put = f"“{span.name}” has it at rank {now}" if now is not None else f"“{span.name}” left it out"
+        return span, f"at rank {own} by its own vector; {put}: summaries brought {brought} of {of} before it"
+    return None
+
+
+def _alone(output: Search, id: str) -> int | None:
+    return output.alone.index(id) + 1 if id in output.alone else None
+
+
+def read_in_part(
+    result: RouteResult, id: str, quotes: Mapping[str, Sequence[str]]
+) -> tuple[Span | None, str, bool] | None:
+    """What is read in place of a passage where that is not all of it, by the step that chose it, and whether
+    it lacks labelled words that the passage has; `quotes` are those by document.
+    """
+    excerpt = result.basis.excerpts.get(id) if result.basis else None
+    passage = next((hit.passage for hit in result.hits if hit.passage.id == id), None)
+    if excerpt is None or passage is None or _plain(passage.text) in _plain(excerpt):
+        return None
+    own, read = _plain(passage.text), _plain(excerpt)
+    known = [quote for quote in map(_plain, quotes.get(passage.doc_id, ())) if quote in own]
+    lost = [quote for quote in known if quote not in read]
+    words = f"what is read of it is an excerpt of {len(excerpt):,} characters in place of its"
+    words = f"{words} {len(passage.text):,}"
+    step, pieces = _read_by(result, id)
+    left_out = f"; it leaves out “{lost[0]}”, which is labelled" if lost else ""
+    return step, f"{words}{pieces}{left_out}", bool(lost)
+
+
+def _read_by(result: RouteResult, id: str) -> tuple[Span | None, str]:
+    """The step that chose what is read of a passage, and how many of its pieces were found, in words."""
+    for span in reversed(result.spans):
+        if isinstance(span.output, Merging):
+            merged = next((one for one in span.output.passages if one.id == id and one.text), None)
+            if merged is not None:
+                were = "were" if merged.found > 1 else "was"
+                return span, f", as {merged.found} of its {merged.pieces} pieces {were} found"
+        if isinstance(span.output, Excerpts) and id in span.output.excerpts:
+            return span, ""
+    return None, ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def abstained(result: RouteResult) -> Clause | None:
+    """The decision of the route itself by which it gave no answer."""
+    for span in reversed(top(result)):
+        if result.abstained and isinstance(span.output, Decision) and span.output.decision == "abstain":
+            return span, f"“{span.name}” decided to abstain: {span.output.why}"
     return None
 
 

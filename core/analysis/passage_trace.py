@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from core.analysis.filtered import Unmet, not_known
 from core.analysis.lineage import Lineage, Loss, Source, is_search, not_stored
-from core.analysis.loss_evidence import compressed, discarded, low_grade
+from core.analysis.loss_evidence import (
+    abstained,
+    behind_summaries,
+    by_summary,
+    compressed,
+    discarded,
+    drifted,
+    first_pass,
+    low_grade,
+    read_in_part,
+)
 from core.analysis.run_view import top
 from core.analysis.search_inputs import asked
-from core.domain.outputs import DraftChoice, External, FiltersRead, Fusion, Rerank, Search, Selection, Written
+from core.domain.outputs import (
+    DraftChoice,
+    External,
+    FiltersRead,
+    Fusion,
+    Inserted,
+    Rerank,
+    Rewrite,
+    ScoreCut,
+    Search,
+    Selection,
+    Written,
+)
 from core.domain.types import RouteResult, Span
 
 Kind = Literal[
     "found", "not used", "found too low", "never retrieved", "removed by a filter", "list not used",
     "fused away", "reranked away", "walked past", "dropped by grade", "near-duplicate", "compressed out",
-    "put behind", "cut by the route",
-    "dropped", "not searched", "not recorded", "no ranking",
+    "put behind", "cut by the route", "dropped", "not searched", "not recorded", "no ranking",
+    "brought by a summary", "behind summaries",
+    "read in part", "labelled words left out", "query drift", "lost in the first pass", "displaced",
+    "cut at the score drop",
 ]  # fmt: skip
 NEEDS_OTHER_SEARCH = {
     "web/": "a web search",
@@ -68,11 +92,18 @@ class _TooLate:
 
 
 class PassageTrace:
-    """One route's stages and fates; what does not depend on the passage is read once."""
+    """One route's stages and fates; what does not depend on the passage is read once. `quotes` are the
+    labelled words of the question by document, where they are known.
+    """
 
-    def __init__(self, result: RouteResult, unmet: Unmet = not_known) -> None:
+    def __init__(
+        self,
+        result: RouteResult,
+        quotes: Mapping[str, Sequence[str]] | None = None,
+        unmet: Unmet = not_known,
+    ) -> None:
         """`unmet` tells which conditions of a search a passage does not meet."""
-        self.result, self._unmet = result, unmet
+        self.result, self._quotes, self._unmet = result, quotes or {}, unmet
         self.flow = Lineage(result)
         self._asked = {id: one.words for id, one in asked(result).items()}
 
@@ -122,15 +153,16 @@ class PassageTrace:
     def _in_top(self, id: str, rank: int, depth: int) -> LossEvidence:
         at = f"At rank {rank}"
         if self._shown is None:
-            cited = ", and cited" if id in self.result.citations else ""
-            return LossEvidence("found", rank, f"{at} of the top {depth}{cited}.")
+            return self._unread(id, rank, depth)
         shown, writer = self._shown
         if id in self.result.citations:
             return LossEvidence("found", rank, f"{at}, in the prompt, and cited.")
         if id in shown:
             why = "says that the corpus has no answer" if self.result.abstained else "does not cite it"
+            part = read_in_part(self.result, id, self._quotes)
+            read = f"; {part[1]}" if part else ""
             return LossEvidence(
-                "not used", rank, f"{at} and in the prompt, but the answer {why}.", writer, rank
+                "not used", rank, f"{at} and in the prompt, but the answer {why}{read}.", writer, rank
             )
         if evidence := compressed(self.result, id):
             step, clause = evidence
@@ -140,6 +172,25 @@ class PassageTrace:
             rank,
             f"{at}, but not in the prompt, which held {len(shown)} passage{'s' * (len(shown) != 1)}.",
         )
+
+    def _unread(self, id: str, rank: int, depth: int) -> LossEvidence:
+        """In the top of a route that wrote no answer from it."""
+        at = f"At rank {rank} of the top {depth}"
+        if id in self.result.citations:
+            return LossEvidence("found", rank, f"{at}, and cited.")
+        if gave_up := abstained(self.result):
+            return LossEvidence("not used", rank, f"{at}, but {gave_up[1]}.", gave_up[0], rank)
+        if part := read_in_part(self.result, id, self._quotes):
+            kind: Kind = "labelled words left out" if part[2] else "read in part"
+            return LossEvidence(kind, rank, f"{at}, but {part[1]}.", part[0], rank)
+        if brought := by_summary(self.flow, id):
+            span, own = brought
+            alone = (
+                f"at rank {own} by its own vector" if own is not None else "not among the first by its own"
+            )
+            words = f"{at}, brought by a summary of its group: {alone}."
+            return LossEvidence("brought by a summary", rank, words, span, rank)
+        return LossEvidence("found", rank, f"{at}.")
 
     # Not in the top.
 
@@ -154,7 +205,8 @@ class PassageTrace:
             if filtered := self._filtered(id):
                 return filtered
             one = self.searches[0] if len(self.searches) == 1 else None
-            return LossEvidence("never retrieved", None, self._never(id), one)
+            never = LossEvidence("never retrieved", None, self._never(id), one)
+            return self._behind(id, rank, depth) or never
         if best is None or (loss is not None and unknown):
             return self._not_recorded(loss, best, rank)
         if rank is None and self._shown is not None and id in self._shown[0]:
@@ -164,7 +216,8 @@ class PassageTrace:
             words = f"{_upper(graded[1])}; it was {self._at(best)}."
             return LossEvidence("dropped by grade", rank, words, graded[0], best.rank)
         if loss is None or loss.before is None or (loss.was > depth and self._just_cut(loss)):
-            return self._unused(id, rank, depth) or self._below(id, rank, depth)
+            unused = self._unused(id, rank, depth) or self._behind(id, rank, depth)
+            return unused or self._below(id, rank, depth)
         if evidence := compressed(self.result, id):
             now = f"at rank {rank}" if rank is not None else "not in the final ranking"
             words = f"At rank {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
@@ -230,6 +283,13 @@ class PassageTrace:
             if left := self._not_looked_at(id, depth):
                 words = f"{words}; {left.words}"
             return LossEvidence("fused away", rank, f"{words}{self._after(loss, rank)}.", step, was)
+        if isinstance(output, ScoreCut) and loss.now is None:
+            drop = f"the largest drop of scores, {output.size:.3g}, comes after rank {output.drop}"
+            words = f"{found}; {name} ended the list after rank {output.kept}, as {drop}."
+            return LossEvidence("cut at the score drop", rank, words, step, was)
+        if isinstance(output, Inserted) and (before_it := self._inserted(step, output, loss.now)):
+            put = f"put {before_it} of {len(output.ids)} unrelated passages before it"
+            return LossEvidence("displaced", rank, f"{found}; {name} {put}: {_ends(rank)}.", step, was)
         if isinstance(output, Search):
             put = "left it out" if loss.now is None else f"put it at rank {loss.now}"
             more = "the walk is more often at the passages before it"
@@ -242,12 +302,26 @@ class PassageTrace:
         words = f"{found}; {name} put it at rank {loss.now}{self._after(loss, rank)}."
         return LossEvidence("reranked away", rank, words, step, was)
 
+    def _inserted(self, step: Span, output: Inserted, now: int | None) -> int:
+        """How many of the passages that a step put in stand before a rank."""
+        places = self.flow.places(step)
+        return sum(now is not None and id in places and places[id] < now for id in output.ids)
+
     def _cut(self, step: Span | None, source: Source) -> str:
         """That the route passed on a part of a list, in words."""
         if step is None:
             of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
             return f"but the route returned only {source.part}{of}"
         return f"but the route passed only {source.part} to {self.called(step)}"
+
+    def _behind(self, id: str, rank: int | None, depth: int) -> LossEvidence | None:
+        """It would have been in the top of a search, had summaries not brought others."""
+        behind = behind_summaries(self.flow, id, depth)
+        if behind is None:
+            return None
+        span, words = behind
+        was = self.flow.places(span).get(id)
+        return LossEvidence("behind summaries", rank, f"{_upper(words)}{self._end(was, rank)}.", span, was)
 
     def _below(self, id: str, rank: int | None, depth: int) -> LossEvidence:
         """It is in lists, but none that counts had it in its top."""
@@ -260,10 +334,9 @@ class PassageTrace:
         if left := self._not_looked_at(id, depth):
             words = f"At rank {left.was} in {self.called(left.before)}, and {left.words}: {_ends(rank)}."
             return LossEvidence(left.kind, rank, words, left.step, left.was)
-        if best.rank == rank:
-            words = f"Found too low: {self._at(best)}, its best search rank."
-        else:
-            words = f"Found too low: {self._at(best)}, its best search rank; {_ends(rank)}."
+        wrote = f" for {self.asked(best.span)}" if self._rewritten(best.span) else ""
+        end = "" if best.rank == rank else f"; {_ends(rank)}"
+        words = f"Found too low: {self._at(best)}{wrote}, its best search rank{end}."
         return LossEvidence("found too low", rank, words, best.span, best.rank)
 
     def _not_looked_at(self, id: str, depth: int) -> _TooLate | None:
@@ -294,12 +367,23 @@ class PassageTrace:
         if best is None or (rank is not None and (best.rank or 0) > depth):
             return None
         end = f"; it ends at rank {rank}" if rank is not None else ""
+        if drift := drifted(self.flow, best.span):
+            step, search, did = drift
+            now = self.flow.places(search).get(id)
+            put = f"put it at rank {now}" if now is not None else "left it out"
+            words = f"{_upper(self._at(best))}; {self.called(step)} {did}, and the search after it {put}"
+            return LossEvidence("query drift", rank, f"{words}{self._end(now, rank)}.", step, best.rank)
+        if (codes := first_pass(self.flow, id)) and is_search(best.span):
+            among = f"not among the {len(codes.hits or ())} passages of {self.called(codes)}"
+            words = f"{_upper(self._at(best))}, but {among}, and only these are scored by whole vectors."
+            return LossEvidence("lost in the first pass", rank, words, codes, best.rank)
         words = f"{_upper(self._at(best))}, but the final ranking does not use that list{end}."
         return LossEvidence("list not used", rank, words, best.span, best.rank)
 
     def _just_cut(self, loss: Loss) -> bool:
         """Whether nothing but the length of a list left it out."""
-        return loss.step is None or (loss.cut is None and isinstance(loss.step.output, Fusion | Search))
+        by_length = Fusion | Search | ScoreCut
+        return loss.step is None or (loss.cut is None and isinstance(loss.step.output, by_length))
 
     # What the spans record.
 
@@ -318,7 +402,17 @@ class PassageTrace:
             for span in self.searches
         ))  # fmt: skip
         more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
-        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{self._depth}"
+        codes = first_pass(self.flow, id)
+        whole = f" Only what {self.called(codes)} finds is scored by whole vectors." if codes else ""
+        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{whole}{self._depth}"
+
+    def _rewritten(self, search: Span) -> bool:
+        """Whether a search searched with what was written in place of the question, and is not named so."""
+        output = search.output
+        texts = output.texts if isinstance(output, Search) else ()
+        wrote = [span.output for span in self.result.spans if isinstance(span.output, Rewrite)]
+        written = any(one.changed and text in one.texts for one in wrote for text in texts)
+        return written and self.called(search) == f"“{search.name}”"
 
     @cached_property
     def _depth(self) -> str:
@@ -354,7 +448,11 @@ class PassageTrace:
         return f"scored only the first {pool}" if isinstance(pool, int) and pool < was else None
 
     def _after(self, loss: Loss, rank: int | None) -> str:
-        if rank == loss.now:
+        return self._end(loss.now, rank)
+
+    def _end(self, now: int | None, rank: int | None) -> str:
+        """Where it ends, if that is not where a step put it."""
+        if rank == now:
             return ""
         return f", and it ends at rank {rank}" if rank is not None else ", and it is not in the final ranking"
 

@@ -65,7 +65,7 @@ def arranged(run: Run, gold: Mapping[str, int], depth: int) -> Run:
 
 
 def sample_entries(corpus: str) -> tuple[Entry, ...]:
-    """The sample questions of a corpus as a playlist: their model texts are recorded."""
+    """The sample questions of a corpus as a playlist: the model texts of most are recorded."""
     return tuple(
         Entry(one.query.text, corpus, history=one.query.history, note=one.shows) for one in samples(corpus)
     )

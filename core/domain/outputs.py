@@ -167,8 +167,9 @@ class Search:
     `texts` is what it was searched with in words: one text, or () for a vector, whose step the link names.
     `keys`: by passage the text that stood for it in the index. `expansion`: the heaviest of `terms` weighed
     terms it was searched with, `matched`: what they add to the first hits. `unfound`: why its words found
-    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that. `where`: what
-    passages had to meet to be found.
+    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that. `codes`: the kind of
+    codes that stood for the vectors in a first pass. `alone`: where `keys` are summaries that bring passages,
+    the first passages by their own vectors, best first. `where`: what passages had to meet to be found.
     """
 
     texts: tuple[str, ...] = ()
@@ -182,6 +183,8 @@ class Search:
     unfound: str = ""
     walk: Walk | None = None
     where: tuple[Filter, ...] = ()
+    codes: str = ""
+    alone: tuple[str, ...] = ()
     type: Literal["search"] = "search"
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from core.corpus import catalogue
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput, RouteScopeError
+from core.domain.relevance import FULL
 from core.domain.types import Run
 from core.evaluation import sets
 from core.evaluation.dataset import Found, Question, Written
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Gold:
     """Grade (0-3) by passage id; {} where nothing is known. `mode` is what makes the question hard, as its
-    author says, None where nobody does.
+    author says, None where nobody does. `quotes` are the words by document that it is answered with,
+    as its author labelled them.
     """
 
     grades: Mapping[str, int]
     mode: str | None = None
+    quotes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
@@ -48,7 +51,7 @@ def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
     for one in desk.sets(engine.store) if engine.store is not None else ():
         if base_of(one.corpus) == base_of(run.corpus):
             known |= _by_people(engine, run, one.name)
-    return Gold(known, found.mode)
+    return Gold(known, found.mode, found.quotes)
 
 
 def _with_corpus(engine: Engine, run: Run) -> Gold:
@@ -66,7 +69,16 @@ def _with_corpus(engine: Engine, run: Run) -> Gold:
         tied, _ = sets.tie(_only(found, question), engine.corpus(run.corpus))
     except RouteScopeError:
         return Gold({}, question.mode)  # the documents have changed since they were labelled
-    return Gold(tied.qrels.get(question.id, {}), question.mode)
+    return Gold(tied.qrels.get(question.id, {}), question.mode, quoted(found, question.id, FULL))
+
+
+def quoted(found: Found, question: str, least: int = 0) -> dict[str, tuple[str, ...]]:
+    """The words that the author of a question quoted, by document, of grade `least` or better."""
+    quotes: dict[str, tuple[str, ...]] = {}
+    for one in found.evidence.get(question, ()) if isinstance(found, Written) else ():
+        if one.quote and one.grade >= least:
+            quotes[one.doc] = (*quotes.get(one.doc, ()), one.quote)
+    return quotes
 
 
 def _only(found: Found, question: Question) -> Found:

@@ -46,7 +46,8 @@ class Indexed(StepBase):
         best = own | {hit.passage.id: hit.score for hit in above.hits if hit.score > own[hit.passage.id]}
         ids = sorted(found, key=lambda id: (-best[id], -own[id], id))[:k]
         by_summary = {id: above.keys[id] for id in ids[:SHOWN] if best[id] > own[id]}
-        self.span.output = Search(keys=by_summary, where=self.context.where)
+        alone = sorted(own, key=lambda id: (-own[id], id))[:SHOWN]
+        self.span.output = Search(keys=by_summary, alone=tuple(alone), where=self.context.where)
         return tuple(Hit(found[id].passage, best[id]) for id in ids)
 
     @step("RETRIEVER", "search BM25 of keys")

@@ -22,7 +22,7 @@ class Quantised(Retrieve):
         where = self.context.where
         found, size = self.context.corpus.search_coded(vector, kind, k, where)
         self.span.attributes["bytes of codes"] = size
-        self.span.output = Search(where=where)
+        self.span.output = Search(codes=kind, where=where)
         return found
 
     @step("RERANKER", "score by exact inner product")

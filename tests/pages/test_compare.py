@@ -32,9 +32,16 @@ def finish(app, engine, seconds=15):
 
 def test_a_first_visit_says_what_to_do(visit):
     app = visit()
-    assert "Pick a sample question" in html(app)
+    assert "Compare the routes: queries" in html(app)
     assert app.button(key="run").label == "Run"
     assert "rs-grid" not in html(app)
+
+
+def test_a_corpus_without_sample_questions_points_to_none(visit):
+    app = visit(corpus="tiny")
+    assert "sample question below" not in html(app)
+    assert "Write a question above." in html(app)
+    assert "This corpus has no sample questions." in shown(app)
 
 
 @pytest.mark.trust
@@ -245,6 +252,8 @@ def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
     monkeypatch.setattr("ui.compare.ask.samples", lambda _: (sample,))
     monkeypatch.setattr("ui.compare.welcome.samples", lambda _: (sample,))
     app = visit(corpus="tiny")
+    assert "Pick a sample question below" in html(app)
+    assert "no sample questions" not in shown(app)
     app.button(key="hello:s1").click().run()
     assert app.text_area(key="question").value == "What do I do now?"
     assert app.session_state["said"] == [{"role": "user", "text": "My box arrived crushed."}]

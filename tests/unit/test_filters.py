@@ -276,7 +276,7 @@ def test_why_says_which_filter_removed_a_passage(shared):
         Request(Query("send a fragile item back"), "tiny", ("hybrid_rrf", "self_query"), where=where)
     )
     unmet = unmet_in(shared.corpus("tiny"))
-    fate = PassageTrace(run.results[0], unmet).fate("old:0-9", 10)
+    fate = PassageTrace(run.results[0], unmet=unmet).fate("old:0-9", 10)
     assert (fate.kind, fate.rank, fate.step) == ("removed by a filter", None, None)
     assert fate.words == (
         "It does not meet the filters owner=Warehouse (its owner is “Returns desk”) and last_updated>=2022"
@@ -289,6 +289,6 @@ def test_why_says_which_filter_removed_a_passage(shared):
 
 def test_why_blames_the_step_that_read_the_filter(shared):
     run = shared.ask(Request(Query("fragile items in the superseded rules"), "tiny", ("self_query",)))
-    fate = PassageTrace(run.results[0], unmet_in(shared.corpus("tiny"))).fate("box:0-9", 10)
+    fate = PassageTrace(run.results[0], unmet=unmet_in(shared.corpus("tiny"))).fate("box:0-9", 10)
     assert (fate.kind, fate.step.name) == ("removed by a filter", "read filters from the question")
     assert "status~superseded (its document has no status)" in fate.words

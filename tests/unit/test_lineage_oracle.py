@@ -181,7 +181,15 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
         fate = funnel.fate(id, depth)
         assert fate.rank == rank, where
         in_top = rank is not None and rank <= depth
-        assert in_top == (fate.kind in ("found", "not used", "compressed out") and rank is not None), where
+        inside = (
+            "found",
+            "not used",
+            "compressed out",
+            "read in part",
+            "labelled words left out",
+            "brought by a summary",
+        )
+        assert in_top == (fate.kind in inside and rank is not None), where
         having = {span: list_.index(id) + 1 for span, list_ in made.hits.items() if id in list_}
         if in_top:
             continue
@@ -196,6 +204,8 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
             "walked past",
             "near-duplicate",
             "dropped",
+            "displaced",
+            "cut at the score drop",
         ):
             given = [having.get(span) for span, _, _ in made.sources[step] if span is not None]
             assert fate.was in given, where
@@ -208,6 +218,15 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
             assert step not in reached, where
         elif fate.kind == "found too low":
             assert having[step] == fate.was, where
+        elif fate.kind == "behind summaries":
+            assert having.get(step) == fate.was, where
+        elif fate.kind == "query drift":
+            assert step not in made.hits, where
+            assert any(rank == fate.was and span not in reached for span, rank in having.items()), where
+        elif fate.kind == "lost in the first pass":
+            assert id not in made.hits[step], where
+            assert step in reached, where
+            assert any(rank == fate.was and span not in reached for span, rank in having.items()), where
         else:
             assert fate.kind in ("dropped by grade", "compressed out", "not used", "not searched"), where
 
@@ -276,6 +295,8 @@ PARAMETERS = {
     "late_interaction": {"candidates": 8}, "agentic": {"each": 2},
     "decompose": {"sequential": True, "split_from": 1},
     "multistage": {"candidates": 7}, "self_reflective": {"rounds": 3, "gain": 0.0},
+    "quantised": {"candidates": 10, "compare": True}, "adaptive_k": {"least": 1, "beyond": 0},
+    "noise": {"count": 3}, "prf_rm3": {"original": 0.2}, "prf_rocchio": {"feedback": 0.9},
 }  # fmt: skip
 
 

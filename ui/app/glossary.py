@@ -190,6 +190,14 @@ _ALL = (
         _arxiv("2106.00882"),
     ),
     Term(
+        "query drift", "Query drift",
+        "What relevance feedback does where the first passages, which it takes for relevant, are not: the "
+        "query moves to what they are about.",
+        "Carpineto & Romano 2012, A Survey of Automatic Query Expansion in Information Retrieval, ACM "
+        "Computing Surveys",
+        _doi("10.1145/2071389.2071390"),
+    ),
+    Term(
         "adaptive k", "Adaptive k",
         "Ends a list at the largest drop from one score to the next, instead of after a fixed number of "
         "passages.",

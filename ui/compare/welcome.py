@@ -11,9 +11,10 @@ from ui.compare.ask import sample_buttons
 
 
 def hello(corpus: str) -> None:
-    """Three steps, then every sample question of the corpus to click."""
+    """Three steps, then every sample question of the corpus to click, where it has some."""
+    known = samples(corpus)
     steps = (
-        "Pick a sample question below, or write your own above.",
+        "Pick a sample question below, or write your own above." if known else "Write a question above.",
         "Press Ctrl+Enter (⌘+Enter on a Mac), or Run.",
         "Compare the routes: queries, hits, rank changes against the baseline, time and cost.",
     )
@@ -26,7 +27,7 @@ def hello(corpus: str) -> None:
         )
     )
     tour.offer()
-    if not samples(corpus):
-        st.caption("This corpus has no sample questions. Write one above.")
-        return
-    sample_buttons(corpus, "hello", columns=2)
+    if known:
+        sample_buttons(corpus, "hello", columns=2)
+    else:
+        st.caption("This corpus has no sample questions.")

@@ -115,8 +115,12 @@ def _of_people(
         return {}  # not graded yet, or its words are gone: the page Label says so
 
 
-def gold_quotes(run: Run) -> Mapping[str, tuple[str, ...]]:
-    """The labelled words by document for a labelled question, as its author wrote them; else empty."""
+def gold_quotes(run: Run, least: int = 0) -> Mapping[str, tuple[str, ...]]:
+    """The labelled words by document for a labelled question, as its author wrote them, from grade `least`
+    on; else empty.
+    """
+    from core.evaluation.gold import quoted
+
     try:
         written = _written(run.corpus)
     except RouteScopeError:
@@ -124,13 +128,7 @@ def gold_quotes(run: Run) -> Mapping[str, tuple[str, ...]]:
     asked = (run.query.text, run.query.history)
     known = written.questions if written is not None else ()
     question = next((q for q in known if (q.query.text, q.query.history) == asked), None)
-    if written is None or question is None:
-        return {}
-    found: dict[str, tuple[str, ...]] = {}
-    for one in written.evidence.get(question.id, ()):
-        if one.quote:
-            found[one.doc] = (*found.get(one.doc, ()), one.quote)
-    return found
+    return quoted(written, question.id, least) if written is not None and question is not None else {}
 
 
 def labelled_mode(run: Run) -> str | None:

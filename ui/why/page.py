@@ -13,13 +13,13 @@ from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus
-from core.domain.relevance import relevant
+from core.domain.relevance import FULL, relevant
 from core.domain.types import Run
 from ui.app import opened, picked
 from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
 from ui.components import complaint
-from ui.components.gold import labelled_mode
+from ui.components.gold import gold_quotes, labelled_mode
 from ui.components.view import DEPTHS
 from ui.why import diagnoses, find, rank_steps
 
@@ -30,6 +30,7 @@ PAGES = {
     "put behind": ("fusion.py", "Fusion"),
     "reranked away": ("fusion.py", "Fusion"),
     "walked past": ("graph.py", "Graph"),
+    "query drift": ("transform.py", "Transform"),
     "dropped by grade": ("evaluators.py", "Evaluators"),
     "compressed out": ("evaluators.py", "Evaluators"),
     "removed by a filter": ("transform.py", "Transform"),
@@ -42,7 +43,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         st.info("No route in this run has finished. Run the question again from Compare.")
         return
     corpus = find.corpus_of(run)
-    funnels = [PassageTrace(result, unmet_in(corpus)) for result in run.results]
+    quotes = gold_quotes(run, FULL)
+    funnels = [PassageTrace(result, quotes, unmet_in(corpus)) for result in run.results]
     wanted = relevant(gold) if any(grade > 0 for grade in gold.values()) else []
     asked = [st.query_params.get("passage", ""), st.session_state.get(picked.PASSAGE) or ""]
     beyond = find.beyond(corpus, run, [*gold, *asked])

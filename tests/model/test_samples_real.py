@@ -1,0 +1,123 @@
+"""What the sample questions say of routes without a language model is so on the index of `support`."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.corpus.samples import samples
+from core.domain import settings as settings_module
+from core.domain.outputs import Inserted, Merging, Rewrite, ScoreCut
+from core.engine.engine import Engine, Request
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+ROOT = Path(__file__).resolve().parents[2]
+LIABILITY = ("damage/carrier-liability-eu.md:0-655", "damage/carrier-liability-eu.md:1295-1901")
+SUPPLIERS = "runbooks/carrier-api-down.md:282-720"
+SPOILED = "perishables/claims.md:0-687"
+RACK = "warehouse/wi-110-bin-label.md:1074-1426"
+PARCEL = "shipping/parcel-not-received-eu.md:0-677"
+OUTAGE = "runbooks/gateway-outage.md:786-1477"
+BREAKER = "payments/dd-019-circuit-breaker.md:895-1534"
+FRAGILE = "warehouse/wi-131-pick-pack-fragile.md:634-1220"
+CASES = "payments/merchant-onboarding.md:1436-2095"
+RANKS = [  # sample, route, passage, its rank; None: not in the list
+    ("s-shop-54", "bm25", LIABILITY[0], 9), ("s-shop-54", "bm25", LIABILITY[1], 11),
+    ("s-shop-54", "prf_rm3", LIABILITY[0], 2), ("s-shop-54", "prf_rm3", LIABILITY[1], 7),
+    ("s-platform-25", "bm25", SUPPLIERS, 2), ("s-platform-25", "prf_rm3", SUPPLIERS, 8),
+    ("s-shop-34", "dense", SPOILED, 18), ("s-shop-34", "prf_rocchio", SPOILED, 4),
+    ("s-platform-12", "dense", RACK, 7), ("s-platform-12", "adaptive_k", RACK, None),
+    ("s-platform-12", "prf_rocchio", RACK, 15), ("s-platform-12", "raptor_extracts", RACK, 3),
+    ("s-shop-29", "dense", PARCEL, 3), ("s-shop-29", "raptor_extracts", PARCEL, 12),
+    ("s-shop-29", "sentence_window", PARCEL, 1),
+    ("s-platform-18", "dense", OUTAGE, 34), ("s-platform-18", "sentence_window", OUTAGE, 1),
+    ("s-platform-18", "dense", BREAKER, 27),
+    ("s-platform-18", "quantised", OUTAGE, None), ("s-platform-18", "quantised", BREAKER, None),
+    ("s-platform-08", "hybrid_rrf", FRAGILE, 4), ("s-platform-08", "noise", FRAGILE, 6),
+    ("s-platform-06", "auto_merge", CASES, 1),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """The result of a route on a sample."""
+    home = tmp_path_factory.mktemp("home")
+    command = [sys.executable, "-m", "core", "index", "support", "--with", "children,sentences,extracts"]
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home)}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stderr
+    engine = Engine(settings_module.load(home=home))
+    known = {sample.id: sample for sample in samples("support")}
+    results = {}
+
+    def result(id, route):
+        if id not in results:
+            routes = tuple(dict.fromkeys(name for sample, name, _, _ in RANKS if sample == id))
+            routes += tuple(name for name in ("sentence_window",) if name not in routes)
+            run = engine.ask(Request(known[id].query, "support", routes, stored=False))
+            results[id] = {one.route: one for one in run.results}
+        found = results[id][route]
+        assert (found.status, found.error) == ("ok", None)
+        return found
+
+    return result
+
+
+def outputs(result, kind):
+    return [span.output for span in result.spans if isinstance(span.output, kind)]
+
+
+@pytest.mark.parametrize(("sample", "route", "passage", "rank"), RANKS)
+def test_a_passage_is_where_the_sample_says(asked, sample, route, passage, rank):
+    ids = [hit.passage.id for hit in asked(sample, route).hits]
+    assert (ids.index(passage) + 1 if passage in ids else None) == rank
+
+
+def test_every_rank_that_a_sample_states_is_checked():
+    texts = {sample.id: sample.shows for sample in samples("support")}
+    for id in {id for id, _, _, _ in RANKS}:
+        stated = {int(number) for number in re.findall(r"\b(\d+)\b", texts[id].replace("BM25", ""))}
+        checked = {rank for sample, _, _, rank in RANKS if sample == id}
+        others = {"s-platform-12": {6}, "s-platform-08": {2, 3}}.get(id, set())  # by the tests below
+        assert stated <= checked | others, id
+
+
+def test_feedback_adds_the_words_that_the_sample_names(asked):
+    (expanded,) = outputs(asked("s-platform-25", "prf_rm3"), Rewrite)
+    assert {"paid", "address", "price"} <= set(expanded.added)
+    (expanded,) = outputs(asked("s-shop-54", "prf_rm3"), Rewrite)
+    assert {"price", "heron", "norrland"} <= set(expanded.added)
+    first = [hit.passage.doc_id for hit in asked("s-shop-34", "dense").hits[:3]]
+    assert first.count("perishables/claims.md") == 1
+
+
+def test_the_list_ends_and_noise_stands_where_the_sample_says(asked):
+    (cut,) = outputs(asked("s-platform-12", "adaptive_k"), ScoreCut)
+    assert cut.kept == 6
+    noisy = asked("s-platform-08", "noise")
+    (inserted,) = outputs(noisy, Inserted)
+    ids = [hit.passage.id for hit in noisy.hits]
+    assert sorted(ids.index(id) + 1 for id in inserted.ids) == [2, 3]
+
+
+def test_a_summary_brings_what_the_sample_says(asked):
+    assert RACK in asked("s-platform-12", "raptor_extracts").spans[-1].output.keys
+    summaries = asked("s-shop-29", "raptor_extracts")
+    before = {hit.passage.id for hit in summaries.hits[:11]}
+    assert before & set(summaries.spans[-1].output.keys)
+
+
+def test_what_is_read_is_what_the_sample_says(asked):
+    merged = asked("s-platform-06", "auto_merge")
+    (merging,) = outputs(merged, Merging)
+    assert (merging.passages[0].found, merging.passages[0].pieces) == (1, 5)
+    assert merging.excerpts[CASES] == "## Certification"
+    window = asked("s-platform-06", "sentence_window").basis.excerpts[CASES]
+    assert "The 22 cases include: repeat of a charge after a cut connection" in window
+    runbook = asked("s-platform-18", "sentence_window")
+    answers, read = "Authorisations move to Stellapay by themselves.", runbook.basis.excerpts[OUTAGE]
+    assert answers in runbook.hits[0].passage.text
+    assert answers not in read
