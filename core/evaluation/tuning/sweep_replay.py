@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from core.analysis.run_view import Recorded, gradings
+from core.analysis.run_view import Recorded, gradings, recorded
 from core.analysis.what_if.fusion import Fusion, fusions, outcome, recompute, settings
 from core.analysis.what_if.grading import again, at, by_best, by_mean
 from core.analysis.what_if.parameters import sets
 from core.analysis.what_if.saved_parameters import CALIBRATED
 from core.analysis.what_if.scored import Gate, gates
 from core.domain.errors import BadInput
-from core.domain.outputs import Grading, Round
+from core.domain.outputs import Grading, Round, WebGrades
 from core.domain.types import RouteResult, Scored, Span
 from core.routes.declare import ParameterSpec, Route
 
@@ -153,7 +153,20 @@ def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]
             found[step.span.id] = partial(_by_best, step, ran, values)
         elif (judged := by_mean(step.output)) is not None:
             found[step.span.id] = partial(_by_mean, judged)
+    for web in recorded(result.spans, WebGrades):
+        found[web.span.id] = partial(_by_web, web.output)
     return found
+
+
+def _by_web(web: WebGrades, name: str, value: Any) -> bool:
+    """The same web results come first: where the corpus was not trusted, all that the threshold asks."""
+    if name != "high" or value == 0:  # 0 is the calibrated one, which is not known here
+        return False
+    return _trusted(web, value) == _trusted(web, web.high)
+
+
+def _trusted(web: WebGrades, high: float) -> int:
+    return sum(one.grade is not None and one.grade >= high for one in web.grades)
 
 
 def _by_score(gate: Gate, name: str, value: Any) -> bool:
