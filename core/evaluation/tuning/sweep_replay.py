@@ -154,19 +154,18 @@ def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]
         elif (judged := by_mean(step.output)) is not None:
             found[step.span.id] = partial(_by_mean, judged)
     for web in recorded(result.spans, WebGrades):
-        found[web.span.id] = partial(_by_web, web.output)
+        found[web.span.id] = partial(_by_web, web, ran, values)
     return found
 
 
-def _by_web(web: WebGrades, name: str, value: Any) -> bool:
-    """The same web results come first: where the corpus was not trusted, all that the threshold asks."""
-    if name != "high" or value == 0:  # 0 is the calibrated one, which is not known here
-        return False
-    return _trusted(web, value) == _trusted(web, web.high)
+def _by_web(step: Recorded[WebGrades], ran: Values, values: Values, name: str, _value: Any) -> bool:
+    """Whether as many web results are trusted, which is all that counts while the corpus is not."""
+    high = _edge(step, "high", ran, values)
+    return name == "high" and high is not None and _trusted(step, high) == _trusted(step, step.output.high)
 
 
-def _trusted(web: WebGrades, high: float) -> int:
-    return sum(one.grade is not None and one.grade >= high for one in web.grades)
+def _trusted(step: Recorded[WebGrades], high: float) -> int:
+    return sum(one.grade is not None and one.grade >= high for one in step.output.grades)
 
 
 def _by_score(gate: Gate, name: str, value: Any) -> bool:
@@ -188,7 +187,9 @@ def _by_mean(judged: Round, name: str, value: Any) -> bool:
     return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
 
 
-def _edge(step: Recorded[Grading], edge: str, ran: Values, values: Values) -> float | None:
+def _edge(
+    step: Recorded[Grading] | Recorded[WebGrades], edge: str, ran: Values, values: Values
+) -> float | None:
     """A threshold of a grader; None where it is to be the calibrated one, and that is not known."""
     parameter = step.span.set_by.get(edge, "")
     wanted = values.get(parameter)
