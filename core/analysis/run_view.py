@@ -17,6 +17,7 @@ from core.domain.outputs import (
     Rewrite,
     SentenceFilter,
     ShortAnswer,
+    WebGrades,
     Written,
     document,
 )  # fmt: skip
@@ -70,7 +71,7 @@ def gradings(result: RouteResult) -> list[Recorded[Grading]]:
         if isinstance(span.output, Grading):
             if span.output.grades:
                 found.append(Recorded(span, span.output))
-        elif span.kind == "EVALUATOR":
+        elif span.kind == "EVALUATOR" and not isinstance(span.output, WebGrades):
             grades = tuple(one.output for one in recorded(below(result, span)[1:], PassageGrade))
             if grades:
                 low, high = _edge(span, "low", 0.0), _edge(span, "high", 1.0)

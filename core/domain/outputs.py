@@ -749,11 +749,23 @@ class Inserted:
     type: Literal["inserted"] = "inserted"
 
 
+@dataclass(frozen=True, slots=True)
+class WebGrades:
+    """Grades of web results, by the evaluator that graded the corpus' passages. From `high` on a result is
+    trusted.
+    """
+
+    grades: tuple[PassageGrade, ...]
+    high: float
+    evaluator: str = ""
+    type: Literal["web_grades"] = "web_grades"
+
+
 Output = (
     Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
     | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
     | DraftChoice | SegmentTree | TableResult | External | ScoreCut | Inserted | Merging
-    | Entities | FiltersRead
+    | Entities | FiltersRead | WebGrades
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

@@ -43,9 +43,7 @@ def crag(
     margin: Annotated[
         float, Parameter(0, 0.5, "distance from a calibrated threshold within which it is ambiguous")
     ] = 0.05,
-    web_passages: Annotated[
-        int, Parameter(1, 5, "number of web passages added where retrieval is ambiguous")
-    ] = 2,
+    web_passages: Annotated[int, Parameter(1, 5, "most web passages added where retrieval is ambiguous")] = 2,
     reads: Annotated[
         Literal["sentences", "whole passages"],
         Parameter(help="what an answer is written from: the sentences near the question, or all of them"),
@@ -56,24 +54,39 @@ def crag(
 ) -> Answer:
     """Grade the retrieved passages, then refine them, add a web search, or put one before them.
 
-    The graded passages are ordered by grade and the rest follows in its old order. What was judged incorrect
-    stands behind what the web gave in its place; without any the answer is what is missing. The thresholds
-    belong to the evaluator (`data/evaluators`) and were fitted on dev questions of `support`.
+    Web results are graded by the same evaluator, and must earn their place: those graded at least the upper
+    threshold, and above every passage of the corpus, come first, the others last. Where none is, the ranking
+    stays as it was found and the answer is written from it. Yan et al. take web results ungraded, instead of
+    passages judged incorrect and beside ambiguous ones; that lost passages here that the corpus did hold, as
+    thresholds fitted on one corpus discard too much on others. Passages judged incorrect stand behind what
+    the web gave in their place; without a web search the answer is what is missing. The thresholds belong to
+    the evaluator (`data/evaluators`) and were fitted on dev questions of `support`.
     """
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     head, tail = found[:graded], found[graded:]
     verdict = do.evaluate(query.text, head, tail, evaluator, low, high, margin)
-    ordered = do.by_grade(head, verdict)
-    web, lack = ((), "") if verdict.decision == "correct" else do.beyond(query.text)
-    action = do.act(verdict, lack)
-    if action.decision == "knowledge gap":
-        return do.knowledge_gap(query.text, verdict, lack).over(do.append(ordered, tail))
 
     def read(hits: Ranking) -> dict[str, str] | None:
         whole = reads == "whole passages"
         return None if whole else recompose(do.whole_sentences(query.text, hits, strip_floor))
 
+    if verdict.decision == "correct":
+        do.act(verdict)
+        ordered = do.by_grade(head, verdict)
+        return do.answer(query.text, do.append(ordered, tail), read(ordered))
+    web, lack = do.beyond(query.text)
+    grades = do.evaluate_web(query.text, web, found, evaluator, low, high, margin) if web else None
+    action = do.act(verdict, lack, grades)
+    if action.decision == "knowledge gap":
+        return do.knowledge_gap(query.text, verdict, lack).over(found)
+    if grades is None:
+        return do.answer(query.text, found, read(head))
+    best = do.by_grade(web, grades)
+    if action.decision == "keep what was found":
+        return do.answer(query.text, do.concat(found, best), read(head))
+    first = action.earned or len(best)  # all of them where an audit turns a decision to keep what was found
     if action.decision == "replace it by the web":
-        return do.answer(query.text, do.concat(web, ordered, tail), read(web), len(web))
-    kept = do.rrf((ordered, web[:web_passages])) if web else ordered
-    return do.answer(query.text, do.append(kept, tail), read(kept))
+        return do.answer(query.text, do.concat(best[:first], found, best[first:]), read(best[:first]), first)
+    first = min(first, web_passages)
+    ranked = do.concat(best[:first], found, best[first:])
+    return do.answer(query.text, ranked, read(ranked[: first + len(head)]))

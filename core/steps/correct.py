@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from core.backends.prompting.citations import Draft
 from core.backends.web import HOW
 from core.domain.errors import WebFailed
-from core.domain.outputs import Grading
+from core.domain.outputs import Grading, PassageGrade, WebGrades
 from core.domain.types import Ranking
 from core.steps.decisions import Decided
 from core.steps.evaluate import Evaluate
@@ -16,20 +18,28 @@ from core.steps.step import step
 from core.steps.transform import Transform
 
 Decision = Literal[
-    "use what was found", "add the web", "replace it by the web", "go on without the web", "knowledge gap"
-]
+    "use what was found", "keep what was found", "add the web", "replace it by the web",
+    "go on without the web", "knowledge gap",
+]  # fmt: skip
 NO_WEB = f"no web search is set up; to have one, {HOW}"
 LONGEST = 300  # characters of a question that a text repeats
 
 
 @dataclass(frozen=True, slots=True)
 class Act(Decided):
-    """What is done about a verdict, and why."""
+    """What is done about a verdict, and why. `earned`: how many web results are graded high enough to stand
+    before the corpus' passages.
+    """
 
     decision: Decision
     why: str
+    earned: int = 0
 
-    FIRES = (("knowledge gap", "go on without the web"), ("replace it by the web", "add the web"))
+    FIRES = (
+        ("knowledge gap", "go on without the web"),
+        ("replace it by the web", "keep what was found"),
+        ("add the web", "keep what was found"),
+    )
 
 
 class Correct(Evaluate, Transform):
@@ -49,13 +59,16 @@ class Correct(Evaluate, Transform):
         return found, "" if found else "the web search found nothing"
 
     @step("CHAIN", "act on the grades")
-    def act(self, verdict: Grading, lack: str = "") -> Act:
+    def act(self, verdict: Grading, lack: str = "", web: WebGrades | None = None) -> Act:
         """CRAG's action with what there is of a web search; `lack` tells why there is nothing from it.
 
-        Source: Yan et al. 2024, arXiv:2401.15884, section 4.3 and algorithm 1. The knowledge gap is added
-        here: there a web search always finds something.
+        Source: Yan et al. 2024, arXiv:2401.15884, section 4.3 and algorithm 1. Two things are added here. The
+        knowledge gap: there a web search always finds something. And "keep what was found": there web
+        results are taken ungraded, in place of what was found or beside it; here one that the evaluator does
+        not trust as it would a passage of the corpus changes nothing, as an audit of this decision found that
+        ungraded pages only made rankings worse.
         """
-        return act(verdict, lack)
+        return act(verdict, lack, () if web is None else web.grades)
 
     @step("GUARDRAIL", "say what is missing")
     def knowledge_gap(self, text: str, verdict: Grading, lack: str) -> Draft:
@@ -73,14 +86,35 @@ class Correct(Evaluate, Transform):
         return Draft(said, abstained=True)
 
 
-def act(verdict: Grading, lack: str) -> Act:
-    """The action for a verdict, and for what there is not (`lack`) of a web search."""
+def act(verdict: Grading, lack: str, web: Sequence[PassageGrade] | None) -> Act:
+    """The action for a verdict, for what there is not (`lack`) of a web search, and for the grades of what it
+    found. None: there was no search, and it is taken to find a page that is trusted.
+    """
     if verdict.decision == "correct":
         return Act("use what was found", verdict.why)
-    if verdict.decision == "ambiguous":
-        if lack:
-            return Act("go on without the web", f"{verdict.why}; {lack}")
-        return Act("add the web", verdict.why)
+    sure = verdict.decision == "incorrect"
     if lack:
-        return Act("knowledge gap", f"{verdict.why}; {lack}")
-    return Act("replace it by the web", verdict.why)
+        return Act("knowledge gap" if sure else "go on without the web", f"{verdict.why}; {lack}")
+    count = 1 if web is None else earned(web, verdict)
+    if not count:
+        return Act("keep what was found", f"{verdict.why}; {_unearned(web or (), verdict)}")
+    told = "" if web is None else f"; {count} of {len(web)} web results reach {verdict.high:.3f}"
+    return Act("replace it by the web" if sure else "add the web", verdict.why + told, count)
+
+
+def earned(web: Iterable[PassageGrade], verdict: Grading) -> int:
+    """How many web results may stand before the corpus' passages: those whose grade is at least the upper
+    threshold and above that of every passage of the corpus.
+    """
+    best = max((one.grade for one in verdict.grades if one.grade is not None), default=-math.inf)
+    return sum(one.grade is not None and one.grade >= verdict.high and one.grade > best for one in web)
+
+
+def _unearned(web: Sequence[PassageGrade], verdict: Grading) -> str:
+    """Why no web result stands before the corpus' passages."""
+    known = [one.grade for one in web if one.grade is not None]
+    if not known:
+        return f"none of {len(web)} web results could be graded: they stay behind"
+    if max(known) < verdict.high:
+        return f"the best web result, {max(known):.3f}, is below {verdict.high:.3f}: the web stays behind"
+    return f"the best web result, {max(known):.3f}, is graded no higher than what was found: it stays behind"

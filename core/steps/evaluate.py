@@ -9,9 +9,9 @@ from contextlib import suppress
 import numpy as np
 
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator, Which, logistic
-from core.domain.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.needs import Need
-from core.domain.outputs import Grading, Pass, PassageGrade
+from core.domain.outputs import Grading, Pass, PassageGrade, WebGrades
 from core.domain.parameters import carry
 from core.domain.text import searchable
 from core.domain.types import Ranking
@@ -45,17 +45,71 @@ class Evaluate(Rerank):
         is ambiguous. Raises Unavailable with the way to get what
         is missing, ModelFailed when nothing could be graded.
         """
-        known = self.context.evaluator(evaluator)
-        given = low, high
-        low, high = (carry(*one) for one in zip(thresholds(known, low, high, margin), given, strict=True))
+        low, high = self._edges(evaluator, low, high, margin)
+        self._open_evaluator(evaluator, hits)
         if evaluator == "llm":
             return self.judge(text, hits, low, high)
         if evaluator == "cross-encoder":
+            return self._evaluate_pairs(text, hits, low, high)
+        return self._evaluate_signals(text, hits, _background(hits, others), low, high)
+
+    def evaluate_web(
+        self,
+        text: str,
+        hits: Ranking,
+        others: Ranking,
+        evaluator: Which = LIGHTWEIGHT,
+        low: float = 0.0,
+        high: float = 0.0,
+        margin: float = 0.0,
+    ) -> WebGrades:
+        """Grade web results as `evaluate` grades the corpus' passages: with the same evaluator and the same
+        upper threshold. `others` are passages of the corpus, so that the lightweight one holds both against
+        much the same.
+        """
+        _, high = self._edges(evaluator, low, high, margin)
+        self._open_evaluator(evaluator, hits)
+        background = _background(hits, others) if evaluator == LIGHTWEIGHT else ()
+        return self._grade_web(text, hits, background, evaluator, high)
+
+    @step("EVALUATOR", "grade the web results")
+    def _grade_web(
+        self, text: str, hits: Ranking, others: Ranking, evaluator: Which, high: float
+    ) -> WebGrades:
+        """The grade of each web result. One that could not be had is noted on the result: unlike the
+        corpus' passages these are no reason to fail, as what was found stands without them.
+
+        The lightweight evaluator knows no BM25 score of a page that is not in the index and counts it as 0,
+        so it grades web results rather too low than too high.
+        """
+        self.span.output = WebGrades((), float(high), evaluator)  # should it not come to an end
+        if evaluator == "llm":
+            grades = self._model_grades(text, hits)
+        elif evaluator == "cross-encoder":
+            try:
+                grades = self._pair_grades(text, hits)
+            except ModelFailed as error:
+                grades = [PassageGrade(hit.passage.id, None, "error", str(error)) for hit in hits]
+        else:
+            grades = self._signal_grades(text, hits, others)
+        self.span.output = graded = WebGrades(tuple(grades), float(high), evaluator)
+        return graded
+
+    def _edges(self, evaluator: Which, low: float, high: float, margin: float) -> tuple[float, float]:
+        """The thresholds to use, each as that of the parameter it was given by."""
+        used = thresholds(self.context.evaluator(evaluator), low, high, margin)
+        return carry(used[0], low), carry(used[1], high)
+
+    def _open_evaluator(self, evaluator: Which, hits: Ranking) -> None:
+        """What is loaded once for all questions is no time of this one."""
+        if evaluator == "cross-encoder":
             with self.context.trace.aside(), suppress(Unavailable):  # the step says what is not there
                 self.context.rerankers.cross_encoder()
-            return self._evaluate_pairs(text, hits, low, high)
-        self._open_signals(hits)
-        return self._evaluate_signals(text, hits, others[: max(0, BACKGROUND - len(hits))], low, high)
+        elif evaluator == LIGHTWEIGHT and hits:
+            with self.context.trace.aside():
+                self.context.rerankers.blend()
+                with suppress(Unavailable):
+                    self.context.prepared(Need.TOKENS)
 
     @step("EVALUATOR", "grade and decide")
     def _evaluate_signals(
@@ -66,6 +120,10 @@ class Evaluate(Rerank):
         Source: Yan et al. 2024, arXiv:2401.15884, section 4.3, where the lightweight evaluator is a T5
         trained for it.
         """
+        return verdict(self._signal_grades(text, hits, others), low, high, LIGHTWEIGHT)
+
+    def _signal_grades(self, text: str, hits: Ranking, others: Ranking) -> list[PassageGrade]:
+        """Within a step: its span names the evaluator."""
         known = self.context.evaluator(LIGHTWEIGHT)
         inputs = self.span.attributes
         inputs["evaluator"] = f"lightweight, {known.source}"
@@ -73,11 +131,10 @@ class Evaluate(Rerank):
             inputs["note"] = f"trained with vectors of {known.embedder}; this corpus has those of {embedder}"
         values = self.signals(text, hits, others)
         grades = known.grades(values) if hits else ()
-        given = [
+        return [
             PassageGrade(hit.passage.id, float(grade), "scored", in_words(row))
             for hit, grade, row in zip(hits, grades, values, strict=True)
         ]
-        return verdict(given, low, high, LIGHTWEIGHT)
 
     @step("EVALUATOR", "measure the passages")
     def signals(self, text: str, hits: Ranking, others: Ranking) -> Signals:
@@ -118,6 +175,10 @@ class Evaluate(Rerank):
 
         Source: Nogueira & Cho 2019, arXiv:1901.04085, section 3: it is trained as that probability.
         """
+        return verdict(self._pair_grades(text, hits), low, high, "cross-encoder")
+
+    def _pair_grades(self, text: str, hits: Ranking) -> list[PassageGrade]:
+        """Within a step: its span names the cross-encoder."""
         reranker = self.context.rerankers.cross_encoder()
         self.span.attributes["evaluator"] = reranker.name
         passages = [hit.passage for hit in hits]
@@ -125,19 +186,15 @@ class Evaluate(Rerank):
         if hits:
             with self.context.at_most(self.context.llm_timeout_s) as timeout:
                 scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel)
-        given = [
+        return [
             PassageGrade(hit.passage.id, grade, "scored", f"score {score:.2f}")
             for hit, score, grade in zip(hits, scores, logistic(np.array(scores)).tolist(), strict=True)
         ]
-        return verdict(given, low, high, "cross-encoder")
 
-    def _open_signals(self, hits: Ranking) -> None:
-        """What is loaded once for all questions is no time of this one."""
-        if hits:
-            with self.context.trace.aside():
-                self.context.rerankers.blend()
-                with suppress(Unavailable):
-                    self.context.prepared(Need.TOKENS)
+
+def _background(hits: Ranking, others: Ranking) -> Ranking:
+    """As many of `others` as the lightweight evaluator holds `hits` against."""
+    return others[: max(0, BACKGROUND - len(hits))]
 
 
 def thresholds(known: Evaluator, low: float, high: float, margin: float = 0.0) -> tuple[float, float]:

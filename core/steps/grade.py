@@ -11,7 +11,7 @@ from core.backends.prompting.prompts import GRADE
 from core.backends.prompting.prompts_judge import JUDGE
 from core.backends.prompting.untrusted import between
 from core.domain.errors import BadInput, ModelFailed
-from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked
+from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked, WebGrades
 from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
 from core.steps.step import step
@@ -50,18 +50,23 @@ class Judge(StepBase):
         Source: Yan et al. 2024, "Corrective Retrieval Augmented Generation", arXiv:2401.15884, section 4.3. A
         grader's failure on a passage is noted on its grade; with no grade at all the step fails.
         """
+        grades = self._model_grades(text, hits)
+        if hits and all(grade.grade is None for grade in grades):
+            raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
+        return verdict(grades, low, high, "llm")
+
+    def _model_grades(self, text: str, hits: Ranking) -> list[PassageGrade]:
+        """See `grade`; the grader's failure on a passage is noted on its grade."""
         grades = []
         for hit in hits:
             try:
                 grades.append(self.grade(text, hit.passage))
             except ModelFailed as error:
                 grades.append(PassageGrade(hit.passage.id, None, "error", str(error)))
-        if hits and all(grade.grade is None for grade in grades):
-            raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
-        return verdict(grades, low, high, "llm")
+        return grades
 
     @step("RERANKER", "order by grade")
-    def by_grade(self, hits: Ranking, verdict: Grading) -> Ranking:
+    def by_grade(self, hits: Ranking, verdict: Grading | WebGrades) -> Ranking:
         """The hits, best grade first; those that could not be graded last."""
         grades = {grade.id: grade for grade in verdict.grades}
         found = [(at, hit, grades[hit.passage.id]) for at, hit in enumerate(hits, 1)]

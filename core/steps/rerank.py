@@ -103,14 +103,13 @@ class Rerank(Judge, Retrieve, Fuse):
             cancel=self.context.cancel,
         )
         inputs = self.span.attributes
-        if found.embedded:
-            inputs[READ_THEN] = found.embedded  # passages whose token vectors were not made beforehand
+        outside = len(hits) - len(rows)
+        if found.embedded > outside:
+            inputs[READ_THEN] = found.embedded - outside  # whose token vectors could have been prepared
         if found.cached:
             inputs["read before"] = found.cached  # for an earlier question: cached, as their time is
-        if len(rows) < len(hits):
-            inputs["no BM25 score"] = (
-                f"{len(hits) - len(rows)} passages are not of the corpus: it counts as 0"
-            )
+        if outside:
+            inputs["no BM25 score"] = f"{outside} passages are not of the corpus: it counts as 0"
         return found
 
     @step("RERANKER", "rerank with a model of pairs")

@@ -173,15 +173,16 @@ def test_a_decision_is_turned_to_the_other_of_its_pair(wary, decision, wanted):
     assert decision in ways(Doubt)
 
 
-@pytest.mark.parametrize("decision", ["replace it by the web", "knowledge gap"])
+@pytest.mark.parametrize("decision", ["replace it by the web", "add the web", "knowledge gap"])
 def test_crag_runs_the_way_it_is_forced(tmp_path, decision):
     """Each way that the pairs name is one that the route can go."""
-    web = {"w:0-9": "Idempotency keys on the web."} if decision == "replace it by the web" else None
+    web = {"w:0-9": "The moon is 384,400 km far away."} if decision != "knowledge gap" else None
     made = engine(tmp_path, web=web, web_search="snapshot" if web else "none")
+    low = 0.01 if decision == "add the web" else 0.5  # no passage of the corpus has .1, the page has .8
     seen = {}
     for forced in (decision, dict(loops.fires()["act on the grades"])[decision]):
         request = Request(
-            Query("keys stored"), "tiny", ("crag",), {"crag": {"low": 1.0, "high": 1.0}}, "all",
+            Query("How far away is the moon?"), "tiny", ("crag",), {"crag": {"low": low, "high": 0.5}}, "all",
             forced={"act on the grades": forced},
         )  # fmt: skip
         (result,) = made.ask(request).results

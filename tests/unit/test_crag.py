@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from core.backends.evaluators import FEATURES
 from core.domain.errors import ModelFailed
 from core.domain.needs import Need
+from core.domain.outputs import WebGrades
 from core.domain.types import Passage, Query, RouteResult
 from core.engine.availability import missing
 from core.engine.engine import Request
@@ -19,11 +22,14 @@ from tests.loopback import http, loopback
 
 CRUSHED = "My box arrived crushed"
 WEB = {"duty:0-50": "Customs duties on textiles depend on the HS chapter."}
-ACTIONS = {"correct": "use what was found", "ambiguous": "add the web", "incorrect": "replace it by the web"}
+FITTING = {**WEB, "guide:0-40": "My box arrived crushed: what to do."}  # one page that earns its place
+EARNED = {"correct": "use what was found", "ambiguous": "add the web", "incorrect": "replace it by the web"}
+ACTIONS = {"correct": "use what was found", "ambiguous": "keep what was found"}
+ACTIONS["incorrect"] = ACTIONS["ambiguous"]
 
 
 class Pairs:
-    """A cross-encoder that likes the passage about crushed boxes, with the logit given."""
+    """A cross-encoder that likes the passage about crushed boxes, with the logit given, and one page."""
 
     name, needs_llm = "tiny pairs", False
 
@@ -31,7 +37,10 @@ class Pairs:
         self.logit = logit
 
     def rerank(self, _: str, passages: list[Passage], **__: Any) -> list[float]:
-        return [self.logit if "crushed" in passage.text else -9.0 for passage in passages]
+        return [
+            9.0 if "what to do" in one.text else self.logit if "six sides" in one.text else -9.0
+            for one in passages
+        ]
 
 
 def crag(
@@ -51,13 +60,27 @@ def output(result: RouteResult, name: str) -> Any:
 
 
 def grade(value: float) -> ScriptedLLM:
-    return ScriptedLLM({"grade": lambda r: str(value if "six sides" in r.messages[-1].content else 0.01)})
+    def answer(request: Any) -> str:
+        shown = request.messages[-1].content
+        return str(0.99 if "what to do" in shown else value if "six sides" in shown else 0.01)
+
+    return ScriptedLLM({"grade": answer})
+
+
+def found(result: RouteResult) -> list[str]:
+    """The corpus' ranking as its search found it."""
+    fused = next(span for span in result.spans if span.name == "fuse by reciprocal rank")
+    return [id for id, _ in fused.hits or ()]
+
+
+def ranked(result: RouteResult) -> list[str]:
+    return [hit.passage.id for hit in result.hits]
 
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("lightweight", "correct", {}),
-    ("lightweight", "ambiguous", {"high": 0.95}),
-    ("lightweight", "incorrect", {"low": 0.95}),
+    ("lightweight", "ambiguous", {"high": 0.9}),
+    ("lightweight", "incorrect", {"low": 0.9}),
     ("llm", "correct", {"llm": grade(0.95)}),
     ("llm", "ambiguous", {"llm": grade(0.75)}),
     ("llm", "incorrect", {"llm": grade(0.1)}),
@@ -83,15 +106,110 @@ def test_each_evaluator_reaches_each_action_and_says_why(
     searched = [span for span in result.spans if span.name == "search the web"]
     assert len(searched) == (decision != "correct")
     assert all(span.attributes["source"] == "local snapshot, not a live web search" for span in searched)
-    from_web = [hit for hit in result.hits if hit.passage.id.startswith("web/")]
-    assert bool(from_web) is (decision != "correct")
-    assert (result.hits[0].passage.id.startswith("web/")) is (decision == "incorrect")
-    own = {hit.passage.id for hit in result.hits} - {hit.passage.id for hit in from_web}
-    graded = {one.id for one in verdict.grades}
-    assert graded <= own  # what was discarded stands behind what replaced it
+    if decision != "correct":
+        grades = output(result, "grade the web results")
+        assert (grades.evaluator, grades.high) == (evaluator, verdict.high)
+        assert f"the best web result, {grades.grades[0].grade:.3f}" in output(result, "act on the grades").why
+        assert ranked(result) == [*found(result), "web/duty:0-50"]  # no page earned a place
+    else:
+        assert sorted(ranked(result)) == sorted(found(result))
     strips = output(result, "keep the sentences that matter").sentences
-    assert {strip.id for strip in strips} <= {hit.passage.id for hit in result.hits}
+    assert {strip.id for strip in strips} <= set(found(result))
     assert any(strip.kept for strip in strips)
+
+
+@pytest.mark.parametrize(("evaluator", "decision", "more"), CASES)
+def test_a_page_that_is_trusted_comes_first_and_the_others_last(
+    tmp_path: Any, evaluator: str, decision: str, more: dict[str, Any]
+) -> None:
+    result = crag(tmp_path, web=FITTING, evaluator=evaluator, **more)
+    assert (result.status, result.error) == ("ok", None)
+    action = output(result, "act on the grades")
+    assert (action.decision, action.details["earned"]) == (EARNED[decision], int(decision != "correct"))
+    if decision == "correct":
+        return
+    grades = {one.id: one.grade for one in output(result, "grade the web results").grades}
+    high = output(result, "grade and decide").high
+    assert grades["web/guide:0-40"] >= high > grades["web/duty:0-50"]
+    assert f"1 of 2 web results reach {high:.3f}" in action.why
+    assert ranked(result) == ["web/guide:0-40", *found(result), "web/duty:0-50"]
+    read = {strip.id for strip in output(result, "keep the sentences that matter").sentences}
+    graded = {one.id for one in output(result, "grade and decide").grades}
+    assert read == {"web/guide:0-40"} | (graded if decision == "ambiguous" else set())
+
+
+def test_a_web_result_that_cannot_be_graded_stays_behind_and_its_grade_says_why(tmp_path: Any) -> None:
+    def answer(request: Any) -> str:
+        if "HS chapter" in request.messages[-1].content:
+            raise ModelFailed("the endpoint answered HTML")
+        return "0.75"
+
+    result = crag(tmp_path, llm=ScriptedLLM({"grade": answer}), evaluator="llm")
+    assert (result.status, result.error) == ("ok", None)
+    (graded,) = output(result, "grade the web results").grades
+    assert (graded.grade, graded.state, graded.why) == (None, "error", "the endpoint answered HTML")
+    assert "none of 1 web results could be graded" in output(result, "act on the grades").why
+    assert ranked(result) == [*found(result), "web/duty:0-50"]
+
+
+def test_a_cross_encoder_that_fails_on_the_web_leaves_what_was_found(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Pairs.rerank
+
+    def half(self: Pairs, text: str, passages: list[Passage], **more: Any) -> list[float]:
+        if any("HS chapter" in passage.text for passage in passages):
+            raise ModelFailed("the endpoint answered HTML")
+        return whole(self, text, passages, **more)
+
+    monkeypatch.setattr(Pairs, "rerank", half)
+    result = crag(tmp_path, evaluator="cross-encoder", logit=0.0)
+    assert (result.status, result.error) == ("ok", None)
+    assert [one.state for one in output(result, "grade the web results").grades] == ["error"]
+    assert ranked(result) == [*found(result), "web/duty:0-50"]
+
+
+GRADE = st.none() | st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]) | st.floats(0, 1)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    own=st.lists(GRADE, min_size=5, max_size=5).filter(lambda some: any(one is not None for one in some)),
+    pages=st.lists(GRADE, max_size=5),
+    edges=st.tuples(st.floats(0.01, 1), st.floats(0.01, 1)).map(sorted),
+    most=st.integers(1, 5),
+)
+def test_no_page_passes_a_passage_that_is_graded_as_high_as_every_page(
+    tmp_path_factory: Any, own: list[Any], pages: list[Any], edges: list[float], most: int
+) -> None:
+    """Whatever the grades, the corpus' own order stays among its passages, too, unless they are trusted."""
+    given_ = {f"six sides {n}": value for n, value in enumerate(own)}
+    given_ |= {f"page {n}": value for n, value in enumerate(pages)}
+
+    def answer(request: Any) -> str:
+        shown = request.messages[-1].content
+        value = next(value for text, value in given_.items() if text in shown)
+        if value is None:
+            raise ModelFailed("no grade")
+        return str(value)
+
+    result = crag(
+        tmp_path_factory.mktemp("crag"), llm=ScriptedLLM({"grade": answer}), evaluator="llm",
+        texts={f"own{n}:0-9": f"crushed box, six sides {n}" for n in range(len(own))},
+        web={f"page{n}:0-9": f"crushed box, page {n}" for n in range(len(pages))},
+        low=edges[0], high=edges[1], web_passages=most,
+    )  # fmt: skip
+    assert (result.status, result.error) == ("ok", None)
+    graded = {one.id: one.grade for one in output(result, "grade and decide").grades}
+    web = [one for span in result.spans if isinstance(span.output, WebGrades) for one in span.output.grades]
+    order = {id: rank for rank, id in enumerate(ranked(result))}
+    assert set(found(result)) <= set(order), "nothing that was found is lost"
+    known = [one.grade for one in web if one.grade is not None]
+    for id, value in graded.items():
+        if value is not None and all(value >= other for other in known):
+            assert all(order[id] < order[one.id] for one in web)
+    if all(other < edges[1] for other in known) and output(result, "grade and decide").decision != "correct":
+        assert ranked(result)[: len(found(result))] == found(result)
 
 
 @pytest.mark.parametrize(("evaluator", "decision", "more"), CASES)
@@ -150,7 +268,7 @@ def test_a_live_web_search_is_asked_for_keywords_and_its_pages_are_results(tmp_p
     with loopback(http(json.dumps({"results": [page]}))) as server:
         result = crag(tmp_path, web=None, llm=llm, settings={"web_search": server.url}, low=0.95)
     assert b"q=crushed+box+claim" in server.requests[0]
-    hit = result.hits[0]
+    hit = result.hits[-1]  # below the upper threshold, which the lower one lifts to .95
     assert (hit.passage.doc_id, hit.passage.text) == (page["url"], page["content"])
     searched = next(span for span in result.spans if span.name == "search the web")
     assert server.url in searched.attributes["source"]

@@ -23,7 +23,7 @@ from tests.obeying import ORDER, ObeyingLLM
 SAYS = {
     "agentic": "whether what was collected answers the question, hence when the loop ends",
     "compress": "which of its own sentences are kept; it is asked again where it names none",
-    "crag": "its own grade, hence whether the web is searched for the question",
+    "crag": "its own grade, hence whether the web is searched for the question; a page's its place",
     "confidence": "whether what was found holds the answer, hence whether one is written from it",
     "critique_loop": "the segment written from it and its marks, hence its own place",
     "listwise": "the order of the passages shown with it; it is asked again where it names none",

@@ -202,11 +202,12 @@ def _kept(result: RouteResult, step: Step, verdict: Grading) -> Markup:
     if action is None:
         return EMPTY
     count = len(grading.grades)
-    stays = (
-        f"all {count} graded passages are dropped"
-        if action.decision in SPENT
-        else f"all {count} graded passages stay, best grade first"
-    )
+    if action.decision in SPENT:
+        stays = f"all {count} graded passages are dropped"
+    elif action.decision == "use what was found":
+        stays = f"all {count} graded passages stay, best grade first"
+    else:
+        stays = f"all {count} graded passages stay, in the order they were found"
     unknown = verdict.decision != "correct" and grading.decision == "correct"
     more = "; web results are unknown, as this run did not search the web" if unknown else ""
     return tag("div", tag("b", f"then: {action.decision}"), tag("span", f"  {stays}{more}", css="dim"))

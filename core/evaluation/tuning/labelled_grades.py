@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.analysis.run_view import Recorded, gradings
+from core.analysis.run_view import Recorded, gradings, recorded
 from core.analysis.what_if.grading import Case, finite
-from core.domain.outputs import Decision, Grading
-from core.domain.types import RouteResult
+from core.domain.outputs import Decision, Grading, PassageGrade, WebGrades
+from core.domain.types import RouteResult, Span
 from core.evaluation.dataset import LabelledSet
 from core.steps.correct import Act, act
 
@@ -50,10 +50,17 @@ def follows(result: RouteResult, grading: Recorded[Grading], verdict: Grading) -
     """What the route would do about `verdict`, where it acted on this grading; None where it did not.
 
     A route that trusted its search never asked beyond: what that would bring is not known, and taken to be
-    there.
+    there and to be trusted.
     """
     for span in result.spans:
         acted = any(link.arg == "verdict" and link.span == grading.span.id for link in span.links)
         if acted and isinstance(span.output, Decision):
-            return act(verdict, str(span.args.get("lack", "")))
+            return act(verdict, str(span.args.get("lack", "")), _of_the_web(result, span))
     return None
+
+
+def _of_the_web(result: RouteResult, acted: Span) -> tuple[PassageGrade, ...] | None:
+    """The grades of web results that the step acted on; None where it acted on none."""
+    given = {link.span for link in acted.links if link.arg == "web"}
+    found = [one.output.grades for one in recorded(result.spans, WebGrades) if one.span.id in given]
+    return found[0] if found else None

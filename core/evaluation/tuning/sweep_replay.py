@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from core.analysis.run_view import Recorded, gradings
+from core.analysis.run_view import Recorded, gradings, recorded
 from core.analysis.what_if.fusion import Fusion, fusions, outcome, recompute, settings
 from core.analysis.what_if.grading import again, at, by_best, by_mean
 from core.analysis.what_if.parameters import sets
 from core.analysis.what_if.saved_parameters import CALIBRATED
 from core.analysis.what_if.scored import Gate, gates
 from core.domain.errors import BadInput
-from core.domain.outputs import Grading, Round
+from core.domain.outputs import Grading, Round, WebGrades
 from core.domain.types import RouteResult, Scored, Span
 from core.routes.declare import ParameterSpec, Route
 
@@ -153,7 +153,19 @@ def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]
             found[step.span.id] = partial(_by_best, step, ran, values)
         elif (judged := by_mean(step.output)) is not None:
             found[step.span.id] = partial(_by_mean, judged)
+    for web in recorded(result.spans, WebGrades):
+        found[web.span.id] = partial(_by_web, web, ran, values)
     return found
+
+
+def _by_web(step: Recorded[WebGrades], ran: Values, values: Values, name: str, _value: Any) -> bool:
+    """Whether as many web results are trusted, which is all that counts while the corpus is not."""
+    high = _edge(step, "high", ran, values)
+    return name == "high" and high is not None and _trusted(step, high) == _trusted(step, step.output.high)
+
+
+def _trusted(step: Recorded[WebGrades], high: float) -> int:
+    return sum(one.grade is not None and one.grade >= high for one in step.output.grades)
 
 
 def _by_score(gate: Gate, name: str, value: Any) -> bool:
@@ -175,7 +187,9 @@ def _by_mean(judged: Round, name: str, value: Any) -> bool:
     return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
 
 
-def _edge(step: Recorded[Grading], edge: str, ran: Values, values: Values) -> float | None:
+def _edge(
+    step: Recorded[Grading] | Recorded[WebGrades], edge: str, ran: Values, values: Values
+) -> float | None:
     """A threshold of a grader; None where it is to be the calibrated one, and that is not known."""
     parameter = step.span.set_by.get(edge, "")
     wanted = values.get(parameter)
