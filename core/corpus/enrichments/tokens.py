@@ -160,12 +160,18 @@ class TokenIndex:
             raise BadInput(f"token vectors of {query.shape[1]} dimensions; {self.name} has {self._files.dim}")
         wanted = range(self.size) if rows is None else rows
         scores = np.zeros(len(wanted), np.float32)
-        for start in range(0, len(wanted), BLOCK):
+        blocks = [wanted[start : start + BLOCK] for start in range(0, len(wanted), BLOCK)]
+        # One piece of memory for all blocks: asking for it takes longer than the vectors.
+        room = np.empty((max(map(self._files.tokens_in, blocks), default=0), query.shape[1]), np.float32)
+        for at, some in enumerate(blocks):
             check()
-            some = wanted[start : start + BLOCK]
-            stored = [self._files.vectors_of(row) for row in some]
-            joined = array_files.single(np.concatenate(stored))
-            scores[start : start + len(some)] = maxsim_joined(query, joined, list(map(len, stored)))
+            lengths, end = [], 0
+            for row in some:
+                stored = self._files.vectors_of(row)
+                begin, end = end, end + len(stored)
+                array_files.single(stored, room[begin:end])
+                lengths.append(len(stored))
+            scores[at * BLOCK : at * BLOCK + len(some)] = maxsim_joined(query, room[:end], lengths)
         return scores
 
 
@@ -189,6 +195,10 @@ class _Files:
         """Shape (tokens, dim)."""
         found: NDArray[np.float16] = self._vectors[self.starts[row] : self.starts[row + 1]]
         return found
+
+    def tokens_in(self, rows: Sequence[int]) -> int:
+        """How many vectors `rows` have together."""
+        return sum(int(self.starts[row + 1] - self.starts[row]) for row in rows)
 
     def tokens_of(self, row: int) -> tuple[str, ...]:
         """As many as there are vectors."""
