@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from core.backends.base import Rows
 from core.backends.late import MatchMatrix, TokenVectors, match_matrix
@@ -26,14 +29,19 @@ def matched(id: str, match: MatchMatrix, *, whole: bool) -> MatchedPassage:
     if match.passage:
         at = match.similarities.argmax(axis=1)
         cosines = match.similarities[np.arange(len(at)), at]
-        best = tuple(
-            (match.passage[column], round(float(cosine), 4))
-            for column, cosine in zip(at, cosines, strict=True)
-        )
+        best = tuple(zip((match.passage[column] for column in at.tolist()), _told(cosines, 4), strict=True))
     if not whole:
         return MatchedPassage(id, best)
-    drawn = tuple(tuple(round(float(cell), 2) for cell in row) for row in match.similarities[:ROWS, :COLUMNS])
+    drawn = tuple(tuple(row) for row in _told(match.similarities[:ROWS, :COLUMNS], 2))
     return MatchedPassage(id, best, tuple(match.passage[:COLUMNS]), len(match.passage), drawn)
+
+
+def _told(cosines: NDArray[np.float32], digits: int) -> list[Any]:
+    """What `round` gives for each as a Python float, to the last bit: a 32-bit float times 10**4 or less is
+    exact in 64 bits.
+    """
+    told: list[Any] = np.round(cosines.astype(np.float64), digits).tolist()
+    return told
 
 
 class LateInteraction(StepBase):

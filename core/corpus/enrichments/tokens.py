@@ -144,6 +144,10 @@ class TokenIndex:
         """The vectors of the passages in `rows`, each (tokens, dim), float32."""
         return [array_files.single(self._files.vectors_of(row)) for row in rows]
 
+    def stored(self, rows: Sequence[int]) -> list[NDArray[np.float16]]:
+        """The vectors of the passages in `rows` as they are stored, each (tokens, dim)."""
+        return [self._files.vectors_of(row) for row in rows]
+
     def tokens(self, row: int) -> tuple[str, ...]:
         """The tokens of a passage that the rows of its vectors stand for."""
         return self._files.tokens_of(row)
