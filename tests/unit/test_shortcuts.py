@@ -31,7 +31,7 @@ def test_the_cosines_of_a_match_are_rounded_as_python_rounds(cosines: np.ndarray
         (str(column), repr(round(float(cosines[row, column]), 4))) for row, column in enumerate(best)
     ]
     drawn = [[round(float(cell), 2) for cell in row[:COLUMNS]] for row in cosines[:ROWS]]
-    assert repr([list(row) for row in found.drawn]) == repr(drawn)
+    assert repr([list(row) for row in found.cosines]) == repr(drawn)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 5), (3, WIDENED // 2), (2, WIDENED)])
