@@ -62,6 +62,7 @@ class LateInteraction(StepBase):
         Ties by passage id. Nothing for a question without a token. The span tells how the first hits matched.
         """
         index, corpus = self._token_index(), self.context.corpus
+        self._compressed(index)
         found = {hit.passage.id: hit.passage for ranking in lists for hit in ranking[:candidates]}
         ids = sorted(found)
         rows = [corpus.row(id) for id in ids]
@@ -83,6 +84,7 @@ class LateInteraction(StepBase):
         """
         index = self._token_index()
         self.span.attributes["scored"] = index.size
+        self._compressed(index)
         if not asked.tokens:
             self.span.output = Search(model=index.name)
             return self._unmatched()
@@ -97,6 +99,10 @@ class LateInteraction(StepBase):
     def _unmatched(self) -> Ranking:
         self.span.attributes["note"] = "the question has no token to match with: nothing found"
         return ()
+
+    def _compressed(self, index: TokenIndex) -> None:
+        if index.compressed:
+            self.span.attributes["token vectors"] = index.compressed
 
     def _token_index(self) -> TokenIndex:
         index: TokenIndex = self.context.prepared(Need.TOKENS)

@@ -14,6 +14,7 @@ from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
 from core.backends.rerankers.blend import Halves
 from core.corpus.enrichments.keys import KeyIndex
+from core.corpus.enrichments.tokens import TokenIndex
 from core.domain.errors import BudgetSpent, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.outputs import PassageGrade, Reranked
@@ -185,7 +186,9 @@ class Rerank(Judge, Retrieve, Fuse):
         if why := self._unprepared():
             self.span.attributes["token vectors"] = f"made now: {why}"
             return {}
-        index = self.context.prepared(Need.TOKENS)
+        index: TokenIndex = self.context.prepared(Need.TOKENS)
+        if index.compressed:
+            self.span.attributes["token vectors"] = index.compressed
         return dict(zip(rows, index.stored(list(rows.values())), strict=True))
 
     def _nothing(self) -> Ranking:
