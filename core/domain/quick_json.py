@@ -11,8 +11,8 @@ from pydantic_core import PydanticSerializationError, to_json
 def text(value: Any) -> str:
     """Compact JSON that reads back as what `json.dumps` writes does, with characters as they are.
 
-    `value` is made of dict (with text as keys), list, tuple, str, int, float, bool and None; numbers may be NaN
-    or infinite.
+    `value` is made of dict (with text as keys), list, tuple, str, int, float, bool and None; numbers may be
+    NaN or infinite.
     """
     try:
         return to_json(value, inf_nan_mode="constants").decode()
