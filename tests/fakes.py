@@ -451,7 +451,7 @@ class FakeEngine(Engine):
         """
         name, now = need.enrichment or "", self.settings
         same = (name, corpus.name, corpus.fingerprint, type(corpus), type(corpus.embedder), now.late_model,
-                now.sparse_model)  # fmt: skip
+                now.late_bits, now.sparse_model)  # fmt: skip
         writer = ScriptedLLM({"questions": _questions, "context": _context})
         with _making:
             if (now.home / "enrichments" / corpus.name / name).exists():

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from core.domain.errors import Unavailable
 
+WIDENED = 65_536  # numbers made 32-bit ones at a time: 256 KiB
+
 
 class Rows:
     """A .npy file that is written row after row; how many there are need not be known before its end."""
@@ -91,15 +93,21 @@ def unwritable(what: str, home: Path, error: OSError | sqlite3.Error) -> Unavail
     return Unavailable(f"{what} cannot be written below {home}: {why}{way}{kept}")
 
 
-def single(halves: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Finite 16-bit floats as 32-bit ones, exactly: what `astype` gives, in a tenth of its time.
+def single(halves: NDArray[np.float16], out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    """Finite 16-bit floats as 32-bit ones, exactly: what `astype` gives, in a tenth of its time. `out` takes
+    them where it is given: contiguous and as large; then no memory is asked for, which takes longer.
 
     The sign stays, exponent and mantissa move to their places, and the factor mends the exponent's bias, also
     of subnormal numbers. Source: IEEE 754-2019, section 3.4.
     """
-    bits = halves.view(np.int16).astype(np.int32)  # widening repeats the sign: the mask takes all but one off
-    bits <<= 13
-    bits &= np.int32(-0x7000_2000)
-    values: NDArray[np.float32] = bits.view(np.float32)
-    values *= np.float32(2.0**112)
+    values = np.empty(halves.shape, np.float32) if out is None else out
+    taken = np.ascontiguousarray(halves).view(np.int16).reshape(-1)
+    made = values.reshape(-1)
+    for start in range(0, len(taken), WIDENED):  # each pass over a part finds it in the core's cache
+        some = made[start : start + WIDENED]
+        bits = some.view(np.int32)
+        bits[:] = taken[start : start + WIDENED]  # widening repeats the sign: the mask takes all but one off
+        bits <<= 13
+        bits &= np.int32(-0x7000_2000)
+        some *= np.float32(2.0**112)
     return values

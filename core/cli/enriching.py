@@ -38,7 +38,7 @@ def make(
         bar = Bar("")
         label = f"{corpus.name}, {name}"
         progress = partial(_show, bar, label)
-        note(f"{label}: takes about {size(store.about_bytes(name, corpus))} on disk")
+        note(f"{label}: takes about {size(store.about_bytes(name, corpus, settings))} on disk")
         with stoppable() as cancel:
             found = store.build(
                 name, corpus, settings=settings, cancel=cancel, progress=progress, helpers=helping

@@ -18,12 +18,13 @@ class Ids:
 
     def ranked(self, hits: Iterable[tuple[str, float]]) -> Packed:
         """`hits` as they are, in an eighth of the memory."""
-        numbers, scores = array("I"), array("d")
-        for id, score in hits:
-            numbers.append(self._numbers.setdefault(id, len(self.known)))
-            if numbers[-1] == len(self.known):
+        pairs = list(hits)
+        for id, _ in pairs:
+            if id not in self._numbers:
+                self._numbers[id] = len(self.known)
                 self.known.append(id)
-            scores.append(score)
+        numbers = array("I", [self._numbers[id] for id, _ in pairs])
+        scores = array("d", [score for _, score in pairs])
         return Packed(self.known, numbers.tobytes(), scores.tobytes())
 
 
@@ -40,7 +41,7 @@ class Packed(Sequence[tuple[str, float]]):
 
     def __iter__(self) -> Iterator[tuple[str, float]]:
         numbers, scores = memoryview(self._numbers).cast("I"), memoryview(self._scores).cast("d")
-        return ((self._ids[number], score) for number, score in zip(numbers, scores, strict=True))
+        return zip(map(self._ids.__getitem__, numbers), scores, strict=True)
 
     @overload
     def __getitem__(self, at: int) -> tuple[str, float]: ...

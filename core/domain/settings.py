@@ -6,11 +6,19 @@ import os
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path, user_data_path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -39,6 +47,11 @@ def default_home() -> Path:
 def settings_file() -> Path:
     """The file that settings are written to, there or not."""
     return default_home() / "routescope.toml"
+
+
+def _whole(given: Any) -> Any:
+    """A whole number of the environment, where all is text: a choice between numbers takes no text itself."""
+    return int(given) if isinstance(given, str) and given.isascii() and given.isdigit() else given
 
 
 class Team(BaseModel):
@@ -152,6 +165,11 @@ class Settings(BaseSettings):
         min_length=1,
         description="model of the token vectors for late interaction: the embedded MiniLM, a ColBERT model "
         "or its folder",
+    )
+    late_bits: Annotated[Literal[2, 16], BeforeValidator(_whole)] = Field(
+        16,
+        description="bits of a component of these vectors on disk: 16, or 2, an eighth of the room, which "
+        "ranks slightly worse",
     )
     sparse_model: str = Field(
         "splade-tiny",

@@ -317,8 +317,8 @@ class Job(BackgroundJob):
 
     def _keep(self) -> None:
         """Remember the question in the session, if there is one and the run was not stopped."""
-        store, run = self._engine.store, self.snapshot()
-        if not self._plan.session or store is None or run.status != "done":
+        store = self._engine.store
+        if not self._plan.session or store is None or (run := self.snapshot()).status != "done":
             return
         try:
             keep(store, self._plan.session, run)

@@ -129,6 +129,7 @@ class Linker:
         self._weights = dict(corpus.terms(question))
         self._all = sum(self._weights.values())
         self._about: dict[str, list[tuple[float, Passage]]] = {}
+        self._known: dict[str, dict[str, float]] = {}  # the terms of names and titles
 
     def share(self, terms: Iterable[str]) -> float:
         """The share of the question that these terms have, by IDF; 0 for a question without terms."""
@@ -161,10 +162,18 @@ class Linker:
         title = _IN_BRACKETS.sub("", passage.title)
         if wording(title) == called:
             return 1.0
-        own, other = dict(self._corpus.terms(name)), dict(self._corpus.terms(title))
+        own, other = self._weighted(name), self._weighted(title)
         both = sum(weight for term, weight in own.items() if term in other)
         either = sum((own | other).values())
         return both / either if either else 0.0
+
+    def _weighted(self, text: str) -> dict[str, float]:
+        """The terms of `text` with their weights. A name is compared with many titles, a title with many
+        names.
+        """
+        if text not in self._known:
+            self._known[text] = dict(self._corpus.terms(text))
+        return self._known[text]
 
     def linked(self, read: Sequence[Passage], found: Sequence[Passage]) -> tuple[LinkedName, ...]:
         """The names in the question and in `read` that the corpus has a passage about, other than a document

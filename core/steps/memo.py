@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from core.backends.admission import Asker
-from core.domain.types import Hit, Passage, Reuse, Span, Tokens
+from core.domain.types import Hit, Passage, Ranking, Reuse, Span, Tokens
 
 
 @dataclass(slots=True)
@@ -110,8 +111,10 @@ def digest(value: Any) -> str:
 
 
 def _feed(item: Any, add: Callable[[bytes], None]) -> None:
-    """Give the bytes of `item`. Hits come first: a ranking has a hundred of them."""
-    if isinstance(item, Hit):
+    """Give the bytes of `item`. Rankings come first: they have a hundred hits each."""
+    if isinstance(item, tuple) and set(map(type, item)) == {Hit}:
+        _feed_ranking(item, add)
+    elif isinstance(item, Hit):
         add(
             f"({item.passage.id!r}\0{_content(item.passage)}\0{item.score!r}\0)".encode(
                 "utf-8", "surrogatepass"
@@ -131,6 +134,17 @@ def _feed(item: Any, add: Callable[[bytes], None]) -> None:
         add(b")")
     else:
         add(repr(item).encode("utf-8", "surrogatepass") + b"\0")
+
+
+def _feed_ranking(hits: Ranking, add: Callable[[bytes], None]) -> None:
+    """Ids, what the passages say, and scores, each of all hits at once."""
+    scores = [hit.score for hit in hits]
+    exact = set(map(type, scores)) == {float}
+    add(b"[")
+    add(repr([hit.passage.id for hit in hits]).encode("utf-8", "surrogatepass"))
+    add(array("q", [_content(hit.passage) for hit in hits]).tobytes())
+    add(array("d", scores).tobytes() if exact else repr(scores).encode())
+    add(b"]")
 
 
 def _content(passage: Passage) -> int:

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
+from core.backends.rerankers.blend import Halves
 from core.corpus.enrichments.keys import KeyIndex
+from core.corpus.enrichments.tokens import TokenIndex
 from core.domain.errors import BudgetSpent, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.outputs import PassageGrade, Reranked
@@ -178,13 +180,15 @@ class Rerank(Judge, Retrieve, Fuse):
             return str(error)
         return "" if index.name == model else f"those in the index are by {index.name}"
 
-    def _stored(self, rows: Mapping[int, int]) -> dict[int, Matrix]:
+    def _stored(self, rows: Mapping[int, int]) -> dict[int, Matrix | Halves]:
         """The token vectors that were made beforehand, by position."""
         if why := self._unprepared():
             self.span.attributes["token vectors"] = f"made now: {why}"
             return {}
-        index = self.context.prepared(Need.TOKENS)
-        return dict(zip(rows, index.of(list(rows.values())), strict=True))
+        index: TokenIndex = self.context.prepared(Need.TOKENS)
+        if index.compressed:
+            self.span.attributes["token vectors"] = index.compressed
+        return dict(zip(rows, index.stored(list(rows.values())), strict=True))
 
     def _nothing(self) -> Ranking:
         self.span.attributes["note"] = "no passage was found to rerank"

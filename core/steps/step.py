@@ -151,7 +151,7 @@ def _reuse(context: Context, work: Work, known: _Step, given: Arguments) -> Any:
 
 def _record(trace: Trace, span: OpenSpan, result: Any, ranks: bool) -> None:
     if ranks:
-        span.hits = tuple((hit.passage.id, hit.score) for hit in result)
+        span.hits = tuple([(hit.passage.id, hit.score) for hit in result])
         trace.keep(result)
     if span.output is None:
         span.output = _output(result, ranks)

@@ -219,8 +219,10 @@ class Trace:
 
     def keep(self, ranking: Ranking) -> None:
         """Keep the passages of a list that a step made: not all are of the corpus."""
+        known = self.passages
         for hit in ranking:
-            self.passages.setdefault(hit.passage.id, hit.passage)
+            if hit.passage.id not in known:
+                known[hit.passage.id] = hit.passage
 
     def spans(self) -> tuple[Span, ...]:
         """All spans so far in the order they began, parallel branches one after another; one still open has

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.domain import quick_json
 from core.domain.types import ASKED_BY, Passage, RouteResult, Run
 from core.store import codec, process_liveness, purge
 from core.store.codec import Lists, dumps
@@ -135,10 +136,10 @@ class RunWriter:
             if grown.results.get(key) is result:
                 continue
             document = codec.result_document(result, grown.lists)
-            document[RECORDED] = dumps(
+            document[RECORDED] = quick_json.text(
                 {name: value for name, value in document.items() if name not in KNOWN and value is not None}
             )
-            document |= {column: dumps(document[column]) for column in JSON_COLUMNS}
+            document |= {column: quick_json.text(document[column]) for column in JSON_COLUMNS}
             document |= {column: real(document[column]) for column in REAL_COLUMNS}
             values = (*key, measured_on, *(document[column] for column in (*RESULT_COLUMNS, RECORDED)))
             rows.append([number, *map(bind, values)])
@@ -150,7 +151,7 @@ class RunWriter:
         new = list(grown.lists)[known:]
         connection.executemany(
             "INSERT INTO rankings (run, n, hits) VALUES (?, ?, ?)",
-            [(number, n, bind(dumps(hits))) for n, hits in enumerate(new, known)],
+            [(number, n, bind(quick_json.text(hits))) for n, hits in enumerate(new, known)],
         )
 
     def _passage_numbers(self, connection: sqlite3.Connection, passages: Iterable[Passage]) -> list[int]:

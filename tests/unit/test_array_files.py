@@ -144,6 +144,7 @@ def test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line(
     [
         lambda: array_files.save(FULL, np.zeros(5, np.int32)),
         lambda: write_graph(np.eye(8, dtype=np.float32), FULL),
+        lambda: write_graph(np.ones((2_000, 512), np.float32), FULL),  # fails before its last bytes
         lambda: sparse.array_files.save(FULL, np.zeros((2, 3), np.float32)),
     ],
 )

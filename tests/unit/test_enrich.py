@@ -135,9 +135,9 @@ def test_expanded_passages_are_found_by_their_text_and_by_their_questions(tmp_pa
 def test_every_recipe_tells_about_how_much_room_it_takes(name):
     """More for more text, and for free ones within a third of what they took for `support`."""
     took = {"tokens": 87_005_687, "children": 6_594_481, "headings": 2_083_854}  # 818 passages, MiniLM
-    told = store.recipe(name).about_bytes(457_333, 818, 384)
+    told = store.recipe(name).about_bytes(457_333, 818, 384, Settings())
     assert told > 0
-    ten_times = store.recipe(name).about_bytes(4_573_330, 8_180, 384)
+    ten_times = store.recipe(name).about_bytes(4_573_330, 8_180, 384, Settings())
     if name in ("summaries", "extracts"):  # whose trees have a level more
         assert 10 * told < ten_times < 14 * told
     else:

@@ -244,9 +244,9 @@ def test_token_vectors_made_beforehand_are_taken_if_the_same_model_made_them(tmp
     tokens = engine.tokens
 
     class Index:
-        name = tokens.name
+        name, compressed = tokens.name, ""
 
-        def of(self, rows):
+        def stored(self, rows):
             texts = [f"{p.title} {p.text}" for p in engine.fakes["tiny"].passages(rows)]
             return [rounded(one.vectors) for one in HashTokens().embed_passages(texts)]
 

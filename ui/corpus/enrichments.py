@@ -119,7 +119,8 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
 def _bytes(corpus: str, name: str) -> str:
     """What it takes on disk, where the corpus can be opened."""
     try:
-        return f"; about {size(store.about_bytes(name, state.engine().corpus(corpus)))} on disk"
+        engine = state.engine()
+        return f"; about {size(store.about_bytes(name, engine.corpus(corpus), engine.settings))} on disk"
     except RouteScopeError:  # which the page says where it lists the corpus
         return ""
 

@@ -75,7 +75,7 @@ class RuleGraph:
         """None of its own."""
         return ""
 
-    def about_bytes(self, characters: int, passages: int, dim: int, /) -> int:
+    def about_bytes(self, characters: int, passages: int, dim: int, _settings: Settings, /) -> int:
         """A vector for about every 80 characters (measured: 46 to 115 on four sets), and its edges."""
         return characters // 80 * (4 * dim + KEY_BYTES + 120) + 100 * passages
 

@@ -174,7 +174,7 @@ class KeyRecipe(ABC):
         """About how many keys there will be."""
         return passages
 
-    def about_bytes(self, characters: int, passages: int, dim: int, /) -> int:
+    def about_bytes(self, characters: int, passages: int, dim: int, _settings: Settings, /) -> int:
         """A vector and a hash for each key, and the texts with their BM25 index, which take three times as
         much as the passages' (measured: `support`, HotpotQA).
         """

@@ -70,7 +70,7 @@ class LearnedSparse:
         place(settings.sparse_model, "sparse")
         return identity(settings.sparse_model)
 
-    def about_bytes(self, _characters: int, passages: int, _dim: int, /) -> int:
+    def about_bytes(self, _characters: int, passages: int, _dim: int, _settings: Settings, /) -> int:
         """Some 150 terms a passage, each with its row and weight."""
         return passages * 150 * 8
 

@@ -156,7 +156,7 @@ class Recipe(Protocol):
         Raises Unavailable when something has to be named and is not.
         """
 
-    def about_bytes(self, characters: int, passages: int, dim: int, /) -> int:
+    def about_bytes(self, characters: int, passages: int, dim: int, settings: Settings, /) -> int:
         """About what it takes on disk for `passages` of so many `characters` together, by embeddings of `dim`
         dimensions; told before it is made.
         """

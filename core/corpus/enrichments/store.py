@@ -116,9 +116,9 @@ def describe(name: str, corpus: str, settings: Settings) -> Made | None:
         return None
 
 
-def about_bytes(name: str, corpus: Corpus) -> int:
+def about_bytes(name: str, corpus: Corpus, settings: Settings) -> int:
     """About what an enrichment of an opened corpus takes on disk, told before it is made."""
-    return recipe(name).about_bytes(corpus.characters, corpus.size, corpus.info.dim)
+    return recipe(name).about_bytes(corpus.characters, corpus.size, corpus.info.dim, settings)
 
 
 def stamp(name: str, corpus: str, settings: Settings) -> object:

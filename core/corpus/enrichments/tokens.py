@@ -10,12 +10,12 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends import array_files
+from core.backends import array_files, residuals
 from core.backends.base import Matrix
 from core.backends.embedder import identity
 from core.backends.late import TokenEmbedder, TokenVectors, load_token_embedder, maxsim_joined
@@ -31,7 +31,9 @@ from core.domain.settings import Settings
 from core.domain.text import searchable
 
 VECTORS, IDS, STARTS, FACTS = "vectors.npy", "ids.npy", "starts.npy", "tokens.json"
+NEAREST, RESIDUALS, CENTROIDS = "nearest.npy", "residuals.npy", "centroids.npy"  # in place of vectors
 STEP = 64  # passages embedded between two looks at Stop; a finished step is kept
+FULL = 16  # bits of a component that is kept in full
 BLOCK = 16  # passages whose vectors are in memory as float32 at a time, some 3 MB: about a core's cache
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,9 @@ def load(settings: Settings) -> TokenEmbedder:
 
 
 class Tokens:
-    """The vectors of all tokens that count, as 16-bit floats: 2 * dim bytes a token."""
+    """The vectors of all tokens that count, as 16-bit floats: 2 * dim bytes a token. Or, with `late_bits` 2,
+    as residuals: dim / 4 + 2 bytes, and the centroids; see core.backends.residuals.
+    """
 
     name, version = "tokens", 1
     title = "token vectors of the passages"
@@ -64,23 +68,27 @@ class Tokens:
         self._load = load
 
     def model(self, settings: Settings) -> str:
-        """The token embedder and, for a folder, the state of its files."""
-        return identity(settings.late_model)
+        """The token embedder and, for a folder, the state of its files; and residuals where they are kept."""
+        model = identity(settings.late_model)
+        return model if settings.late_bits == FULL else f"{model}, {settings.late_bits}-bit residuals"
 
-    def about_bytes(self, characters: int, _passages: int, dim: int, /) -> int:
+    def about_bytes(self, characters: int, _passages: int, dim: int, settings: Settings, /) -> int:
         """Four characters a token, as in English text."""
-        return characters // 4 * 2 * dim
+        tokens = characters // 4
+        return tokens * 2 * dim if settings.late_bits == FULL else residuals.about_bytes(tokens, dim)
 
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the vectors; returns how many tokens there are.
 
         Passages that an earlier state of the corpus had are copied. Of a build that was stopped, each
         finished step is kept beside `folder`, and taken over where the same passages are still wanted.
+        Residuals are of the centroids of one state of the corpus: after a change all are made again. Until
+        they are made, what was embedded for them is kept in full.
         """
         with tools.stages.stage("load the token model"):
             embedder = self._load(tools.settings)
         texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
-        wanted = keys(Listed(texts), f"{embedder.name} {self.model(tools.settings)}")
+        wanted = keys(Listed(texts), f"{embedder.name} {identity(tools.settings.late_model)}")
         former = _Former(next(iter(tools.vectors().former), None))
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in former.rows]
         kept = folder.parent / f".{self.name}-unfinished"
@@ -97,12 +105,19 @@ class Tokens:
             if tools.helpers is not None:
                 _ensure(steps, [texts[row] for row in missing], tools)
             tools.stages.tick(len(missing), len(missing))
-        fresh = (one for step in steps for one in step.read())
-        with tools.stages.stage("write token vectors"):
-            found = (former.at(former.rows[k]) if (k := key.tobytes()) in former.rows else next(fresh)
-                     for key in wanted)  # fmt: skip
-            count = _write(found, embedder, folder)
-        array_files.save(folder / KEYS, wanted)
+
+        def found() -> Iterator[Stored]:
+            fresh = (one for step in steps for one in step.read())
+            for key in wanted:
+                k = key.tobytes()
+                yield former.at(former.rows[k]) if k in former.rows else next(fresh)
+
+        if tools.settings.late_bits == FULL:
+            with tools.stages.stage("write token vectors"):
+                count = _write(found(), embedder, folder)
+            array_files.save(folder / KEYS, wanted)  # a later build copies from here
+        else:
+            count = _write_residuals(found, embedder, folder, tools)
         shutil.rmtree(kept)
         return count
 
@@ -114,9 +129,9 @@ class Tokens:
 class TokenIndex:
     """Exact MaxSim over the stored token vectors, which stay in their mapped file; safe in threads.
 
-    A stored component is off by at most 2**-11 of itself, or 2**-25 where it is tiny. As vectors have length
-    1, a cosine is off by at most e = 2**-11 + sqrt(dim) * 2**-25, and a score by e for each token of the
-    question.
+    A component stored in full is off by at most 2**-11 of itself, or 2**-25 where it is tiny. As vectors have
+    length 1, a cosine is off by at most e = 2**-11 + sqrt(dim) * 2**-25, and a score by e for each token of
+    the question. Of residuals MaxSim is exact over what they decompress to.
     """
 
     def __init__(self, folder: Path, embedder: TokenEmbedder) -> None:
@@ -142,7 +157,22 @@ class TokenIndex:
 
     def of(self, rows: Sequence[int]) -> list[Matrix]:
         """The vectors of the passages in `rows`, each (tokens, dim), float32."""
-        return [array_files.single(self._files.vectors_of(row)) for row in rows]
+        found = [np.empty((self._files.tokens_in([row]), self._files.dim), np.float32) for row in rows]
+        for row, vectors in zip(rows, found, strict=True):
+            self._files.read(row, vectors)
+        return found
+
+    def stored(self, rows: Sequence[int]) -> list[Matrix] | list[NDArray[np.float16]]:
+        """The vectors of the passages in `rows`, each (tokens, dim): in half precision where so they are
+        stored, else as `of` gives them.
+        """
+        return self.of(rows) if self.compressed else [self._files.vectors_of(row) for row in rows]
+
+    @property
+    def compressed(self) -> str:
+        """How the vectors are compressed; empty where they are kept in full."""
+        codec = self._files.codec
+        return f"{residuals.BITS}-bit residuals of {len(codec.centroids):,} centroids" if codec else ""
 
     def tokens(self, row: int) -> tuple[str, ...]:
         """The tokens of a passage that the rows of its vectors stand for."""
@@ -160,12 +190,17 @@ class TokenIndex:
             raise BadInput(f"token vectors of {query.shape[1]} dimensions; {self.name} has {self._files.dim}")
         wanted = range(self.size) if rows is None else rows
         scores = np.zeros(len(wanted), np.float32)
-        for start in range(0, len(wanted), BLOCK):
+        blocks = [wanted[start : start + BLOCK] for start in range(0, len(wanted), BLOCK)]
+        # One piece of memory for all blocks: asking for it takes longer than the vectors.
+        room = np.empty((max(map(self._files.tokens_in, blocks), default=0), query.shape[1]), np.float32)
+        for at, some in enumerate(blocks):
             check()
-            some = wanted[start : start + BLOCK]
-            stored = [self._files.vectors_of(row) for row in some]
-            joined = array_files.single(np.concatenate(stored))
-            scores[start : start + len(some)] = maxsim_joined(query, joined, list(map(len, stored)))
+            lengths, end = [], 0
+            for row in some:
+                lengths.append(self._files.tokens_in([row]))
+                begin, end = end, end + lengths[-1]
+                self._files.read(row, room[begin:end])
+            scores[at * BLOCK : at * BLOCK + len(some)] = maxsim_joined(query, room[:end], lengths)
         return scores
 
 
@@ -179,16 +214,37 @@ class _Files:
         self._words: list[str] = facts["tokens"]
         self.starts: NDArray[np.int64] = np.load(folder / STARTS, allow_pickle=False)
         self._ids: NDArray[np.int32] = np.load(folder / IDS, allow_pickle=False)
-        self._vectors = np.load(
-            folder / VECTORS,
-            mmap_mode="r" if self.starts[-1] else None,  # an empty file cannot be mapped
-            allow_pickle=False,
-        ).view(np.ndarray)
+        self.codec: residuals.Codec | None = None
+        if facts.get("bits", FULL) == FULL:
+            self._vectors = self._mapped(folder / VECTORS)
+        else:
+            cutoffs, weights = (np.array(facts[name], np.float32) for name in ("cutoffs", "weights"))
+            centroids = np.load(folder / CENTROIDS, allow_pickle=False)
+            self.codec = residuals.Codec(centroids, cutoffs, weights)
+            self._nearest = self._mapped(folder / NEAREST)
+            self._residuals = self._mapped(folder / RESIDUALS)
+
+    def _mapped(self, file: Path) -> NDArray[Any]:
+        mode: Literal["r"] | None = "r" if self.starts[-1] else None  # an empty file cannot be mapped
+        found: NDArray[Any] = np.load(file, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
+        return found
+
+    def read(self, row: int, out: Matrix) -> None:
+        """Put the vectors of a passage into `out`, shape (tokens, dim)."""
+        if self.codec is None:
+            array_files.single(self.vectors_of(row), out)
+        else:
+            some = slice(self.starts[row], self.starts[row + 1])
+            self.codec.decode(self._nearest[some], self._residuals[some], out)
 
     def vectors_of(self, row: int) -> NDArray[np.float16]:
-        """Shape (tokens, dim)."""
+        """Shape (tokens, dim), where they are stored in full."""
         found: NDArray[np.float16] = self._vectors[self.starts[row] : self.starts[row + 1]]
         return found
+
+    def tokens_in(self, rows: Sequence[int]) -> int:
+        """How many vectors `rows` have together."""
+        return sum(int(self.starts[row + 1] - self.starts[row]) for row in rows)
 
     def tokens_of(self, row: int) -> tuple[str, ...]:
         """As many as there are vectors."""
@@ -199,7 +255,7 @@ Stored = tuple[tuple[str, ...], NDArray[np.float16]]  # a passage's tokens and v
 
 
 class _Former:
-    """The passages of a sound index that was made before, by content key."""
+    """The passages of a sound index in full that was made before, by content key."""
 
     def __init__(self, folder: Path | None) -> None:
         self._files = _Files(folder) if folder else None
@@ -281,17 +337,56 @@ def _ensure(steps: Sequence[_Step], texts: Sequence[str], tools: Tools) -> None:
 
 def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> int:
     """Write the passages in the order of rows; returns the number of tokens."""
+    with array_files.Rows(folder / VECTORS, np.float16, (embedder.dim,)) as vectors:
+        return _write_tokens(found, vectors.add, embedder, folder, {})
+
+
+def _write_residuals(
+    found: Callable[[], Iterator[Stored]], embedder: TokenEmbedder, folder: Path, tools: Tools
+) -> int:
+    """The same with residuals in place of vectors; `found` is gone through three times."""
+    with tools.stages.stage("find centroids"):
+        count = sum(len(vectors) for _, vectors in found())
+        wanted = residuals.sample(count)
+        chosen, begin = [np.empty((0, embedder.dim), np.float32)], 0
+        for _, vectors in found():
+            tools.stages.tick(begin, count)
+            first, last = np.searchsorted(wanted, [begin, begin + len(vectors)])
+            chosen.append(array_files.single(vectors)[wanted[first:last] - begin])
+            begin += len(vectors)
+        codec = residuals.Codec.train(np.concatenate(chosen), count)
+    array_files.save(folder / CENTROIDS, codec.centroids)
+    facts = {"bits": residuals.BITS, "cutoffs": codec.cutoffs.tolist(), "weights": codec.weights.tolist()}
+    with (
+        tools.stages.stage("write residuals"),
+        array_files.Rows(folder / NEAREST, np.uint16) as nearest,
+        array_files.Rows(folder / RESIDUALS, np.uint8, (-(-embedder.dim // residuals.IN_A_BYTE),)) as left,
+    ):
+
+        def add(vectors: NDArray[np.float16]) -> None:
+            numbers, packed = codec.encode(array_files.single(vectors))
+            nearest.add(numbers)
+            left.add(packed)
+
+        return _write_tokens(found(), add, embedder, folder, facts)
+
+
+def _write_tokens(
+    found: Iterator[Stored],
+    add: Callable[[NDArray[np.float16]], None],
+    embedder: TokenEmbedder,
+    folder: Path,
+    facts: Mapping[str, Any],
+) -> int:
+    """Give the vectors of each passage to `add` and write the rest; returns the number of tokens."""
     numbers: dict[str, int] = {}
     starts = [0]
-    with (
-        array_files.Rows(folder / VECTORS, np.float16, (embedder.dim,)) as vectors,
-        array_files.Rows(folder / IDS, np.int32) as ids,
-    ):
+    with array_files.Rows(folder / IDS, np.int32) as ids:
         for tokens, rows in found:
-            vectors.add(rows)
+            add(rows)
             ids.add(np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int32))
             starts.append(starts[-1] + len(rows))
     array_files.save(folder / STARTS, np.array(starts, np.int64))
-    facts = {"model": embedder.name, "dim": embedder.dim, "tokens": list(numbers)}
-    (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+    told = {"model": embedder.name, "dim": embedder.dim, "tokens": list(numbers), **facts}
+    (folder / FACTS).write_text(json.dumps(told), encoding="utf-8")
     return starts[-1]

@@ -1,0 +1,26 @@
+"""JSON of plain values in a third of the time of `json.dumps`, most of which is the writing of numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
+
+
+def text(value: Any) -> str:
+    """Compact JSON that reads back as what `json.dumps` writes does, with characters as they are.
+
+    `value` is made of dict (with text as keys), list, tuple, str, int, float, bool and None; numbers may be
+    NaN or infinite.
+    """
+    try:
+        return to_json(value, inf_nan_mode="constants").decode()
+    except PydanticSerializationError:  # a lone surrogate
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def ascii_text(value: Any) -> str:
+    """The same without a character that is not ASCII, lone surrogates among them: for files of lines."""
+    found = text(value)
+    return found if found.isascii() else json.dumps(value)
