@@ -10,7 +10,7 @@ import pytest
 
 from core.corpus.samples import samples
 from core.domain import settings as settings_module
-from core.domain.outputs import Inserted, Merging, Rewrite, ScoreCut
+from core.domain.outputs import FiltersRead, Inserted, Merging, Rewrite, ScoreCut
 from core.engine.engine import Engine, Request
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
@@ -24,6 +24,8 @@ OUTAGE = "runbooks/gateway-outage.md:786-1477"
 BREAKER = "payments/dd-019-circuit-breaker.md:895-1534"
 FRAGILE = "warehouse/wi-131-pick-pack-fragile.md:634-1220"
 CASES = "payments/merchant-onboarding.md:1436-2095"
+PHOTOS, HAMPERS = "damage/damage-reporting-2024.md:1043-1677", "perishables/claims-2024.md:957-1609"
+RETIRED, VALID = "perishables/claims-2024.md:0-582", "perishables/claims.md:689-1212"
 RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-54", "bm25", LIABILITY[0], 9), ("s-shop-54", "bm25", LIABILITY[1], 11),
     ("s-shop-54", "prf_rm3", LIABILITY[0], 2), ("s-shop-54", "prf_rm3", LIABILITY[1], 7),
@@ -38,6 +40,10 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-platform-18", "quantised", OUTAGE, None), ("s-platform-18", "quantised", BREAKER, None),
     ("s-platform-08", "hybrid_rrf", FRAGILE, 4), ("s-platform-08", "noise", FRAGILE, 6),
     ("s-platform-06", "auto_merge", CASES, 1),
+    ("s-shop-39", "self_query", PHOTOS, 1), ("s-shop-39", "self_query", HAMPERS, 2),
+    ("s-shop-39", "hybrid_rrf", PHOTOS, 3), ("s-shop-39", "hybrid_rrf", HAMPERS, 6),
+    ("s-shop-05", "hybrid_rrf", RETIRED, 1), ("s-shop-05", "hybrid_rrf", VALID, 5),
+    ("s-shop-05", "recency", RETIRED, 8), ("s-shop-05", "recency", VALID, 2),
 ]  # fmt: skip
 
 
@@ -83,6 +89,11 @@ def test_every_rank_that_a_sample_states_is_checked():
         checked = {rank for sample, _, _, rank in RANKS if sample == id}
         others = {"s-platform-12": {6}, "s-platform-08": {2, 3}}.get(id, set())  # by the tests below
         assert stated <= checked | others, id
+
+
+def test_the_older_rules_are_read_as_a_filter(asked):
+    (read,) = outputs(asked("s-shop-39", "self_query"), FiltersRead)
+    assert list(map(str, read.kept)) == ["status~superseded"]
 
 
 def test_feedback_adds_the_words_that_the_sample_names(asked):
