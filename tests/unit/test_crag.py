@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.analysis.run_view import gradings
+from core.analysis.what_if.grading import at
 from core.backends.evaluators import FEATURES
 from core.domain.errors import ModelFailed
 from core.domain.needs import Need
@@ -16,7 +18,9 @@ from core.domain.outputs import WebGrades
 from core.domain.types import Passage, Query, RouteResult
 from core.engine.availability import missing
 from core.engine.engine import Request
+from core.evaluation.tuning.labelled_grades import follows
 from core.routes.registry import routes
+from core.steps.rerank import READ_THEN
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
 
@@ -136,6 +140,26 @@ def test_a_page_that_is_trusted_comes_first_and_the_others_last(
     read = {strip.id for strip in output(result, "keep the sentences that matter").sentences}
     graded = {one.id for one in output(result, "grade and decide").grades}
     assert read == {"web/guide:0-40"} | (graded if decision == "ambiguous" else set())
+
+
+def test_what_other_thresholds_would_do_follows_from_the_grades_of_the_web(tmp_path: Any) -> None:
+    result = crag(tmp_path, web=FITTING, evaluator="llm", llm=grade(0.75))
+    (step,) = gradings(result)  # grades of the web are none of what was found
+    acts = [
+        follows(result, step, at(step.output.grades, low, high))
+        for low, high in ((0.1, 0.7), (0.1, 0.9), (0.8, 0.9), (0.1, 0.999))
+    ]
+    assert [act.decision for act in acts if act is not None] == [
+        "use what was found", "add the web", "replace it by the web", "keep what was found",
+    ]  # fmt: skip
+
+
+def test_token_vectors_of_pages_are_not_said_to_be_what_an_index_could_hold(tmp_path: Any) -> None:
+    pages = {"unread:0-50": f"My box arrived crushed, {tmp_path.name}."}  # nobody read it before
+    result = crag(tmp_path, web=pages, low=0.9)
+    measured = [span.attributes for span in result.spans if span.name == "measure the passages"]
+    assert [READ_THEN in one for one in measured] == [False, False]
+    assert measured[1]["no BM25 score"].startswith("1 passages are not of the corpus")
 
 
 def test_a_web_result_that_cannot_be_graded_stays_behind_and_its_grade_says_why(tmp_path: Any) -> None:
