@@ -24,12 +24,9 @@ OUTAGE = "runbooks/gateway-outage.md:786-1477"
 BREAKER = "payments/dd-019-circuit-breaker.md:895-1534"
 FRAGILE = "warehouse/wi-131-pick-pack-fragile.md:634-1220"
 CASES = "payments/merchant-onboarding.md:1436-2095"
-<<<<<<< ours
 PHOTOS, HAMPERS = "damage/damage-reporting-2024.md:1043-1677", "perishables/claims-2024.md:957-1609"
 RETIRED, VALID = "perishables/claims-2024.md:0-582", "perishables/claims.md:689-1212"
-=======
 LIFETIME = "payments/dd-014-idempotency-keys.md:503-1170"
->>>>>>> theirs
 RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-54", "bm25", LIABILITY[0], 9), ("s-shop-54", "bm25", LIABILITY[1], 11),
     ("s-shop-54", "prf_rm3", LIABILITY[0], 2), ("s-shop-54", "prf_rm3", LIABILITY[1], 7),
@@ -44,14 +41,11 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-platform-18", "quantised", OUTAGE, None), ("s-platform-18", "quantised", BREAKER, None),
     ("s-platform-08", "hybrid_rrf", FRAGILE, 4), ("s-platform-08", "noise", FRAGILE, 6),
     ("s-platform-06", "auto_merge", CASES, 1),
-<<<<<<< ours
     ("s-shop-39", "self_query", PHOTOS, 1), ("s-shop-39", "self_query", HAMPERS, 2),
     ("s-shop-39", "hybrid_rrf", PHOTOS, 3), ("s-shop-39", "hybrid_rrf", HAMPERS, 6),
     ("s-shop-05", "hybrid_rrf", RETIRED, 1), ("s-shop-05", "hybrid_rrf", VALID, 5),
     ("s-shop-05", "recency", RETIRED, 8), ("s-shop-05", "recency", VALID, 2),
-=======
     ("s-platform-73", "hybrid_rrf", LIFETIME, 1),  # which is what self_route searches
->>>>>>> theirs
 ]  # fmt: skip
 
 
