@@ -357,18 +357,31 @@ def _write_residuals(
         codec = residuals.Codec.train(np.concatenate(chosen), count)
     array_files.save(folder / CENTROIDS, codec.centroids)
     facts = {"bits": residuals.BITS, "cutoffs": codec.cutoffs.tolist(), "weights": codec.weights.tolist()}
+    done, waiting = 0, list[NDArray[np.float16]]()  # many at once: a product of a few rows is slow
     with (
         tools.stages.stage("write residuals"),
         array_files.Rows(folder / NEAREST, np.uint16) as nearest,
         array_files.Rows(folder / RESIDUALS, np.uint8, (-(-embedder.dim // residuals.IN_A_BYTE),)) as left,
     ):
 
-        def add(vectors: NDArray[np.float16]) -> None:
-            numbers, packed = codec.encode(array_files.single(vectors))
+        def encode() -> None:
+            nonlocal done
+            tools.stages.tick(done, count)
+            done += sum(map(len, waiting))
+            numbers, packed = codec.encode(array_files.single(np.concatenate(waiting)))
             nearest.add(numbers)
             left.add(packed)
+            waiting.clear()
 
-        return _write_tokens(found(), add, embedder, folder, facts)
+        def add(vectors: NDArray[np.float16]) -> None:
+            waiting.append(vectors)
+            if sum(map(len, waiting)) >= residuals.ENCODED:
+                encode()
+
+        written = _write_tokens(found(), add, embedder, folder, facts)
+        if waiting:
+            encode()
+        return written
 
 
 def _write_tokens(
