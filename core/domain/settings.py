@@ -169,7 +169,7 @@ class Settings(BaseSettings):
     late_bits: Annotated[Literal[2, 16], BeforeValidator(_whole)] = Field(
         16,
         description="bits of a component of these vectors on disk: 16, or 2, an eighth of the room, which "
-        "ranks slightly worse",
+        "may rank slightly worse",
     )
     sparse_model: str = Field(
         "splade-tiny",
