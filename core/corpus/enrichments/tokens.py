@@ -10,7 +10,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,8 +225,12 @@ class _Files:
             self._residuals = self._mapped(folder / RESIDUALS)
 
     def _mapped(self, file: Path) -> NDArray[Any]:
-        mode: Literal["r"] | None = "r" if self.starts[-1] else None  # an empty file cannot be mapped
-        found: NDArray[Any] = np.load(file, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
+        mapped = np.load(
+            file,
+            mmap_mode="r" if self.starts[-1] else None,  # an empty file cannot be mapped
+            allow_pickle=False,
+        )
+        found: NDArray[Any] = mapped.view(np.ndarray)
         return found
 
     def read(self, row: int, out: Matrix) -> None:
