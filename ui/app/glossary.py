@@ -237,7 +237,7 @@ _ALL = (
     Term(
         "Self-query", "Self-query",
         "Reads filters on metadata from the question, and searches only what meets them.",
-        "LangChain, SelfQueryRetriever",
+        "LangChain 2023, SelfQueryRetriever",
         "https://python.langchain.com/docs/how_to/self_query/",
     ),
     Term(
