@@ -7,6 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
+from core.domain.filters import Filter
 from core.domain.outputs import OUTPUTS
 from core.domain.types import AnswerBasis, Hit, Link, Passage, Query, RouteResult, Run, Span, Tokens, Turn
 
@@ -37,6 +38,11 @@ def of(hint):
     simple = {str: texts, int: wholes, float: numbers, bool: st.booleans(), Any: values, NoneType: st.none()}
     if hint in simple:
         return simple[hint]
+    if hint is Filter:  # which refuses what compares with nothing
+        one = st.builds(Filter, texts, st.sampled_from(["=", "!~", "<="]), texts.map(lambda text: (text,)))
+        return one | st.builds(
+            Filter, texts, st.just("in"), st.lists(texts, min_size=1, max_size=2).map(tuple)
+        )
     if origin is Literal:
         return st.sampled_from(given)
     if origin in (Union, UnionType):

@@ -79,6 +79,8 @@ def listed(settings: Settings) -> list[Setting]:
             "environment" if _from_environment(name) else "file" if name in in_file else "default"
         )
         value = getattr(settings, name)
+        if choices and value is not None:
+            value = str(value)  # as the choices are told
         found.append(
             Setting(
                 name,

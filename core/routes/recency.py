@@ -10,7 +10,7 @@ def recency(
     query: Query,
     do: Steps,
     *,
-    half_life: Annotated[float, Parameter(1, 36500, "days after which a document's score is halved")] = 1460,
+    half_life: Annotated[float, Parameter(1, 40_000, "days after which a document's score is halved")] = 1460,
 ) -> Answer:
     """Fuse BM25 and dense by reciprocal rank, then halve scores for each half-life of the document's age."""
     lists = (do.sparse(query.text), do.dense(query.text))

@@ -55,10 +55,12 @@ def in_turn(self: Trace, calls):
 
 def in_words(span: Span) -> Span:
     """A span without what may differ: its times, who did the work, and what a repeat costs."""
+    attributes = {name: value for name, value in span.attributes.items() if name != "embedded before"}
     output = replace(span.output, made="") if isinstance(span.output, Reply) else span.output
     return replace(
         span, id=0, parent=None, start_ms=0.0, ms=0.0, output=output, tokens=None, calls=0, shared_with=None,
-        cached=None, cost=None, links=tuple(replace(link, span=None) for link in span.links),
+        cached=None, cost=None, attributes=attributes,
+        links=tuple(replace(link, span=None) for link in span.links),
     )  # fmt: skip
 
 
