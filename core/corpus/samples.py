@@ -38,9 +38,13 @@ def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
 
 @lru_cache(64)
 def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
-    """The questions marked `"sample": {"order", "shows"}`, in that order; BadInput names a broken line."""
+    """The questions marked `"sample": {"order", "shows"}`, in that order, of the corpus' own files and of
+    those beside them, which evaluations are asked for by name; BadInput names a broken line.
+    """
     found: list[tuple[int, str, Sample]] = []
-    for path in question_files(corpus, data):
+    own = question_files(corpus, data)
+    beside = sorted((data / base_of(corpus)).glob("*_questions.jsonl")) if own else []
+    for path in (*own, *beside):
         for number, row in lines(path):
             if not row.get("sample"):
                 continue

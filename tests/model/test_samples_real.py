@@ -24,7 +24,6 @@ OUTAGE = "runbooks/gateway-outage.md:786-1477"
 BREAKER = "payments/dd-019-circuit-breaker.md:895-1534"
 FRAGILE = "warehouse/wi-131-pick-pack-fragile.md:634-1220"
 CASES = "payments/merchant-onboarding.md:1436-2095"
-PHOTOS, HAMPERS = "damage/damage-reporting-2024.md:1043-1677", "perishables/claims-2024.md:957-1609"
 RETIRED, VALID = "perishables/claims-2024.md:0-582", "perishables/claims.md:689-1212"
 LIFETIME = "payments/dd-014-idempotency-keys.md:503-1170"
 RANKS = [  # sample, route, passage, its rank; None: not in the list
@@ -41,8 +40,8 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-platform-18", "quantised", OUTAGE, None), ("s-platform-18", "quantised", BREAKER, None),
     ("s-platform-08", "hybrid_rrf", FRAGILE, 4), ("s-platform-08", "noise", FRAGILE, 6),
     ("s-platform-06", "auto_merge", CASES, 1),
-    ("s-shop-39", "self_query", PHOTOS, 1), ("s-shop-39", "self_query", HAMPERS, 2),
-    ("s-shop-39", "hybrid_rrf", PHOTOS, 3), ("s-shop-39", "hybrid_rrf", HAMPERS, 6),
+    ("s-filter-07", "self_query", SPOILED, 1), ("s-filter-07", "hybrid_rrf", SPOILED, 2),
+    ("s-filter-07", "hybrid_rrf", RETIRED, 1),
     ("s-shop-05", "hybrid_rrf", RETIRED, 1), ("s-shop-05", "hybrid_rrf", VALID, 5),
     ("s-shop-05", "recency", RETIRED, 8), ("s-shop-05", "recency", VALID, 2),
     ("s-platform-73", "hybrid_rrf", LIFETIME, 1),  # which is what self_route searches
@@ -93,9 +92,9 @@ def test_every_rank_that_a_sample_states_is_checked():
         assert stated <= checked | others, id
 
 
-def test_the_older_rules_are_read_as_a_filter(asked):
-    (read,) = outputs(asked("s-shop-39", "self_query"), FiltersRead)
-    assert list(map(str, read.kept)) == ["status~superseded"]
+def test_what_is_older_is_left_out(asked):
+    (read,) = outputs(asked("s-filter-07", "self_query"), FiltersRead)
+    assert list(map(str, read.kept)) == ["last_updated>=2026"]
 
 
 def test_feedback_adds_the_words_that_the_sample_names(asked):
