@@ -35,11 +35,16 @@ def codec(seed: int, dim: int, centroids: int) -> Codec:
     return Codec(units(seed + 1, centroids, dim), levels[1::2], levels[::2])
 
 
-def by_loop(one: Codec, vector: list[float]) -> tuple[int, list[int], list[float]]:
-    """The nearest centroid, the bucket of each component, and the vector that comes back."""
+def by_loop(one: Codec, vector: list[float], taken: int | None = None) -> tuple[int, list[int], list[float]]:
+    """The nearest centroid, the bucket of each component, and the vector that comes back; with `taken` by
+    that centroid, which has to be as near but for rounding.
+    """
     centroids = one.centroids.tolist()
     products = [sum(a * b for a, b in zip(vector, row, strict=True)) for row in centroids]
     near = max(range(len(centroids)), key=lambda at: products[at])
+    if taken is not None:
+        assert products[taken] == pytest.approx(products[near], abs=1e-5)
+        near = taken
     buckets = [
         # In single precision, as vectors are: a component on a cutoff is in the bucket below it.
         bisect_left(one.cutoffs.tolist(), float(np.float32(a) - np.float32(b)))
@@ -133,14 +138,16 @@ def test_an_index_of_residuals_scores_what_they_decompress_to(tmp_path: Path) ->
     again = Codec.train(joined[sample(len(joined))], len(joined))
     assert np.load(folder / tokens.CENTROIDS).tobytes() == again.centroids.tobytes()
     facts = json.loads((folder / tokens.FACTS).read_text())
-    # As stored: which of two equally near centroids is taken is a matter of rounding, and of threads.
     one = Codec(again.centroids, *(np.array(facts[name], np.float32) for name in ("cutoffs", "weights")))
     assert not (folder / tokens.VECTORS).exists()
     assert index.compressed == f"2-bit residuals of {len(one.centroids)} centroids"
     asked = HashTokens().embed_query("passage of things").vectors
+    # Which of two centroids as near is taken is a matter of rounding, as FAISS does it in this process.
+    taken = iter(np.load(folder / tokens.NEAREST).tolist())
     for row, found in enumerate(index.of(range(corpus.size))):
         expected = [
-            by_loop(one, vector)[2] for vector in vectors[row].astype(np.float16).astype(np.float32).tolist()
+            by_loop(one, vector, next(taken))[2]
+            for vector in vectors[row].astype(np.float16).astype(np.float32).tolist()
         ]
         np.testing.assert_allclose(found, np.reshape(expected, found.shape), atol=1e-5)
         assert index.stored([row])[0].tobytes() == found.tobytes()
