@@ -36,15 +36,17 @@ def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
     return sorted((folder / "questions").glob("*.jsonl")) or ([single] if single.is_file() else [])
 
 
+def labelled_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
+    """`question_files`, and those beside them that evaluations are asked for by name."""
+    own = question_files(corpus, data)
+    return [*own, *sorted((data / base_of(corpus)).glob("*_questions.jsonl"))] if own else []
+
+
 @lru_cache(64)
 def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
-    """The questions marked `"sample": {"order", "shows"}`, in that order, of the corpus' own files and of
-    those beside them, which evaluations are asked for by name; BadInput names a broken line.
-    """
+    """The questions marked `"sample": {"order", "shows"}`, in that order; BadInput names a broken line."""
     found: list[tuple[int, str, Sample]] = []
-    own = question_files(corpus, data)
-    beside = sorted((data / base_of(corpus)).glob("*_questions.jsonl")) if own else []
-    for path in (*own, *beside):
+    for path in labelled_files(corpus, data):
         for number, row in lines(path):
             if not row.get("sample"):
                 continue

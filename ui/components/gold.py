@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from core.corpus import catalogue
-from core.corpus.samples import question_files
+from core.corpus.samples import labelled_files
 from core.corpus.variants import base_of
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
@@ -146,7 +146,7 @@ def labelled_mode(run: Run) -> str | None:
 def _written(corpus: str) -> Written | None:
     from core.evaluation.dataset import written
 
-    files = question_files(corpus)
+    files = labelled_files(corpus)
     return written(files, name=corpus) if files else None
 
 
