@@ -221,6 +221,7 @@ def four_calls_at_once(turns, who, clock):
             assert own.wait(20)
 
     def drive():
+        until(lambda: len(inside) + turns.waiting() == 4)  # all have asked before any time goes by
         ended = 0
         while ended < 4:
             serving = 2 - len(turns.others)
