@@ -46,7 +46,7 @@ with below:
     run, job = opened()
 under_way = job is not None and not job.done
 with inputs:
-    run_pressed, stop_pressed = ask.form(corpus, running=under_way)
+    run_pressed, stop_pressed = ask.form(corpus, run, running=under_way)
     if run_pressed:
         start(corpus)
 if stop_pressed and job is not None:

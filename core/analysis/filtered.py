@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, shortened
 from core.domain.filters import Filter
 
 if TYPE_CHECKING:
@@ -40,5 +40,4 @@ def unmet_in(corpus: Corpus | None) -> Unmet:
 def _has(value: str | None, field: str) -> str:
     if value is None:
         return f"its document has no {field}"
-    cut = value if len(value) <= LONGEST else f"{value[: LONGEST - 1].rstrip()}…"
-    return f"its {field} is “{cut}”"
+    return f"its {field} is “{shortened(value, LONGEST)}”"

@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.domain.needs import Need
-from core.domain.outputs import FiltersRead, Inserted, Merging, ScoreCut, Search
+from core.domain.outputs import FiltersRead, Inserted, Merging, Rerank, ScoreCut, Search
 from core.domain.program import COMMAND
 from core.domain.types import RouteResult, Span
-from core.steps.conditions import UNDATED
 from core.steps.rerank import READ_THEN
 from core.steps.retrieve import EMBEDDED_NOW
 
@@ -50,8 +49,8 @@ def _changed(result: RouteResult) -> list[str]:
             said.append(f"Unrelated passages, drawn at random: ranks {', '.join(map(str, ranks))}")
         elif isinstance(output, FiltersRead):
             said += _filters(output)
-        elif span.attributes.get("note") == UNDATED:
-            said.append(f"{UNDATED[0].upper()}{UNDATED[1:]}")
+        elif isinstance(output, Rerank) and output.unmoved:
+            said.append(f"Not reordered: {output.unmoved}")
         elif isinstance(output, Merging):
             whole = [str(at) for at, one in enumerate(output.passages, 1) if not one.text]
             said.append(

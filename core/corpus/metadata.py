@@ -120,10 +120,6 @@ class Metadata:
         """All of them, those of most documents first, then by name."""
         return tuple(Field(name, one.kind, one.documents, one.values) for name, one in self._columns.items())
 
-    def field(self, name: str) -> Field | None:
-        """One of them; None for a field that no document has."""
-        return next((one for one in self.fields if one.name == self._called(name)), None)
-
     def meeting(self, where: Sequence[Filter]) -> Mask:
         """Which documents meet every condition, shape (documents,). Raises BadInput for an unknown field,
         or a value that is not of its kind.

@@ -334,13 +334,16 @@ class Reranked:
 
 @dataclass(frozen=True, slots=True)
 class Rerank:
-    """What was given, in another order. `words`: of the question, with their weights."""
+    """What was given, in another order. `words`: of the question, with their weights. `unmoved`: why all of
+    it stays where it was, "" where it was reordered.
+    """
 
     reranker: str = ""
     order: tuple[Reranked, ...] = ()
     words: Mapping[str, float] = field(default_factory=dict)
     scored: int = 0
     tokens: TokenMatches | None = None
+    unmoved: str = ""
     type: Literal["rerank"] = "rerank"
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from core.backends.prompting.prompts import CONDITIONS
 from core.corpus.metadata import Field
 from core.domain.errors import BadInput
-from core.domain.filters import Filter, described, operator_of
+from core.domain.filters import Filter, Operator, described, operator_of
 from core.domain.outputs import FilterRead, FiltersRead, Reranked
 from core.domain.outputs import Rerank as Reordered
 from core.domain.types import Hit, Ranking
@@ -22,7 +22,7 @@ from core.steps.step import step
 By = Literal["rules", "model"]
 VALUES, FIELDS = 4, 12  # of a field, and fields, that a prompt names: it is read at 60 tokens a second
 LONGEST = 40  # characters of a value that a prompt shows
-UNDATED = "no document has a date in its metadata: nothing is weighed by age"
+UNDATED = "no document has a date in its metadata"
 MOST = 5  # conditions that the model may give
 
 
@@ -63,7 +63,7 @@ class Conditions(Retrieve):
         corpus = self.context.corpus
         field = dated(corpus.metadata.fields)
         if field is None:
-            self.span.attributes["note"] = UNDATED
+            self.span.output = Reordered("age", unmoved=UNDATED)
             return hits
         days = corpus.days(field.name)
         newest, middle = float(np.nanmax(days)), float(np.nanmedian(days))
@@ -110,7 +110,7 @@ class Conditions(Retrieve):
                 "type": "object",
                 "properties": {
                     "field": {"enum": [one.name for one in shown]},
-                    "operator": {"enum": ["=", "!=", "<", ">", "<=", ">=", "~", "!~"]},
+                    "operator": {"enum": [one for one in get_args(Operator) if one != "in"]},
                     "value": {"type": "string", "maxLength": 100},
                 },
                 "required": ["field", "operator", "value"], "additionalProperties": False,

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.corpus.metadata import Field, days, field_name
-from core.domain.filters import Filter, Operator
+from core.domain.filters import Filter, Operator, operator_of
 
 MANY = 1_000  # values of a field from which names are no longer looked for in questions
 SHORTEST = 2  # characters of a name
 _DOCUMENT = (
     r"documents?|docs?|pages?|articles?|polic(?:y|ies)|runbooks?|guides?|guidelines?|notes?|rules?|records?"
-    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|editions?|tariffs?|files?|lists?|terms|postmortems?|minutes"
+    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|editions?"
+    r"|tariffs?|files?|lists?|terms|postmortems?|minutes"
 )
 _WRITTEN = "updated|revised|edited|modified|written|published|issued|dated"
 _MONTH = "|".join(name for number in range(1, 13) for name in (month_name[number], month_name[number][:3]))
@@ -81,13 +82,11 @@ def _explicit(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]
         field = known.get(field_name(match[1]))
         if field is None:
             continue
-        operators: dict[str, Operator] = {
-            "!=": "!=", "!~": "!~", "<=": "<=", ">=": ">=", "=": "=", "<": "<", ">": ">", "~": "~",
-            ":": "~" if field.kind == "text" else "=",
-        }  # fmt: skip
+        colon: Operator = "~" if field.kind == "text" else "="
+        operator = colon if match[2] == ":" else operator_of(match[2])
         value = match[3].strip('"').rstrip(".,;")
         if value:
-            yield match.start(), Named(Filter(field.name, operators[match[2]], (value,)), match[0])
+            yield match.start(), Named(Filter(field.name, operator, (value,)), match[0])
 
 
 def _dates(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:

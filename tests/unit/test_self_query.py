@@ -205,4 +205,4 @@ def test_without_dates_nothing_changes_and_that_is_said(tmp_path):
     assert [(hit.passage.id, hit.score) for hit in weighed.hits] == [
         (hit.passage.id, hit.score) for hit in plain.hits
     ]
-    assert remarks(weighed, "tiny") == [f"N{UNDATED[1:]}"]
+    assert remarks(weighed, "tiny") == [f"Not reordered: {UNDATED}"]

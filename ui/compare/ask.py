@@ -10,7 +10,7 @@ import streamlit as st
 from core.corpus.samples import Sample, samples
 from core.domain.errors import BadInput
 from core.domain.needs import Need
-from core.domain.types import Query
+from core.domain.types import Query, Run
 from core.engine.availability import missing, why_not
 from core.engine.engine import MAX_QUESTION, Request
 from core.routes.registry import routes
@@ -27,8 +27,8 @@ LONGEST = 10 * MAX_QUESTION
 MOST = 25  # routes that are compared at once: more columns are not read
 
 
-def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
-    """Draw the inputs; returns whether Run and whether Stop was pressed."""
+def form(corpus: str, run: Run | None, *, running: bool) -> tuple[bool, bool]:
+    """Draw the inputs, beside the `run` that is shown; returns whether Run and whether Stop was pressed."""
     gaps = missing(state.engine(), corpus)
     st.text_area(
         "Question",
@@ -40,17 +40,17 @@ def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
         persist_state="session",
     )
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        run = st.button("Run", type="primary", shortcut="mod+enter", disabled=running, key="run")
+        pressed = st.button("Run", type="primary", shortcut="mod+enter", disabled=running, key="run")
         stop = st.button("Stop", key="stop") if running else False
         _sample_menu(corpus)
         _conversation()
-        filters.menu(corpus)
+        filters.menu(corpus, run)
         session_memory.menu()
         _route_menu(gaps)
         _parameter_menu()
         presets.menu(corpus)
         _answer_menu()
-    return run, stop
+    return pressed, stop
 
 
 def request(corpus: str) -> Request:

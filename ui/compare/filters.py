@@ -22,7 +22,7 @@ def chosen() -> tuple[Filter, ...]:
     return read_filters((st.session_state.get(state.FILTERS) or "").splitlines())
 
 
-def menu(corpus: str) -> None:
+def menu(corpus: str, run: Run | None) -> None:
     """The conditions, what the open run read from its question, and the fields there are."""
     count = sum(bool(line.strip()) for line in (st.session_state.get(state.FILTERS) or "").splitlines())
     with st.popover(f"Filters ({count})" if count else "Filters", key="filters_menu"):
@@ -35,22 +35,16 @@ def menu(corpus: str) -> None:
             chosen()
         except RouteScopeError as error:
             st.error(md(str(error)))
-        _offered()
+        if run is not None:
+            _offered(run)
         with st.expander("Fields of this corpus", key="filters_fields", on_change="rerun") as panel:
             if panel.open:  # the first look reads the metadata of every document
                 with st.container(height=HEIGHT):
                     metadata.fields(corpus)
 
 
-def _offered() -> None:
+def _offered(run: Run) -> None:
     """What a route of the open run read from its question, to be edited and used for all routes."""
-    run_id = st.session_state.get(state.RUN)
-    if not run_id:
-        return
-    try:
-        run, _ = state.find(run_id)
-    except RouteScopeError:
-        return  # Compare says what is wrong, where the result would be
     if read := read_from(run):
         written = "\n".join(map(str, read))
         st.caption(md(f"Read from the question: {', '.join(map(str, read))}"))

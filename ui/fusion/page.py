@@ -22,6 +22,7 @@ from ui.app.help_mark import marked, term
 from ui.app.markup import cut, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.charts.shares import in_words, named, share_bars
+from ui.components.route_choice import route_choice
 from ui.fusion import controls, labelled
 
 ROUTE, STEP = "fusion_route", "fusion_step"
@@ -80,14 +81,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
 
 def _choose(run: Run, found: Mapping[str, list[Fusion]]) -> tuple[RouteResult, Fusion]:
     results = {result.route: result for result in run.results}
-    address.take("route", ROUTE, address.one_of(list(found)))
-    if st.session_state.get(ROUTE) not in found:
-        st.session_state[ROUTE] = next(iter(found))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        name: str = st.selectbox(
-            "Route", list(found), key=ROUTE, width=260, persist_state="session",
-            format_func=lambda one: cut(results[one].title, 60),
-        )  # fmt: skip
+        name = route_choice(run, list(found), ROUTE)
         steps = {fusion.span.id: fusion for fusion in found[name]}
         address.take("step", STEP, address.one_of(list(steps)))
         if st.session_state.get(STEP) not in steps:

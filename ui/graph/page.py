@@ -20,6 +20,7 @@ from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.charts.walk import walk_map
+from ui.components.route_choice import route_choice
 
 ROUTE, STEP = "graph_route", "graph_step"
 BY: Mapping[str, str] = {"name": "named", "alike": "most alike", "relation": "by a relation"}
@@ -74,14 +75,8 @@ def in_words(one: Walked, names: list[str]) -> str:
 
 def _choose(run: Run, found: Mapping[str, list[Walked]]) -> tuple[RouteResult, Walked]:
     results = {result.route: result for result in run.results}
-    address.take("route", ROUTE, address.one_of(list(found)))
-    if st.session_state.get(ROUTE) not in found:
-        st.session_state[ROUTE] = next(iter(found))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        name: str = st.selectbox(
-            "Route", list(found), key=ROUTE, width=260, persist_state="session",
-            format_func=lambda route: cut(results[route].title, 60),
-        )  # fmt: skip
+        name = route_choice(run, list(found), ROUTE)
         steps = {one.span.id: one for one in found[name]}
         if st.session_state.get(STEP) not in steps:
             st.session_state[STEP] = next(iter(steps))
