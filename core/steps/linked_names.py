@@ -116,6 +116,16 @@ def _parts(run: Sequence[str]) -> Iterator[list[str]]:
             part = []
 
 
+def _named_by(title: str) -> tuple[str, ...]:
+    """What a title says it is about: itself, what stands on either side of its first colon ("Carrier profile:
+    Parcelon"), and the identifier it begins with ("DD-014 Idempotency keys"): letters with digits.
+    """
+    front, _, back = title.partition(": ")
+    first = title.split(maxsplit=1)[0].rstrip(":") if title.strip() else ""
+    coded = any(char.isdigit() for char in first) and any(char.isalpha() for char in first)
+    return (title, *((front, back) if back else ()), *((first,) if coded else ()))
+
+
 # The share covered, the passage (None: the question), the name, the sentence.
 _Mention = tuple[float, Passage | None, str, str]
 
@@ -152,15 +162,15 @@ class Linker:
         return self._about[name]
 
     def matching(self, name: str, passage: Passage) -> float:
-        """How far `passage` is about `name`: 1 where its title, without what is in brackets at its end, has
-        the same words; else the IDF of the terms both have against that of all their terms. A passage without
-        a title is about nothing that could be told by its name.
+        """How far `passage` is about `name`: 1 where its title has the same words, or names it in front of or
+        behind a colon or by an identifier at its start; else the IDF of the terms that name and title have
+        both against that of all their terms. What is in brackets at a title's end does not count. A passage
+        without a title is about nothing that could be told by its name.
         """
-        called = wording(name)
         if not passage.title:
             return 0.0
         title = _IN_BRACKETS.sub("", passage.title)
-        if wording(title) == called:
+        if wording(name) in (wording(part) for part in _named_by(title)):
             return 1.0
         own, other = self._weighted(name), self._weighted(title)
         both = sum(weight for term, weight in own.items() if term in other)

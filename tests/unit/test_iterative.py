@@ -25,13 +25,14 @@ def ask(
     question=QUESTION,
     replies=None,
     texts=TEXTS,
+    titles=TITLES,
     limits=None,
     answers="none",
     forced=None,
     **parameters,
 ):
     llm = ScriptedLLM(replies or {})
-    engine = FakeEngine(tmp_path, llm=llm, texts=texts, titles=TITLES, **(limits or {}))
+    engine = FakeEngine(tmp_path, llm=llm, texts=texts, titles=titles, **(limits or {}))
     request = Request(
         Query(question),
         "tiny",
@@ -81,6 +82,30 @@ def test_a_name_that_a_passage_mentions_is_looked_up_and_its_passage_found(tmp_p
     assert searched(result)[1] == first.text
     assert "bus:0-90" in [hit.passage.id for hit in result.hits[:3]]
     assert not llm.requests, "no model is asked"
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "about"),
+    [
+        ("Grand Quay", "Quay profile: Grand Quay", True),
+        ("Grand Quay", "Grand Quay: when boats leave on weekdays", True),
+        ("GQ-12", "GQ-12 When boats leave on weekdays", True),
+        ("GQ-12", "GQ-120 When boats leave on weekdays", False),
+        ("2012", "2012 When boats leave on weekdays", False),
+        ("Grand", "Grand When boats leave on weekdays", False),
+    ],
+)
+def test_a_title_names_what_is_beside_its_colon_or_the_identifier_it_begins_with(
+    tmp_path, name, title, about
+):
+    texts = TEXTS | {
+        "hotel:0-90": f"The spring conference takes place in the {name}, opened by the mayor.",
+        "bus:0-90": "Number 12 stops there every hour.",
+    }
+    result, _, _ = ask(tmp_path, texts=texts, titles=TITLES | {"bus": title}, threshold=0.0, steps=1)
+    (missing,) = outputs(result, "find a name to look up")
+    matches = {one["match"] for one in missing.details["names"] if one["about"] == "bus:0-90"}
+    assert (1.0 in matches) == about
 
 
 def test_where_nothing_is_missing_the_ranking_is_that_of_the_question(tmp_path):
