@@ -100,7 +100,7 @@ def test_a_title_names_what_is_beside_its_colon_or_the_identifier_it_begins_with
 ):
     texts = TEXTS | {
         "hotel:0-90": f"The spring conference takes place in the {name}, opened by the mayor.",
-        "bus:0-90": "Number 12 stops there every hour.",
+        "bus:0-90": f"Boats to {name} stop every hour.",
     }
     result, _, _ = ask(tmp_path, texts=texts, titles=TITLES | {"bus": title}, threshold=0.0, steps=1)
     (missing,) = outputs(result, "find a name to look up")
