@@ -103,7 +103,7 @@ def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: 
     elif decision == "correct":
         why = f"the best grade, {best:.3f}, is at least {high:.3f}: what was found is trusted"
     elif decision == "incorrect":
-        why = f"the best grade, {best:.3f}, is below {low:.3f}: what was found is discarded"
+        why = f"the best grade, {best:.3f}, is below {low:.3f}: what was found is not trusted"
     else:
         why = f"the best grade, {best:.3f}, is at least {low:.3f} but below {high:.3f}: it may not be enough"
     if known and len(known) < len(grades):

@@ -26,6 +26,10 @@ FRAGILE = "warehouse/wi-131-pick-pack-fragile.md:634-1220"
 CASES = "payments/merchant-onboarding.md:1436-2095"
 RETIRED, VALID = "perishables/claims-2024.md:0-582", "perishables/claims.md:689-1212"
 LIFETIME = "payments/dd-014-idempotency-keys.md:503-1170"
+DRIVE, PALLET = "carriers/norrland-profile.md:653-1215", "carriers/norrland-profile.md:0-651"
+SURCHARGES, OWN_SURCHARGE = "peak/surcharges.md:90-788", "carriers/norrland-profile.md:1217-1884"
+CHILLED = "carriers/coolchain-profile.md:660-1172"
+POSTAGE = "returns/return-shipping-costs.md:275-847"
 RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-54", "bm25", LIABILITY[0], 9), ("s-shop-54", "bm25", LIABILITY[1], 11),
     ("s-shop-54", "prf_rm3", LIABILITY[0], 2), ("s-shop-54", "prf_rm3", LIABILITY[1], 7),
@@ -44,6 +48,11 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-filter-07", "hybrid_rrf", RETIRED, 1),
     ("s-shop-05", "hybrid_rrf", RETIRED, 1), ("s-shop-05", "hybrid_rrf", VALID, 5),
     ("s-shop-05", "recency", RETIRED, 8), ("s-shop-05", "recency", VALID, 2),
+    ("s-loop-01", "hybrid_rrf", DRIVE, 10), ("s-loop-01", "iterative", DRIVE, 4),
+    ("s-loop-02", "hybrid_rrf", SURCHARGES, 11), ("s-loop-02", "iterative", SURCHARGES, 4),
+    ("s-loop-02", "iterative", OWN_SURCHARGE, 17),
+    ("s-loop-03", "hybrid_rrf", PALLET, 5), ("s-loop-03", "iterative", PALLET, 6),
+    ("s-loop-04", "hybrid_rrf", CHILLED, 8), ("s-loop-05", "hybrid_rrf", POSTAGE, 9),
     ("s-platform-73", "hybrid_rrf", LIFETIME, 1),  # which is what self_route searches
 ]  # fmt: skip
 

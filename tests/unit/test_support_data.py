@@ -27,6 +27,8 @@ def read(path):
 
 
 QUESTIONS = [question for path in sorted((SUPPORT / "questions").glob("*.jsonl")) for question in read(path)]
+BESIDE = [question for path in sorted(SUPPORT.glob("*_questions.jsonl")) for question in read(path)]
+LOOPS = read(SUPPORT / "loop_questions.jsonl")
 DOCSTRING_QUESTIONS = read(PYDOCS / "questions.jsonl")
 
 
@@ -45,7 +47,7 @@ def check(question):
         assert any(entry["grade"] >= 2 for entry in question["relevant"]), "nothing answers it"
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["id"])
+@pytest.mark.parametrize("question", [*QUESTIONS, *LOOPS], ids=lambda question: question["id"])
 def test_a_question_is_well_formed_and_its_quotes_are_found_once(question):
     check(question)
     for entry in question["relevant"]:
@@ -64,8 +66,7 @@ def test_there_are_enough_documents_and_questions_and_every_mode_is_in_both_spli
 
 def test_the_samples_are_numbered_from_one_and_say_what_they_show():
     samples = [question["sample"] for question in QUESTIONS if "sample" in question]
-    beside = [json.loads(line) for line in (SUPPORT / "filter_questions.jsonl").read_text().splitlines()]
-    samples += [question["sample"] for question in beside if "sample" in question]
+    samples += [question["sample"] for question in BESIDE if "sample" in question]
     assert sorted(sample["order"] for sample in samples) == list(range(1, len(samples) + 1))
     assert all(sample["shows"].strip() for sample in samples)
     assert all(question["split"] == "dev" for question in QUESTIONS if "sample" in question)
