@@ -22,8 +22,9 @@ def self_correct(
     do: Steps,
     *,
     evidence: Annotated[
-        float, Parameter(0, 1, "minimum P(Yes) that the passages hold the answer, to draft one")
-    ] = 0.3,
+        float,
+        Parameter(0, 1, "minimum P(Yes) that the passages hold the answer, to draft one; 0: as other routes"),
+    ] = 0.0,
     threshold: Annotated[
         float, Parameter(0, 1, "minimum P(Yes) that a claim is supported; 0: the calibrated threshold")
     ] = 0.0,
@@ -31,14 +32,15 @@ def self_correct(
 ) -> Answer:
     """Draft an answer, check each claim against the sentences it cites, and rewrite only unsupported ones.
 
-    A draft is also written where other routes abstain for doubt, from `evidence` on: the check of its claims
-    decides. A claim that stays unsupported is left out; where none is supported the route abstains.
+    A claim that stays unsupported is left out; where none is supported the route abstains. Whether to draft
+    at all is decided as by every other route: the check of claims holds a draft against its passages, and
+    does not see that a supported sentence is no answer to the question.
     """
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)
     shown = hits[:SHOWN]
     cut = do.calibrated("claim support", threshold, 0.5).cut
-    drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown, evidence=evidence),)
+    drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown, evidence=evidence or None),)
     checked: tuple[Checked, ...] = ()
     plan: Revision | None = None
     while plan is None or plan.decision == "rewrite":
