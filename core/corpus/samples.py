@@ -19,11 +19,12 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample question; `shows` says what to look for in the result."""
+    """One sample question; `shows` says what to look for in the result, `routes` names those it speaks of."""
 
     id: str
     query: Query
     shows: str
+    routes: tuple[str, ...] = ()
 
 
 def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
@@ -44,7 +45,9 @@ def labelled_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
 
 @lru_cache(64)
 def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
-    """The questions marked `"sample": {"order", "shows"}`, in that order; BadInput names a broken line."""
+    """The questions marked `"sample": {"order", "shows", "routes"}`, in that order; BadInput names a broken
+    line.
+    """
     found: list[tuple[int, str, Sample]] = []
     for path in labelled_files(corpus, data):
         for number, row in lines(path):
@@ -54,9 +57,10 @@ def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
             try:
                 id, order, shows = str(row["id"]), int(row["sample"]["order"]), str(row["sample"]["shows"])
                 query = Query(str(row["text"]), turns(row.get("history") or [], where))
+                named = tuple(str(name) for name in row["sample"].get("routes", ()))
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(
                     f"{where}: a sample needs id, text, sample.order and sample.shows: {error}"
                 ) from None
-            found.append((order, id, Sample(id, query, shows)))
+            found.append((order, id, Sample(id, query, shows, named)))
     return tuple(sample for _, _, sample in sorted(found, key=lambda item: item[:2]))

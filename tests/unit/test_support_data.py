@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.corpus import pydocs
+from core.routes.registry import routes
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 SUPPORT, WEB, PYDOCS = DATA / "support", DATA / "web" / "documents", DATA / "pydocs"
@@ -69,6 +70,7 @@ def test_the_samples_are_numbered_from_one_and_say_what_they_show():
     samples += [question["sample"] for question in BESIDE if "sample" in question]
     assert sorted(sample["order"] for sample in samples) == list(range(1, len(samples) + 1))
     assert all(sample["shows"].strip() for sample in samples)
+    assert {name for sample in samples for name in sample.get("routes", ())} <= routes().keys()
     assert all(question["split"] == "dev" for question in QUESTIONS if "sample" in question)
 
 

@@ -80,10 +80,17 @@ def sample_buttons(corpus: str, place: str, columns: int = 1) -> None:
     for number, sample in enumerate(samples(corpus)):
         with grid[number % columns], st.container(border=columns > 1, gap=None):
             key = f"{place}:{sample.id}"
-            st.button(
-                md(_asked(sample)), key=key, type="tertiary", on_click=state.fill_in, args=(sample.query,)
-            )
+            st.button(md(_asked(sample)), key=key, type="tertiary", on_click=_fill_in, args=(sample,))
             st.caption(md(sample.shows))
+
+
+def _fill_in(sample: Sample) -> None:
+    """Put the sample into the inputs, and the routes it speaks of beside those selected."""
+    state.fill_in(sample.query)
+    before = st.session_state.get(state.ROUTES) or chosen()
+    wanted = [*before, *(name for name in sample.routes if name in routes() and name not in before)]
+    if len(wanted) <= MOST:
+        st.session_state[state.ROUTES] = wanted
 
 
 def _asked(sample: Sample) -> str:
