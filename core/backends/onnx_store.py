@@ -12,8 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock
-
 from core.backends import onnx_session
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT
@@ -42,6 +40,8 @@ def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") ->
     copy = onnx_session.copy_of(target)
     if onnx_session.sound(copy):
         return copy
+    from filelock import FileLock
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):
