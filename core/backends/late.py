@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from core.backends.admission import Turns
 from core.backends.base import Matrix
-from core.backends.embedder import MINILM
+from core.backends.embedder import MINILM, identity
 from core.backends.named_models import place
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed, Unavailable
+from core.domain.once import Once
 from core.domain.settings import Settings
 
 BATCH = 8  # texts of like length; larger batches are slower on a processor
@@ -54,6 +55,22 @@ class TokenEmbedder(Protocol):
 
     def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Many passages, in batches."""
+
+
+_models: Once[tuple[str, str], TokenEmbedder] = Once(2)
+
+
+def token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
+    """`load_token_embedder` once for the process, and again when its files were changed. It is ready: the
+    first use of a model is slow, and no question is to pay for that.
+    """
+
+    def loaded() -> TokenEmbedder:
+        embedder = load_token_embedder(name, settings=settings)
+        embedder.embed_query("warm up")
+        return embedder
+
+    return _models.get((name, identity(name)), loaded)
 
 
 def load_token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:

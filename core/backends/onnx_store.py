@@ -1,4 +1,4 @@
-"""The ONNX file of the packaged model: made once, checked, and verified by sha256 on every use."""
+"""The ONNX file of the packaged model: made once, checked, and verified by sha256 before it is used."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock
-
+from core.backends import onnx_session
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT
 
@@ -33,21 +32,26 @@ def minilm_folder() -> Path | None:
 
 
 def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") -> Path:
-    """The model's ONNX file below `models_dir`, made if absent or damaged; Unavailable when that fails."""
+    """The model's ONNX file below `models_dir`, optimised where it can be; made if absent or damaged.
+    Unavailable when that fails.
+    """
     folder = models_dir / "onnx" / f"all-MiniLM-L6-v2-{WEIGHTS[:12]}{SUFFIXES[kind]}"
     target = folder / "model.onnx"
-    if _intact(target):
-        return target
+    copy = onnx_session.copy_of(target)
+    if onnx_session.sound(copy):
+        return copy
+    from filelock import FileLock
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):
             if not _intact(target):
                 _make(model_folder, target, kind)
+            return copy if onnx_session.sound(copy) else onnx_session.optimise(target)
     except OSError as error:
         raise Unavailable(
             f"cannot write the embedding model below {folder}: {error.strerror or error}"
         ) from error
-    return target
 
 
 def _intact(target: Path) -> bool:

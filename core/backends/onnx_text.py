@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from core.backends.onnx_session import open_session
 from core.backends.weights import clean
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class OnnxText:
         from tokenizers import Tokenizer
 
         self._file = onnx_file
-        self._session = _session(onnx_file, min(4, CORES))
+        self._session = open_session(onnx_file, min(4, CORES))
         self._pool: ThreadPoolExecutor | None = None
         # Without it the arena keeps what the largest batch took, 240 MB more for both models after 200 long
         # passages (591 MB against 353), at the same speed.
@@ -52,7 +53,7 @@ class OnnxText:
         """
         with ThreadPoolExecutor(CORES) as pool:
             bulk = copy.copy(self)
-            bulk._session, bulk._pool = _session(self._file, 1), pool
+            bulk._session, bulk._pool = open_session(self._file, 1), pool
             yield bulk
 
     def encode(self, texts: Sequence[str]) -> list[Any]:
@@ -108,13 +109,3 @@ def in_bulk(model: T, count: int) -> AbstractContextManager[T]:
     if isinstance(model, OnnxModel) and count >= MANY and CORES > 1:
         return model.in_bulk()
     return nullcontext(model)
-
-
-def _session(onnx_file: Path, threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    # Spinning threads would take the cores from a language model that runs beside.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])

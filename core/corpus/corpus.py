@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,15 @@ from core.backends.vector import FaissIndex
 from core.corpus import manifest
 from core.corpus.embeddings import VECTORS
 from core.corpus.metadata import Metadata
-from core.corpus.passage_matching import Matcher
 from core.corpus.passages import Listed, PassageStore, Stored
 from core.corpus.types import Document
 from core.domain.errors import BadInput, Unavailable
 from core.domain.filters import Filter
 from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, Ranking
+
+if TYPE_CHECKING:
+    from core.corpus.passage_matching import Matcher
 
 
 def no_full_text(name: str) -> str:
@@ -113,6 +115,8 @@ class Corpus:
     @cached_property
     def matcher(self) -> Matcher:
         """Finds the passages that another pipeline returned among those of this corpus."""
+        from core.corpus.passage_matching import Matcher
+
         return Matcher(self)
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:

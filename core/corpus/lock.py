@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from core.domain.errors import Cancelled
 
 LOOK_S = 0.2
@@ -17,6 +15,8 @@ LOOK_S = 0.2
 @contextmanager
 def alone(file: Path, cancel: threading.Event) -> Iterator[None]:
     """Hold the lock `file`: two processes never build one thing at once. Raises Cancelled while waiting."""
+    from filelock import FileLock, Timeout  # loads asyncio
+
     lock = FileLock(file)
     while not lock.is_locked:
         if cancel.is_set():

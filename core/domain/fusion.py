@@ -85,8 +85,8 @@ def _weighted(
     passages: dict[str, Passage] = {}
     total: dict[str, float] = {}
     for ranking, score, share in zip(lists, scores, shares, strict=True):
-        passages.update((hit.passage.id, hit.passage) for hit in ranking)
+        passages.update({hit.passage.id: hit.passage for hit in ranking})
         for id, value in score.items():
             total[id] = total.get(id, 0.0) + share * value
-    ranked = sorted(total, key=lambda id: (-total[id], id))
-    return tuple(Hit(passages[id], total[id]) for id in ranked)
+    ranked = sorted(sorted(total), key=total.__getitem__, reverse=True)
+    return tuple([Hit(passages[id], total[id]) for id in ranked])

@@ -81,15 +81,12 @@ class Once(Generic[K, V]):
 
     def get(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> V:
         """The thing, opened by `make` unless it is there and still `good`; raises what `make` raises."""
-        return self.begin(key, make, good).result()
+        had, known = self._known(key)
+        return known if had and good(known) else self.begin(key, make, good).result()  # type: ignore[arg-type, return-value]  # it is there
 
     def begin(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> Future[V]:
         """As `get`, without waiting for it."""
-        with self._lock:
-            had = key in self._there
-            known = self._there.get(key)
-            if had:
-                self._there.move_to_end(key)
+        had, known = self._known(key)
         if had and good(known):  # type: ignore[arg-type]  # it is there
             return _ready(known)  # type: ignore[arg-type]
         with self._lock:
@@ -104,6 +101,14 @@ class Once(Generic[K, V]):
         thread.start()
         _threads.add(thread)
         return future
+
+    def _known(self, key: K) -> tuple[bool, V | None]:
+        """Whether the thing is there, and the thing."""
+        with self._lock:
+            had = key in self._there
+            if had:
+                self._there.move_to_end(key)
+            return had, self._there.get(key)
 
     def _open(self, key: K, make: Callable[[], V], future: Future[V]) -> None:
         try:

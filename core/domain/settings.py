@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,12 +20,6 @@ from pydantic import (
     ValidationError,
     field_validator,
 )
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
 
 from core.domain.errors import BadInput
 from core.domain.people import Role
@@ -34,6 +29,7 @@ from core.domain.program import PROJECT as PROJECT
 from core.domain.types import EVIDENCE
 
 ENV_PREFIX = "ROUTESCOPE_"
+TABLES = ("external", "team", "corpora")  # of the settings file
 
 
 def default_home() -> Path:
@@ -91,12 +87,12 @@ class CorpusSettings(BaseModel):
         )
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting with its default; names are the field's, the environment's are upper case with
-    ROUTESCOPE_.
+    ROUTESCOPE_. What is given stands before the environment, that before the file.
     """
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     home: Path = Field(default_factory=default_home, description="sessions, indexes, caches")
     models_dir: Path = Field(
@@ -305,6 +301,9 @@ class Settings(BaseSettings):
         given += [one.dsn.get_secret_value() for one in self.corpora.values()]
         return tuple(one for value in given for one in (value, password(value)) if one)
 
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**_from_file(), **_from_environment(type(self).model_fields), **given})
+
     @property
     def login(self) -> Literal["", "oidc", "proxy"]:
         """How people sign in; "" where they do not."""
@@ -313,19 +312,6 @@ class Settings(BaseSettings):
     def private(self, name: str) -> bool:
         """Whether the address in a setting may be of this machine or its own network."""
         return name not in self.only_public.split()
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the name is pydantic's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Request before environment before file. What is executed is named in the file alone."""
-        file = TomlConfigSettingsSource(settings_cls, settings_file())
-        return init_settings, _WithoutTables(settings_cls, env_settings), file
 
 
 def password(address: str) -> str:
@@ -336,23 +322,19 @@ def password(address: str) -> str:
         return ""
 
 
-class _WithoutTables(PydanticBaseSettingsSource):
-    """A source without `external`, `team` and `corpora`: a variable of the environment is set more easily
-    than a file written.
+def _from_file() -> dict[str, Any]:
+    """What the settings file says."""
+    file = settings_file()
+    return tomllib.loads(file.read_bytes().decode()) if file.is_file() else {}
+
+
+def _from_environment(names: Iterable[str]) -> dict[str, str]:
+    """The settings among `names` that the environment has, in whatever case; none of `TABLES`: a variable is
+    set more easily than a file written, and what is executed is named in the file alone.
     """
-
-    def __init__(self, settings_cls: type[BaseSettings], source: PydanticBaseSettingsSource) -> None:
-        super().__init__(settings_cls)
-        self._source = source
-
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        """As the source has it."""
-        return self._source.get_field_value(field, field_name)
-
-    def __call__(self) -> dict[str, Any]:
-        """All of the source but the tables of the file."""
-        tables = ("external", "team", "corpora")
-        return {name: value for name, value in self._source().items() if name not in tables}
+    given = {name.lower(): value for name, value in os.environ.items()}
+    known = {name: f"{ENV_PREFIX}{name}".lower() for name in names if name not in TABLES}
+    return {name: given[variable] for name, variable in known.items() if variable in given}
 
 
 def load(**request: Any) -> Settings:

@@ -20,20 +20,22 @@ def strict(scores: Sequence[float]) -> list[float]:
     judged in another order than the one shown.
     """
     largest = np.finfo(np.float32).max / 2  # not an edge of the type, which would leave no room below it
-    last, moved = np.float32(largest), []
-    for score in np.nan_to_num(np.asarray(scores)).clip(-largest, largest).astype(np.float32):
-        last = score if score < last else np.nextafter(last, np.float32(-np.inf))
-        moved.append(last)
-    return [float(str(score)) for score in moved]
+    last, moved = np.float32(largest), np.nan_to_num(np.asarray(scores)).clip(-largest, largest)
+    moved = moved.astype(np.float32)
+    if not (np.diff(moved, prepend=last) < 0).all():
+        for at, score in enumerate(moved):
+            moved[at] = last = score if score < last else np.nextafter(last, np.float32(-np.inf))
+    return list(map(float, map(str, moved)))
 
 
 def run_lines(name: str, rankings: Mapping[str, Ranked]) -> Iterator[str]:
     """Lines of a run file: question Q0 passage rank score name; ranks from 1."""
-    tag = _word(name)
+    tag, words = _word(name), dict[str, str]()
     for question, hits in rankings.items():
         asked, scores = _word(question), strict([score for _, score in hits])
         for rank, ((passage, _), score) in enumerate(zip(hits, scores, strict=True), 1):
-            yield f"{asked} Q0 {_word(passage)} {rank} {score!r} {tag}\n"
+            word = words.get(passage) or words.setdefault(passage, _word(passage))
+            yield f"{asked} Q0 {word} {rank} {score!r} {tag}\n"
 
 
 def qrels_lines(qrels: Mapping[str, Mapping[str, int]], questions: Iterable[str]) -> Iterator[str]:

@@ -55,14 +55,16 @@ class TracedTuple(tuple[Any, ...]):
     """What a step made, a ranking most often: a tuple like any other that knows the span it is from.
 
     A slice keeps its origin. What Python makes of several (`+`, a comprehension, `sorted`) has none: then the
-    route made it by hand.
+    route made it by hand. `content` is where those who compare it by a hash keep that; copies share it.
     """
 
     origin: Origin
+    content: list[bytes]
 
     def __new__(cls, items: Iterable[Any], origin: Origin) -> Self:
         made = super().__new__(cls, items)
         made.origin = origin
+        made.content = items.content if isinstance(items, TracedTuple) else []
         return made
 
     @overload

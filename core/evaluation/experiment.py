@@ -14,6 +14,7 @@ from core.backends.workers.place import Place
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.filters import described, read_filters
 from core.domain.needs import Need
+from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
 from core.engine.availability import unprepared, without_model
 from core.evaluation import dataset, machines, outside, report, runner, sets, summary
@@ -178,6 +179,7 @@ def perform(
     with (
         _journal(out, conditions, fresh=fresh, retry=retry) as journal,
         _runs(out, fresh=fresh) as runs,
+        long_lived(),
         beside(runs) if beside else nullcontext() as after,
         spread(workers, engine) as elsewhere,
     ):

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from core.backends.admission import Asker
-from core.domain.types import Hit, Passage, Ranking, Reuse, Span, Tokens
+from core.domain.types import Hit, Passage, Ranking, Reuse, Span, Tokens, TracedTuple
+
+PLAIN = frozenset((str, int, float, bool, type(None)))  # told by their own representation
 
 
 @dataclass(slots=True)
@@ -111,9 +113,16 @@ def digest(value: Any) -> str:
 
 
 def _feed(item: Any, add: Callable[[bytes], None]) -> None:
-    """Give the bytes of `item`. Rankings come first: they have a hundred hits each."""
-    if isinstance(item, tuple) and set(map(type, item)) == {Hit}:
-        _feed_ranking(item, add)
+    """Give the bytes of `item`. What there is most of comes first."""
+    if type(item) in PLAIN:
+        add(repr(item).encode("utf-8", "surrogatepass") + b"\0")
+    elif isinstance(item, tuple) and set(map(type, item)) == {Hit}:
+        add(_of_ranking(item))
+    elif isinstance(item, tuple | list):
+        add(b"(")
+        for part in item:
+            _feed(part, add)
+        add(b")")
     elif isinstance(item, Hit):
         add(
             f"({item.passage.id!r}\0{_content(item.passage)}\0{item.score!r}\0)".encode(
@@ -128,23 +137,29 @@ def _feed(item: Any, add: Callable[[bytes], None]) -> None:
     elif isinstance(item, dict):
         _feed([[key, item[key]] for key in sorted(item)], add)
     elif isinstance(item, Sequence) and not isinstance(item, str):
-        add(b"(")
-        for part in item:
-            _feed(part, add)
-        add(b")")
+        _feed(list(item), add)
     else:
         add(repr(item).encode("utf-8", "surrogatepass") + b"\0")
 
 
-def _feed_ranking(hits: Ranking, add: Callable[[bytes], None]) -> None:
-    """Ids, what the passages say, and scores, each of all hits at once."""
-    scores = [hit.score for hit in hits]
+def _of_ranking(hits: Ranking) -> bytes:
+    """A hash of ids, what the passages say, and scores; taken once of what a step made, however many routes
+    and later steps are given it.
+    """
+    if isinstance(hits, TracedTuple):
+        if not hits.content:
+            hits.content.append(_hash_of(hits))
+        return hits.content[0]
+    return _hash_of(hits)
+
+
+def _hash_of(hits: Ranking) -> bytes:
+    passages, scores = [hit.passage for hit in hits], [hit.score for hit in hits]
     exact = set(map(type, scores)) == {float}
-    add(b"[")
-    add(repr([hit.passage.id for hit in hits]).encode("utf-8", "surrogatepass"))
-    add(array("q", [_content(hit.passage) for hit in hits]).tobytes())
-    add(array("d", scores).tobytes() if exact else repr(scores).encode())
-    add(b"]")
+    made = hashlib.sha256(repr([passage.id for passage in passages]).encode("utf-8", "surrogatepass"))
+    made.update(array("q", map(_content, passages)).tobytes())
+    made.update(array("d", scores).tobytes() if exact else repr(scores).encode())
+    return made.digest()
 
 
 def _content(passage: Passage) -> int:

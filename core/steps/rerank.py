@@ -22,6 +22,7 @@ from core.domain.outputs import Rerank as RerankOutput
 from core.domain.types import Hit, Ranking
 from core.steps.fuse import Fuse
 from core.steps.grade import Judge
+from core.steps.late_interaction import LateInteraction
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 
@@ -33,7 +34,7 @@ READ_THEN = "read now"  # the attribute of a span: how many passages' token vect
 Cosines = NDArray[np.float64]  # shape (n,)
 
 
-class Rerank(Judge, Retrieve, Fuse):
+class Rerank(LateInteraction, Judge, Retrieve, Fuse):
     """Reranking by the embedded blend, the language model, a cross-encoder or a server."""
 
     def rerank(self, text: str, hits: Ranking, candidates: int, which: Which = "configured") -> Ranking:
@@ -101,6 +102,7 @@ class Rerank(Judge, Retrieve, Fuse):
         found = reranker.blend(
             text,
             Candidates([hit.passage for hit in hits], bm25, cosine, corpus.idf, self._stored(rows)),
+            asked=None if self._unprepared() else self.embed_tokens(text),
             timeout=self.context.left(),
             cancel=self.context.cancel,
         )

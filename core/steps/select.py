@@ -124,9 +124,9 @@ def resemblance(texts: Sequence[str], w: int = SHINGLE) -> NDArray[np.float64]:
     _, columns, counts = np.unique(np.concatenate(having), return_inverse=True, return_counts=True)
     several = counts[columns] > 1  # most shingles occur once
     _, shared = np.unique(columns[several], return_inverse=True)
-    incidence = np.zeros((len(texts), int(shared.max(initial=-1)) + 1))
+    incidence = np.zeros((len(texts), int(shared.max(initial=-1)) + 1), np.float32)  # exact up to 2**24
     incidence[owners[several], shared] = 1
-    common = incidence @ incidence.T
+    common = (incidence @ incidence.T).astype(np.float64)
     np.fill_diagonal(common, sizes)
     return common / np.maximum(sizes[:, None] + sizes - common, 1)
 
@@ -137,14 +137,14 @@ def duplicates(similarity: NDArray[np.floating], threshold: float) -> dict[int, 
     A row is kept unless its similarity to one kept before is `threshold` or more, so what is dropped is
     always like something kept, never only like something dropped.
     """
-    kept: list[int] = []
     dropped: dict[int, int] = {}
-    for row in range(len(similarity)):
-        like = similarity[row, kept]
-        if kept and like.max() >= threshold:
-            dropped[row] = kept[int(like.argmax())]
-        else:
-            kept.append(row)
+    kept = np.ones(len(similarity), bool)
+    for row in np.flatnonzero(np.tril(similarity >= threshold, -1).any(axis=1)).tolist():
+        like = np.where(kept[:row], similarity[row, :row], -np.inf)
+        nearest = int(like.argmax())
+        if like[nearest] >= threshold:
+            dropped[row] = nearest
+            kept[row] = False
     return dropped
 
 

@@ -100,11 +100,12 @@ def _do(context: Context, work: Work, known: _Step, given: Arguments, method: Ca
             Doing(work),
         ):
             outcome = method()
-            result = work.result = context.decided(known.name, outcome)
+            result = context.decided(known.name, outcome)
             if result is not outcome:
                 opened.attributes[FORCED] = outcome.decision
             _record(trace, opened, result, known.ranks)
-        return _traced(result, opened.id, trace)
+        work.result = _traced(result, opened.id, trace)
+        return work.result
     except BaseException as error:
         work.error = error
         raise

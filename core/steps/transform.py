@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Literal
 
 from core.backends.prompting.prompts import HYDE, REWRITE, STEP_BACK, VARIANTS, WEB_QUERY
@@ -14,6 +15,7 @@ from core.steps.base import StepBase
 from core.steps.step import step
 
 ALIKE = 0.8  # share of common words from which two searches are one
+WORDINGS = 20_000  # texts whose wording is remembered: names and titles come again and again
 
 
 class Transform(StepBase):
@@ -109,6 +111,7 @@ class Transform(StepBase):
         return self._one(text, first_line(reply) or text, "keywords")
 
 
+@lru_cache(WORDINGS)
 def wording(text: str) -> str:
     """The words of `text` in lower case with one space between: what is the same in two texts that differ in
     case, punctuation and space alone.

@@ -250,12 +250,16 @@ def test_token_vectors_made_beforehand_are_taken_if_the_same_model_made_them(tmp
             texts = [f"{p.title} {p.text}" for p in engine.fakes["tiny"].passages(rows)]
             return [rounded(one.vectors) for one in HashTokens().embed_passages(texts)]
 
+        def embed_query(self, text):
+            return tokens.embed_query(text)
+
     made = run(tmp_path, engine=_with(engine, monkeypatch, Unavailable("not made")))
     assert span(made).attributes["read now"] == len(made.hits)
     assert "not made" in span(made).attributes["token vectors"]
     tokens.read.clear()
     stored = run(tmp_path, engine=_with(engine, monkeypatch, Index()))
-    assert tokens.read == [ASKED]
+    assert tokens.read == [ASKED]  # in a step of its own, which other routes share
+    assert [one.parent for one in stored.spans if one.name == "embed tokens"] == [span(stored).id]
     assert "read now" not in span(stored).attributes
     assert stored.hits == made.hits
     Index.name = "another"

@@ -81,5 +81,7 @@ def test_rankings_have_one_digest_where_they_say_the_same(
     assert (digest(["step", {"hits": one}]) == digest(["step", {"hits": other}])) == (
         said(one) == said(other)
     )
-    assert digest([TracedTuple(one, Origin(3, 0, len(one)))]) == digest([one])
+    traced = TracedTuple(one, Origin(3, 0, len(one)))
+    assert digest([traced]) == digest([one]) == digest([TracedTuple(traced, Origin(4, 0, len(one)))])
+    assert digest([traced[1:]]) == digest([one[1:]])  # a part is not taken for the whole
     assert (digest([(one, other)]) == digest([(other, one)])) == (said(one) == said(other))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import json
 import logging
@@ -21,6 +20,8 @@ from core.backends.llm.wire import CONNECT_S, GONE
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 
 if TYPE_CHECKING:
+    import asyncio
+
     import openai
 
     from core.domain.errors import ModelFailed
@@ -127,6 +128,8 @@ class ChatClient:
         """The body of the answer and the milliseconds it took, without those of the first import and those
         waited because the endpoint asked for it. `end` is on time.monotonic().
         """
+        import asyncio
+
         import httpx2
         import openai
 
@@ -207,6 +210,8 @@ def run_call(call: Coroutine[Any, Any, T], label: str, timeout: float, cancel: t
     if cancel.is_set():
         call.close()
         raise Cancelled(f"stopped before {label} was called")
+    import asyncio  # with ssl and sockets a tenth of what is loaded before a first search, which calls nobody
+
     future = asyncio.run_coroutine_threadsafe(call, _loop())
     while not future.done():
         left = deadline - time.monotonic()
@@ -225,6 +230,8 @@ _starting = threading.Lock()
 
 def _loop() -> asyncio.AbstractEventLoop:
     """The one event loop of this process, in a thread of its own."""
+    import asyncio
+
     with _starting:
         if os.getpid() not in _loops:
             loop = _loops[os.getpid()] = asyncio.new_event_loop()

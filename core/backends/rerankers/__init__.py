@@ -97,7 +97,6 @@ class Rerankers:
 
     def _load_blend(self) -> BlendReranker:
         tokens = self._tokens()
-        tokens.embed_query("warm up")  # the first use of a model is slow
         cache = self._settings.home / "cache" / "token-vectors.sqlite"
         return BlendReranker(tokens, TokenCache(cache, tokens.name))
 
@@ -118,9 +117,9 @@ class Rerankers:
 
     def _minilm(self) -> TokenEmbedder:
         from core.backends.embedder import MINILM
-        from core.backends.late import load_token_embedder
+        from core.backends.late import token_embedder
 
-        return load_token_embedder(MINILM[0], settings=self._settings)
+        return token_embedder(MINILM[0], settings=self._settings)
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.backends.array_files import single
 from core.backends.base import Matrix
-from core.backends.late import TokenEmbedder
+from core.backends.late import TokenEmbedder, TokenVectors
 from core.backends.rerankers.token_cache import TokenCache, rounded
 from core.backends.weights import clean
 from core.domain.errors import Cancelled, ModelTimedOut
@@ -78,14 +78,17 @@ class BlendReranker:
         text: str,
         candidates: Candidates,
         *,
+        asked: TokenVectors | None = None,
         timeout: float = 60.0,
         cancel: threading.Event | None = None,
     ) -> Blended:
-        """Score `candidates` for a question. Raises ModelTimedOut or Cancelled while it embeds passages."""
+        """Score `candidates` for a question; `asked` are its tokens where they were embedded before. Raises
+        ModelTimedOut or Cancelled while it embeds passages.
+        """
         if not candidates.passages:
             none = np.zeros(0)
             return Blended(none, dict.fromkeys(SIGNALS, none), dict.fromkeys(SIGNALS, none), (), 0)
-        query = self._tokens.embed_query(clean(text))
+        query = asked or self._tokens.embed_query(clean(text))
         words = whole_words(query.tokens)
         weights = token_weights(words, candidates.idf)
         missing = [at for at in range(len(candidates.passages)) if at not in candidates.tokens]

@@ -150,8 +150,9 @@ class KeyIndex:
         while True:
             found: Rows = search(min(wanted, self.size))
             best: dict[int, tuple[float, int]] = {}
-            for at, score in found:
-                best.setdefault(int(self._owners[at]), (score, at))
+            owners = self._owners[[at for at, _ in found]].tolist() if found else ()
+            for row, (at, score) in zip(owners, found, strict=True):
+                best.setdefault(row, (score, at))
             if len(best) >= k or len(found) < wanted or wanted >= self.size:
                 break
             wanted *= 4
