@@ -31,6 +31,7 @@ from core.steps.memo import Memo
 from core.steps.merge import Merge
 from core.steps.order_by_model import OrderByModel
 from core.steps.prompted_reflection import PromptedReflection
+from core.steps.proximity import Proximity
 from core.steps.quantised import Quantised
 from core.steps.reflect import Reflect
 from core.steps.remember import Remember
@@ -53,6 +54,7 @@ class Steps(
     Samples,
     Feedback,
     Quantised,
+    Proximity,
     WalkGraph,
     Conditions,
     Controls,

@@ -72,29 +72,48 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         """
         if not hits:
             return self._nothing()
-        if len(hits) > READ_NOW and self._unprepared():
-            self.span.attributes["candidates"] = (
-                f"{READ_NOW} of {len(hits)}: token vectors have to be made now"
-            )
-            hits = hits[:READ_NOW]
+        hits = self._read_now(hits)
+        found = self._blended(text, hits, *self._nearest_pieces(text, hits))
+        return self._by_parts(hits, found, self.context.rerankers.blend().name)
+
+    def _read_now(self, hits: Ranking) -> Ranking:
+        """The hits, or the first `READ_NOW` where token vectors have to be made now."""
+        if len(hits) <= READ_NOW or not self._unprepared():
+            return hits
+        self.span.attributes["candidates"] = f"{READ_NOW} of {len(hits)}: token vectors have to be made now"
+        return hits[:READ_NOW]
+
+    def _nearest_pieces(self, text: str, hits: Ranking) -> tuple[dict[int, int], Cosines]:
+        """The corpus' rows of the hits, and their cosines: of the nearest piece where there are pieces."""
         vector = self.embed(text)
         rows = self.rows_of(hits)
         cosine = self._cosines(hits, vector)
         self._by_pieces(cosine, vector, rows)
-        found = self._blended(text, hits, rows, cosine)
+        return rows, cosine
+
+    def _by_parts(self, hits: Ranking, found: Blended, name: str) -> Ranking:
+        """The hits by the scores of `found`; the span keeps what they are made of."""
 
         def describe(at: int, one: Reranked) -> Reranked:
             parts = {name: (float(found.raw[name][at]), float(found.parts[name][at])) for name in found.parts}
             return replace(one, parts=parts)
 
-        name, words = self.context.rerankers.blend().name, {str(w): float(s) for w, s in found.words}
+        words = {str(w): float(s) for w, s in found.words}
         return self._ordered(hits, found.scores.tolist(), name, describe, words)
 
     def _cosines(self, hits: Ranking, vector: Vector) -> Cosines:
         found: Cosines = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
         return found
 
-    def _blended(self, text: str, hits: Ranking, rows: Mapping[int, int], cosine: Cosines) -> Blended:
+    def _blended(
+        self,
+        text: str,
+        hits: Ranking,
+        rows: Mapping[int, int],
+        cosine: Cosines,
+        *,
+        windows: bool = False,
+    ) -> Blended:
         """BM25, `cosine` and MaxSim of the hits; the span tells what of it had to be made now."""
         corpus, reranker = self.context.corpus, self.context.rerankers.blend()
         bm25 = np.zeros(len(hits))
@@ -105,6 +124,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
             asked=None if self._unprepared() else self.embed_tokens(text),
             timeout=self.context.left(),
             cancel=self.context.cancel,
+            windows=windows,
         )
         inputs = self.span.attributes
         outside = len(hits) - len(rows)

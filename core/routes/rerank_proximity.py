@@ -1,0 +1,28 @@
+from typing import Annotated
+
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route(
+    "Hybrid + rerank by proximity",
+    family="scoring",
+    paper="Metzler & Croft 2005, A Markov Random Field Model for Term Dependencies; "
+    "Khattab & Zaharia 2020, arXiv:2004.12832 (MaxSim)",
+    prepared=[Need.TOKENS],
+)
+def rerank_proximity(
+    query: Query,
+    do: Steps,
+    *,
+    candidates: Annotated[int, Parameter(5, 200, "number of top hybrid hits to rerank")] = 200,
+) -> Answer:
+    """Rerank all that BM25 and dense found by BM25, cosine, MaxSim and how close the question's words stand.
+
+    Neighbouring words of the question that stand within 8 terms in a passage add to BM25, and MaxSim in the
+    passage's best 64 tokens to MaxSim over all of it. Signals are scaled by mean and standard deviation.
+    """
+    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    return do.answer(query.text, do.rerank_proximity(query.text, found, candidates))
