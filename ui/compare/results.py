@@ -30,6 +30,7 @@ from ui.components.grid import WHOLE, View, Waiting, dense, drawn, grid, kept, l
 from ui.components.view import controls
 
 TAB = "tab"  # key of the tabs
+SHOWN = "shown"  # key of what changes with the view
 WAITS = (
     (recorded_waits.loading, "for a model to load"),
     (recorded_waits.waited, "for a busy model"),
@@ -58,7 +59,11 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         return
     exactly = _summary(run, gold)
     _pages()
-    ranks.follow()
+    _shown(run, exactly, gold)
+
+
+@st.fragment(key=SHOWN)  # another view of the run leaves all above it, and the sidebar, as they are
+def _shown(run: Run, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
     view = controls(run, gold)
     show(dense(view.density))
     if worked(run):
@@ -70,13 +75,11 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         exactly.code(address.here(), language=None)
 
 
-@st.fragment  # another tab leaves all above as it is: to draw only this halves the time that it takes
+@st.fragment  # another tab leaves the passage's panel as it is
 def _tabs(run: Run, view: View, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
-    if ranks.follow():
-        st.rerun()
     views: dict[str, Callable[[], None]] = {
         "Side by side": lambda: _side_by_side(run, view),
-        "Ranks": lambda: ranks.draw(run, view),
+        "Ranks": lambda: ranks.draw(run, view, SHOWN),
         "Overlap": lambda: overlap.draw(run, view),
         "Answers": lambda: answers_tab.draw(run, gold),
         "Matches": lambda: matches.draw(run, dark=dark()),
