@@ -24,6 +24,7 @@ MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 INT8 = "all-MiniLM-L6-v2-int8"  # twice as fast; how near its vectors are is in docs/figures.md
 log = logging.getLogger(__name__)
 MODES = {"mean": "mean", "cls": "cls", "last token": "lasttoken"}  # the library's names of poolings
+CODE = "trust_remote_code"  # in transformers' message on weights that come with code: nobody is asked here
 BATCH = 8  # texts of like length; larger batches are slower on a processor
 
 
@@ -108,10 +109,11 @@ class SentenceEmbedder:
         except Unavailable:
             raise
         except Exception as error:  # the library and the hub's client raise whatever they like
-            raise Unavailable(
-                f"embedder {name!r} cannot be loaded; give all-MiniLM-L6-v2, a sentence-transformers model"
-                f" or its folder ({describe(error)[:300]})"
-            ) from error
+            why = describe(error)[:300]
+            if CODE in str(error):
+                why = "it comes with code, which is not run here"
+            what = "give all-MiniLM-L6-v2, a sentence-transformers model or its folder"
+            raise Unavailable(f"embedder {name!r} cannot be loaded; {what} ({why})") from error
         self.name = name
         self._asked: dict[str, Any] = {"prompt": known.query} if known else {}
         self._read: dict[str, Any] = {"prompt": known.passage} if known else {}
@@ -204,20 +206,21 @@ def _load(name: str, known: NamedModel | None = None) -> Any:
     """The model from this machine if it is here, so that starting asks nobody; else from the hub.
 
     A `known` one is pooled as its card says: weights that come without a word about pooling get it from
-    there, and those that say otherwise are refused.
+    there, and those that say otherwise are refused. Code that lies with weights is never run.
     """
     from sentence_transformers import SentenceTransformer
 
     def loaded(**more: Any) -> Any:
         if known is None or load_file_path(name, "modules.json", **more):
             return SentenceTransformer(name, device="cpu", **more)
-        body = Transformer(name, **({"model_kwargs": more, "processor_kwargs": more} if more else {}))
+        given: dict[str, Any] = {CODE: False, **more}
+        body = Transformer(name, model_kwargs=given, processor_kwargs=given, config_kwargs=given)
         return SentenceTransformer(
             modules=[body, Pooling(body.get_embedding_dimension(), pooling_mode=MODES[known.pooling])],
             device="cpu",
         )
 
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
     from sentence_transformers.util import load_file_path
 
     try:
@@ -231,4 +234,9 @@ def _load(name: str, known: NamedModel | None = None) -> Any:
         pooled = [str(part.pooling_mode) for part in model if isinstance(part, Pooling)]
         if pooled and pooled != [MODES[known.pooling]]:
             raise Unavailable(f"{name} is pooled by {', '.join(pooled)}; {known.name} by {known.pooling}")
+        if (layers := sum(isinstance(part, Dense) for part in model)) != known.dense:
+            raise Unavailable(
+                f"{name} has {layers} dense layers behind its pooling, {known.name} {known.dense}: its folder"
+                " needs modules.json and the folders that it names"
+            )
     return model

@@ -62,13 +62,14 @@ class FittedWeights:
             raise ValueError("a weight is not a finite number")
 
     def needs(self) -> list[Need]:
-        """What has to be made for the corpus before its lists can be searched."""
+        """What has to be there before its lists can be searched."""
         return needs(self.lists)
 
 
 def needs(lists: Iterable[str]) -> list[Need]:
-    """What has to be made for a corpus before it can be searched for `lists`."""
-    wanted = {**{need.enrichment: need for need in Need if need.enrichment}, "maxsim": Need.TOKENS}
+    """What has to be there before a corpus can be searched for `lists`."""
+    made = {need.enrichment: need for need in Need if need.enrichment}
+    wanted = {**made, "maxsim": Need.TOKENS, "bm25": Need.BM25}
     return [wanted[name] for name in lists if name in wanted]
 
 

@@ -38,7 +38,8 @@ class Packaged:
 @dataclass(frozen=True, slots=True)
 class NamedModel:
     """A model by name. `dim` is the length of its vectors, or how many terms it weighs; None for rerankers.
-    `tokens` is how much of a text it reads. `query` and `passage` stand before a question and a passage.
+    `tokens` is how much of a text it reads, `dense` how many layers stand behind the pooling. `query` and
+    `passage` stand before a question and a passage.
     """
 
     name: str
@@ -53,6 +54,7 @@ class NamedModel:
     languages: str = "English"
     note: str = ""
     packaged: Packaged | None = None
+    dense: int = 0  # layers behind the pooling
 
     @property
     def setting(self) -> str:
@@ -70,7 +72,7 @@ MODELS: tuple[NamedModel, ...] = (
     NamedModel(
         "embeddinggemma-300m", "embedder", "google/embeddinggemma-300m", "Gemma", "mean", 768, 2048,
         "task: search result | query: ", "title: none | text: ", "100+",
-        "its licence has to be accepted on the hub; two dense layers behind the mean",
+        "its licence has to be accepted on the hub; two dense layers behind the mean", dense=2,
     ),
     NamedModel(
         "qwen3-embedding-0.6b", "embedder", "Qwen/Qwen3-Embedding-0.6B", "Apache-2.0", "last token", 1024,

@@ -145,6 +145,17 @@ def info(name: str, settings: Settings) -> CorpusInfo:
     return _examined(name, settings).info
 
 
+def no_bm25(name: str, passages: int) -> str | None:
+    """Why a table of so many passages has no BM25, and what to do; None where it has."""
+    if passages <= BM25_UP_TO:
+        return None
+    return (
+        f"corpus {name} is a table of {passages:,} passages, and BM25 is held in memory for {BM25_UP_TO:,} at"
+        f" most: use the route full_text, or export its texts and index them with {COMMAND} index PATH --in"
+        " postgresql://..."
+    )
+
+
 def text_size(name: str, settings: Settings) -> tuple[int, int]:
     """How many passages there are and the bytes (UTF-8) of their texts and titles."""
     spec, found = settings.corpora[name], look(name, settings)
@@ -163,17 +174,13 @@ class TableCorpus(ServedCorpus):
         server = server_of(Dsn(spec.dsn.get_secret_value()))
         store = TablePassages(server, _shape(spec, found), ids)
         index = PgVectorIndex(server, _table(spec, found, ids, unit=known.unit), len(ids))
-        words = _bm25(store, info) if info.passages <= BM25_UP_TO else None
+        words = _bm25(store, info) if no_bm25(name, info.passages) is None else None
         self._open(info, store, Vectors(index), words, index)
 
     @property
     def _words(self) -> sparse.BM25Index:
         if self._found_words is None:
-            raise Unavailable(
-                f"corpus {self.name} is a table of {self.size:,} passages, and BM25 is held in memory for "
-                f"{BM25_UP_TO:,} at most: use the route full_text, or export its texts and index them with "
-                f"{COMMAND} index PATH --in postgresql://..."
-            )
+            raise Unavailable(no_bm25(self.name, self.size) or f"corpus {self.name} has no BM25 index")
         return self._found_words
 
     @property

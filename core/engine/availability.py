@@ -63,6 +63,8 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
                 gaps[need] = lack
         if lack := _no_full_text(corpus, engine.settings):
             gaps[Need.FULL_TEXT] = lack
+        if lack := _no_bm25(corpus, engine.settings):
+            gaps[Need.BM25] = lack
         if lack := _no_weights(engine, corpus, gaps):
             gaps[Need.WEIGHTS] = lack
         if lack := _too_long(corpus, engine.settings):
@@ -181,6 +183,18 @@ def _no_full_text(corpus: str, settings: Settings) -> str | None:
         return None
     found = index_record.current(corpus, settings)
     return None if found is not None and found.source.place else no_full_text(corpus)
+
+
+def _no_bm25(corpus: str, settings: Settings) -> str | None:
+    """Why a corpus has no BM25, or None: a table in place may be too large for one."""
+    from core.corpus import table
+
+    if not table.is_table(corpus, settings):
+        return None
+    try:
+        return table.no_bm25(corpus, table.info(corpus, settings).passages)
+    except RouteScopeError:
+        return None  # the corpus counts as not built, and says why
 
 
 def _no_web(settings: Settings) -> str | None:

@@ -9,6 +9,7 @@ from core.steps import Steps
     "Adaptive routing",
     family="agentic",
     paper="Jeong et al. 2024, arXiv:2403.14403",
+    needs=[Need.BM25],
     uses=[Need.LLM, Need.TABLES],
 )
 def adaptive(query: Query, do: Steps) -> Answer:

@@ -8,7 +8,7 @@ from core.steps.agent import Action, Did
 
 
 @route(
-    "Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM],
+    "Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM, Need.BM25],
     measured=NO_GAIN,
 )  # fmt: skip
 def agentic(

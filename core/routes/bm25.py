@@ -1,11 +1,18 @@
 from typing import Annotated, Literal
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("BM25", family="baseline", paper="Robertson & Zaragoza 2009, doi:10.1561/1500000019", first=True)
+@route(
+    "BM25",
+    family="baseline",
+    paper="Robertson & Zaragoza 2009, doi:10.1561/1500000019",
+    needs=[Need.BM25],
+    first=True,
+)
 def bm25(
     query: Query,
     do: Steps,

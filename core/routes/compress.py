@@ -10,6 +10,7 @@ from core.steps import Steps
     "Contextual compression",
     family="scoring",
     paper="Xu, Shi & Choi 2023, arXiv:2310.04408; Jiang et al. 2023, arXiv:2310.06839",
+    needs=[Need.BM25],
     needs_if={("how", "llm"): Need.LLM},
     prepared=[Need.CHILDREN],
 )

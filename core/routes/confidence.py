@@ -12,7 +12,7 @@ from core.steps.generate import SHOWN
     "Retrieve when unsure",
     family="agentic",
     paper="Jiang et al. 2023, arXiv:2305.06983 (probabilities); Tian et al. 2023, arXiv:2305.14975 (stated)",
-    needs=[Need.LLM],
+    needs=[Need.LLM, Need.BM25],
     decides=["closed-book answer"],
 )
 def confidence(

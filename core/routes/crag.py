@@ -12,6 +12,7 @@ from core.steps.refine import recompose
     "CRAG",
     family="corrective",
     paper="Yan et al. 2024, arXiv:2401.15884",
+    needs=[Need.BM25],
     needs_if={("evaluator", "llm"): Need.LLM, ("evaluator", "cross-encoder"): Need.CROSS_ENCODER},
     uses=[Need.WEB, Need.LLM],
     first=True,

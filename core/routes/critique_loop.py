@@ -10,7 +10,7 @@ from core.steps import Steps
     "Critique loop",
     family="corrective",
     paper="after Asai et al. 2023, arXiv:2310.11511, prompted; the model is not trained for it",
-    needs=[Need.LLM],
+    needs=[Need.LLM, Need.BM25],
     decides=["look up", "passage relevance"],
     measured=NO_GAIN,
 )

@@ -9,7 +9,9 @@ from core.steps.linked_names import LOOK_UP_FROM
 READ = 3  # passages of each sub-question in which names are looked for
 
 
-@route("Decomposition", family="query", paper="Zhou et al. 2022, arXiv:2205.10625", needs=[Need.LLM])
+@route(
+    "Decomposition", family="query", paper="Zhou et al. 2022, arXiv:2205.10625", needs=[Need.LLM, Need.BM25]
+)
 def decompose(
     query: Query,
     do: Steps,

@@ -1,11 +1,17 @@
 from typing import Annotated, Literal
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("Hybrid + deduplication", family="scoring", paper="Broder 1997, doi:10.1109/SEQUEN.1997.666900")
+@route(
+    "Hybrid + deduplication",
+    family="scoring",
+    paper="Broder 1997, doi:10.1109/SEQUEN.1997.666900",
+    needs=[Need.BM25],
+)
 def dedupe(
     query: Query,
     do: Steps,

@@ -10,7 +10,7 @@ from core.steps import Steps
     "Fusion-in-Decoder",
     family="baseline",
     paper="Izacard & Grave 2021, arXiv:2007.01282; arXiv:2012.04584 (attention as relevance)",
-    needs=[Need.FID],
+    needs=[Need.FID, Need.BM25],
 )
 def fid(
     query: Query,

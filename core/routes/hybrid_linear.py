@@ -1,5 +1,6 @@
 from typing import Annotated, Literal
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
@@ -9,6 +10,7 @@ from core.steps import Steps
     "Hybrid (linear)",
     family="hybrid",
     paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934; dbsf: Mazzeschi 2023, Distribution-Based Score Fusion",
+    needs=[Need.BM25],
     first=True,
 )
 def hybrid_linear(

@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
@@ -9,6 +10,7 @@ from core.steps import Steps
     "Hybrid (RRF)",
     family="hybrid",
     paper="Cormack, Clarke & Buettcher 2009, doi:10.1145/1571941.1572114",
+    needs=[Need.BM25],
     first=True,
 )
 def hybrid_rrf(

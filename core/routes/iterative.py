@@ -14,6 +14,7 @@ READ = 5  # passages of the question's own search in which names are looked for
     "Iterative retrieval",
     family="agentic",
     paper="Trivedi et al. 2023, arXiv:2212.10509; Godbole et al. 2019, arXiv:1909.07598",
+    needs=[Need.BM25],
     needs_if={("chooser", "model"): Need.LLM},
 )
 def iterative(

@@ -10,7 +10,7 @@ from core.steps import POOL, Steps
     "Late interaction (MaxSim)",
     family="scoring",
     paper="Khattab & Zaharia 2020, ColBERT, arXiv:2004.12832",
-    needs=[Need.TOKENS],
+    needs=[Need.TOKENS, Need.BM25],
 )
 def late_interaction(
     query: Query,

@@ -9,7 +9,7 @@ from core.steps import Steps
 @route(
     "Listwise reranking",
     family="scoring",
-    needs=(Need.LLM,),
+    needs=[Need.LLM, Need.BM25],
     paper="Sun et al. 2023, arXiv:2304.09542 (RankGPT)",
 )
 def listwise(

@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
@@ -9,6 +10,7 @@ from core.steps import POOL, Steps
     "Conversation memory",
     family="memory",
     paper="Park et al. 2023, arXiv:2304.03442, section 4.1; Zhong et al. 2023, arXiv:2305.10250",
+    needs=[Need.BM25],
 )
 def memory(
     query: Query,

@@ -10,6 +10,7 @@ from core.steps import Steps
     "Conversation memory + rerank",
     family="memory",
     paper="Park et al. 2023, arXiv:2304.03442, section 4.1; Nogueira & Cho 2019, arXiv:1901.04085",
+    needs=[Need.BM25],
     prepared=[Need.TOKENS],
 )
 def memory_rerank(

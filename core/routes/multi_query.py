@@ -10,7 +10,7 @@ from core.steps import Steps
     "Multi-query (union)",
     family="query",
     paper="LangChain 2023, MultiQueryRetriever",
-    needs=[Need.LLM],
+    needs=[Need.LLM, Need.BM25],
 )
 def multi_query(
     query: Query,

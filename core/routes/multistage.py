@@ -10,7 +10,7 @@ from core.steps import Steps
     "Multi-stage",
     family="scoring",
     paper="Nogueira et al. 2019, arXiv:1910.14424; Gao et al. 2023, arXiv:2312.10997, section III",
-    needs=[Need.LLM],
+    needs=[Need.LLM, Need.BM25],
 )
 def multistage(
     query: Query,

@@ -1,11 +1,17 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("Hybrid with noise (control)", family="hybrid", paper="Cuconasu et al. 2024, arXiv:2401.14887")
+@route(
+    "Hybrid with noise (control)",
+    family="hybrid",
+    paper="Cuconasu et al. 2024, arXiv:2401.14887",
+    needs=[Need.BM25],
+)
 def noise(
     query: Query,
     do: Steps,

@@ -1,11 +1,12 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("BM25 + RM3", family="query", paper="Abdul-Jaleel et al. 2004, UMass at TREC 2004")
+@route("BM25 + RM3", family="query", paper="Abdul-Jaleel et al. 2004, UMass at TREC 2004", needs=[Need.BM25])
 def prf_rm3(
     query: Query,
     do: Steps,

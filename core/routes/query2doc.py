@@ -6,7 +6,9 @@ from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("Query2doc", family="query", paper="Wang, Yang & Wei 2023, arXiv:2303.07678", needs=[Need.LLM])
+@route(
+    "Query2doc", family="query", paper="Wang, Yang & Wei 2023, arXiv:2303.07678", needs=[Need.LLM, Need.BM25]
+)
 def query2doc(
     query: Query,
     do: Steps,

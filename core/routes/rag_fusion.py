@@ -6,7 +6,13 @@ from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
-@route("RAG-Fusion", family="query", paper="Rackauckas 2024, arXiv:2402.03367", needs=[Need.LLM], first=True)
+@route(
+    "RAG-Fusion",
+    family="query",
+    paper="Rackauckas 2024, arXiv:2402.03367",
+    needs=[Need.LLM, Need.BM25],
+    first=True,
+)
 def rag_fusion(
     query: Query,
     do: Steps,

@@ -1,11 +1,12 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("Recency", family="scoring", paper="Li & Croft 2003, doi:10.1145/956863.956951")
+@route("Recency", family="scoring", paper="Li & Croft 2003, doi:10.1145/956863.956951", needs=[Need.BM25])
 def recency(
     query: Query,
     do: Steps,

@@ -11,6 +11,7 @@ from core.steps.rerank import Which
     "Hybrid + rerank",
     family="scoring",
     paper="Nogueira & Cho 2019, arXiv:1901.04085; Khattab & Zaharia 2020, arXiv:2004.12832 (MaxSim)",
+    needs=[Need.BM25],
     needs_if={("reranker", "llm"): Need.LLM},
     first=True,
     prepared=[Need.TOKENS],

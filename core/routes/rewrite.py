@@ -7,7 +7,11 @@ from core.steps import POOL, Steps
 
 
 @route(
-    "Rewrite + hybrid", family="query", paper="Ma et al. 2023, arXiv:2305.14283", needs=[Need.LLM], first=True
+    "Rewrite + hybrid",
+    family="query",
+    paper="Ma et al. 2023, arXiv:2305.14283",
+    needs=[Need.LLM, Need.BM25],
+    first=True,
 )
 def rewrite(
     query: Query,

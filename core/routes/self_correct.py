@@ -13,7 +13,7 @@ from core.steps.generate import SHOWN
     "Self-correction",
     family="corrective",
     paper="Gao et al. 2023 (RARR), arXiv:2210.08726; Madaan et al. 2023, arXiv:2303.17651",
-    needs=[Need.LLM],
+    needs=[Need.LLM, Need.BM25],
     decides=["claim support", "evidence"],
     measured=NO_GAIN,
 )

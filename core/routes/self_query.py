@@ -11,6 +11,7 @@ from core.steps.conditions import By
     "Self-query",
     family="query",
     paper="LangChain 2023, SelfQueryRetriever",
+    needs=[Need.BM25],
     needs_if={("by", "model"): Need.LLM},
 )
 def self_query(

@@ -11,7 +11,7 @@ from core.steps.self_rag import Tree, When, Written
     "Self-RAG",
     family="corrective",
     paper="Asai et al. 2023, arXiv:2310.11511",
-    needs=[Need.SELF_RAG],
+    needs=[Need.SELF_RAG, Need.BM25],
 )
 def self_rag(
     query: Query,

@@ -11,7 +11,7 @@ from core.steps.reflect import Reason, Reflection
     "Self-reflective retrieval",
     family="corrective",
     paper="Madaan et al. 2023, arXiv:2303.17651 (feedback); Kadavath et al. 2022, arXiv:2207.05221 (P(Yes))",
-    needs=[Need.LLM],
+    needs=[Need.LLM, Need.BM25],
     decides=["evidence"],
     measured=NO_GAIN,
 )

@@ -12,7 +12,7 @@ from core.steps.generate import SHOWN
     "Self-Route",
     family="corrective",
     paper="Li et al. 2024, arXiv:2407.16833",
-    needs=[Need.LLM],
+    needs=[Need.LLM, Need.BM25],
     decides=["evidence"],
 )
 def self_route(

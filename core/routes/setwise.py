@@ -9,7 +9,7 @@ from core.steps import Steps
 @route(
     "Setwise reranking",
     family="scoring",
-    needs=(Need.LLM,),
+    needs=[Need.LLM, Need.BM25],
     paper="Zhuang et al. 2024, arXiv:2310.09497",
 )
 def setwise(

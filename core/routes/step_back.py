@@ -6,7 +6,7 @@ from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
-@route("Step-back", family="query", paper="Zheng et al. 2023, arXiv:2310.06117", needs=[Need.LLM])
+@route("Step-back", family="query", paper="Zheng et al. 2023, arXiv:2310.06117", needs=[Need.LLM, Need.BM25])
 def step_back(
     query: Query,
     do: Steps,

@@ -10,7 +10,7 @@ from core.steps import Steps
     "Tables + passages",
     family="structured",
     paper="Chen et al. 2020 (HybridQA), arXiv:2004.07347; Rajkumar et al. 2022, arXiv:2204.00498",
-    needs=[Need.LLM, Need.TABLES],
+    needs=[Need.LLM, Need.TABLES, Need.BM25],
 )
 def structured_hybrid(
     query: Query,

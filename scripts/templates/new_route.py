@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
@@ -9,6 +10,7 @@ from core.steps import Steps
     "New route",
     family="hybrid",
     paper="Cormack, Clarke & Buettcher 2009, doi:10.1145/1571941.1572114",  # the source of your method
+    needs=[Need.BM25],  # what has to be there: it shows as unavailable where that is not
 )
 def new_route(
     query: Query,

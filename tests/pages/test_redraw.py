@@ -29,9 +29,16 @@ def test_a_button_pressed_while_something_ends_is_seen():
     assert [one.value for one in at.markdown] == ["it runs"]
 
 
-@pytest.mark.parametrize(("fragments", "again"), [(["f"], 1), ([], 0), (None, 0)])
-def test_only_a_look_by_itself_draws_the_page_again(fragments, again):
-    with patch("ui.app.redraw.get_script_run_ctx") as context, patch("ui.app.redraw.st.rerun") as rerun:
-        context.return_value.fragment_ids_this_run = fragments
+@pytest.mark.parametrize(
+    ("drawn", "again"), [(["look"], 1), (["look", "other"], 1), (["around it"], 0), ([], 0), (None, 0)]
+)
+def test_only_a_look_by_itself_draws_the_page_again(drawn, again):
+    with (
+        patch("ui.app.redraw.get_script_run_ctx") as context,
+        patch("ui.app.redraw.ThreadState.get") as now,
+        patch("ui.app.redraw.st.rerun") as rerun,
+    ):
+        context.return_value.fragment_ids_this_run = drawn
+        now.return_value.fragment_id = "look"
         redraw.page()
     assert rerun.call_count == again

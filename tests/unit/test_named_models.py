@@ -1,5 +1,6 @@
 """Models by name: each is loaded as its card says, on tiny random weights of the same architecture."""
 
+import json
 import math
 from pathlib import Path
 
@@ -90,15 +91,29 @@ def gemma3(folder):
         head_dim=8,
         max_position_embeddings=512,
         pad_token_id=0,
+        use_bidirectional_attention=True,
+        initializer_range=0.3,
     )
     Gemma3TextModel(config).save_pretrained(folder)
 
 
+def eurobert(folder):
+    """The base of jina-embeddings-v5-text-nano."""
+    from transformers import EuroBertConfig, EuroBertModel
+
+    size = words_tokenizer(folder)
+    config = EuroBertConfig(
+        vocab_size=size, **SMALL, num_key_value_heads=2, head_dim=8, max_position_embeddings=512,
+        pad_token_id=0, bos_token_id=2, eos_token_id=2, mask_token_id=1, initializer_range=0.3,
+    )  # fmt: skip
+    EuroBertModel(config).save_pretrained(folder)
+
+
 EMBEDDERS = {
     "granite-embedding-small-r2": modern_bert,
-    "embeddinggemma-300m": gemma3,
     "qwen3-embedding-0.6b": qwen3,
     "bge-m3": roberta,
+    "jina-v5-nano": eurobert,
     "mxbai-embed-large": plain_bert,
     "multilingual-e5-small": plain_bert,
 }
@@ -133,6 +148,72 @@ def test_an_embedder_is_pooled_and_prompted_as_its_card_says(tmp_path, name):
     several = found.embed([TEXT, "the box"])
     np.testing.assert_allclose(several[0], by_hand(known.passage + TEXT), atol=1e-5)
     np.testing.assert_allclose(several[1], by_hand(known.passage + "the box"), atol=1e-5)
+
+
+@pytest.fixture
+def embedding_gemma(tmp_path):
+    """As EmbeddingGemma is published: a bidirectional Gemma 3, the mean, two dense layers, length 1."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
+    from torch.nn import Identity
+
+    gemma3(tmp_path / "body")
+    wide = {"bias": False, "activation_function": Identity()}
+    parts = [
+        Transformer(str(tmp_path / "body")), Pooling(32, "mean"), Dense(32, 96, **wide),
+        Dense(96, 24, **wide), Normalize(),
+    ]  # fmt: skip
+    known = named("embeddinggemma-300m", "embedder")
+    prompts = {"query": known.query, "document": known.passage}
+    SentenceTransformer(modules=parts, prompts=prompts, device="cpu").save(str(tmp_path / "whole"))
+    return tmp_path
+
+
+def test_dense_layers_behind_the_pooling_are_used(embedding_gemma):
+    """Against the library's own vectors by the prompts in the folder, which are those of the catalogue."""
+    from sentence_transformers import SentenceTransformer
+
+    folder = embedding_gemma / "whole"
+    theirs, ours = (
+        SentenceTransformer(str(folder), device="cpu"),
+        SentenceEmbedder(f"embeddinggemma-300m={folder}"),
+    )
+    texts = [TEXT, "the box", "send it back within days"]
+    assert ours.dim == 24
+    for text in texts:
+        assert ours.embed_query(text) @ theirs.encode_query(text) > 0.9999
+        assert ours.embed_query(text) @ ours.embed([text])[0] < 0.9999, "questions have another prompt"
+    cosines = (ours.embed(texts) * theirs.encode_document(texts)).sum(1)
+    assert cosines.min() > 0.9999
+    others = SentenceTransformer(str(embedding_gemma / "body"), device="cpu").encode(texts)
+    assert others.shape == (3, 32), "without the layers its vectors are others"
+
+
+def test_weights_without_their_dense_layers_are_refused(embedding_gemma):
+    with pytest.raises(
+        Unavailable, match="0 dense layers behind its pooling, embeddinggemma-300m 2: its folder"
+    ):
+        SentenceEmbedder(f"embeddinggemma-300m={embedding_gemma / 'body'}")
+
+
+CODE = {"AutoConfig": "mine.Mine", "AutoModel": "mine.Mine"}
+
+
+@pytest.mark.parametrize(("changed", "runs"), [({}, True), ({"model_type": "not-known-here"}, False)])
+def test_code_that_comes_with_weights_is_not_run(tmp_path, capsys, changed, runs):
+    """Where transformers knows the architecture its own class is used, else the model is refused."""
+    eurobert(tmp_path)
+    file, ran = tmp_path / "config.json", tmp_path / "ran"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "auto_map": CODE, **changed}))
+    (tmp_path / "mine.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Mine: ...\n")
+    if runs:
+        assert SentenceEmbedder(f"jina-v5-nano={tmp_path}").dim == 32
+    else:
+        with pytest.raises(Unavailable, match="it comes with code, which is not run here") as refused:
+            SentenceEmbedder(f"jina-v5-nano={tmp_path}")
+        assert "\n" not in str(refused.value)
+    assert "Do you wish" not in capsys.readouterr().out, "nobody is asked on the server's terminal"
+    assert not ran.exists()
 
 
 def test_weights_that_say_another_pooling_are_refused(tmp_path):

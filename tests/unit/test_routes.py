@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from core.domain.errors import BadInput, ModelFailed
+from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query, Turn
 from core.engine.engine import Request
 from core.routes.registry import pick, routes
 from core.steps import POOL
-from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
+from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
 HOSTILE = [
     "' OR 1=1; DROP TABLE runs; --",
@@ -22,6 +22,7 @@ HOSTILE = [
     "\u200b\u202e reversed",
 ]
 ALL = list(routes())
+NO_BM25 = "the corpus has no BM25"
 JUDGED = {"scale": {"2": 1.0}, "relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0},
           "best-passage": {"A": 0.7, "B": 0.3}}  # fmt: skip
 TWO_SIDED = ("structured_hybrid",)  # one side's failure is shown on its step, and the other goes on
@@ -73,6 +74,32 @@ def test_it_finds_something_in_order_without_repeats(ask, name):
     assert result.spans[0].start_ms >= 0
     top = [s for s in result.spans if s.parent is None]
     assert all(s.start_ms + s.ms <= result.ms + 0.001 for s in top), "steps may run side by side"
+
+
+@pytest.fixture(scope="module")
+def without_bm25(tmp_path_factory):
+    """An engine whose corpus has no BM25."""
+
+    class Large(MemoryCorpus):
+        def bm25(self, *_, **__):
+            raise Unavailable(NO_BM25)
+
+        search_sparse = search_terms = terms = idf = explain = bm25_place = why_no_words = bm25
+
+    engine = FakeEngine(tmp_path_factory.mktemp("large"), web={"w:0-9": "the web"})
+    engine.fake_llm = ScriptedLLM({"grade": "0.6", "best-passage": {"B": 0.6, "A": 0.4}, **JUDGED})
+    engine.fakes["tiny"] = Large(TEXTS)
+    return engine
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_declares_whether_it_searches_by_bm25(without_bm25, name):
+    request = Request(Query("How do I send a fragile item back?"), "tiny", (name,))
+    [result] = without_bm25.ask(request).results
+    needs = {*routes()[name].needs}
+    fused = Need.WEIGHTS in needs  # the weights know the lists that they fuse
+    wanted = ("unavailable", NO_BM25) if Need.BM25 in needs or fused else ("ok", None)
+    assert (result.status, result.error) == wanted
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from core.backends import postgres
+from core.backends import fusion_weights, postgres
 from core.backends.pgvector import PgVectorIndex
 from core.cli import main
 from core.corpus import catalogue, index, index_record, manifest, served, served_tables, server_facts, table
@@ -26,11 +26,15 @@ from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.domain.filters import Filter
 from core.domain.fusion import rrf
+from core.domain.needs import Need
 from core.domain.postgres import Dsn
 from core.domain.settings import CorpusSettings, Settings
 from core.domain.types import Query
 from core.engine import doctor
+from core.engine.availability import missing, why_not
 from core.engine.request import Request
+from core.engine.resources import Resources
+from core.routes.registry import routes
 from tests.fakes import FakeEngine, HashEmbedder
 from tests.postgres_server import fresh, server
 from tests.until import until
@@ -570,6 +574,21 @@ def test_over_a_large_table_each_route_runs_or_says_what_is_missing(place, monke
         "dense": "ok", "full_text": "ok", "bm25": "unavailable", "hybrid_rrf": "unavailable"
     }  # fmt: skip
     assert "use the route full_text" in found["hybrid_rrf"].error
+
+
+def test_what_cannot_run_over_a_large_table_is_known_before_it_is_asked(place, monkeypatch):
+    settings = place()
+    assert Need.BM25 not in missing(Resources(settings), "articles")
+    monkeypatch.setattr(table, "BM25_UP_TO", 2)
+    gaps = missing(Resources(settings), "articles")
+    lack = {name: why_not(routes()[name], gaps) for name in ("dense", "full_text", "bm25", "hybrid_rrf")}
+    assert (lack["dense"], lack["full_text"]) == (None, None)
+    assert lack["bm25"] == lack["hybrid_rrf"] == gaps[Need.BM25]
+    assert lack["bm25"].startswith(
+        "corpus articles is a table of 3 passages, and BM25 is held in memory for 2"
+    )
+    assert "use the route full_text, or export its texts" in lack["bm25"]
+    assert fusion_weights.needs(("bm25", "dense")) == [Need.BM25], "fitted weights are held back, too"
 
 
 def test_a_server_that_is_gone_does_not_keep_a_corpus_from_being_deleted(tmp_path, caplog):

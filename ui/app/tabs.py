@@ -11,10 +11,13 @@ from ui.app import address
 from ui.app.markup import md
 
 
-def tabs(views: Mapping[str, Callable[[], None]], key: str) -> None:
+def tabs(
+    views: Mapping[str, Callable[[], None]], key: str, behind: Mapping[str, Callable[[], None]] | None = None
+) -> None:
     """Draw the open view of `views` (label -> what draws it); an error is shown in its place.
 
-    The first one is open, and not in the address, until another is chosen or asked for by `?tab=`.
+    The first one is open, and not in the address, until another is chosen or asked for by `?tab=`. `behind`
+    draws a view that is not open: what it had shown, so that the browser has not to make it anew.
     """
     first = next(iter(views))
     address.take("tab", key, address.one_of(list(views)))
@@ -29,3 +32,6 @@ def tabs(views: Mapping[str, Callable[[], None]], key: str) -> None:
                     draw()
                 except RouteScopeError as error:
                     st.error(md(str(error)))
+        elif behind and name in behind:
+            with tab:
+                behind[name]()

@@ -20,7 +20,6 @@ from ui.components.grid import View
 
 MATRIX = "matrix"  # key of the table
 ROWS = "matrix_rows"  # the ids of its rows, from the first
-CLICKED = "matrix_clicked"  # the cell that was clicked last
 PASSAGE = "passage"  # name of the first column; those of routes are their numbers
 ROW, HEAD = 24, 34  # pixels
 # By dark or not. A name that is pinned is drawn with 60 % of its colour: only the full one reads.
@@ -30,8 +29,10 @@ GOLD = {False: "#d5e8e5", True: "#1c3f40"}
 CAPTION = "Rank of each passage in each route. A stronger colour means a higher rank."
 
 
-def draw(run: Run, view: View) -> None:
-    """The ranks of the passages that routes rank best."""
+def draw(run: Run, view: View, again: str) -> None:
+    """The ranks of the passages that routes rank best. A cell that is clicked draws the fragment of the key
+    `again` again, which has the choice of a passage.
+    """
     rows = rank_rows(run, depth=view.depth, gold=view.gold, lit=view.lit)
     st.session_state[ROWS] = [row.id for row in rows]
     hint = " Click a cell to open its passage, or a heading to sort."
@@ -46,24 +47,18 @@ def draw(run: Run, view: View) -> None:
         row_height=ROW,
         placeholder="",
         column_config=_columns(titles),
-        on_select="rerun",
+        on_select=lambda: _follow(again),
         selection_mode="single-cell",
         alt=CAPTION,
     )
 
 
-def follow() -> bool:
-    """Make the passage of a cell that was clicked the one that is looked at; before the choice is drawn.
-    Returns whether there was such a click.
-    """
-    event = st.session_state.get(MATRIX) or {}
-    cell = next(iter(event.get("selection", {}).get("cells", [])), None)
-    ids = st.session_state.get(ROWS, [])
-    new = cell is not None and cell != st.session_state.get(CLICKED) and cell[0] < len(ids)
-    if cell is not None and new:
-        st.session_state[picked.PASSAGE] = ids[cell[0]]
-    st.session_state[CLICKED] = cell
-    return new
+def _follow(again: str) -> None:
+    """Make the passage of the cell that was clicked the one that is looked at."""
+    cells = st.session_state[MATRIX]["selection"]["cells"]
+    if cells and cells[0][0] < len(st.session_state[ROWS]):
+        st.session_state[picked.PASSAGE] = st.session_state[ROWS][cells[0][0]]
+        st.rerun(again)
 
 
 def styled(rows: list[Row], routes: int, view: View, *, dark: bool) -> Any:

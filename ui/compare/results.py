@@ -17,7 +17,7 @@ from core.engine.engine import Job
 from core.engine.replay import texts
 from core.engine.request import FILTERS
 from ui.app import address, opened, state
-from ui.app.markup import cut, join, md, show
+from ui.app.markup import EMPTY, cut, join, md, show
 from ui.app.plot import dark
 from ui.app.routes import title
 from ui.app.tabs import tabs
@@ -30,6 +30,8 @@ from ui.components.grid import WHOLE, View, Waiting, dense, drawn, grid, kept, l
 from ui.components.view import controls
 
 TAB = "tab"  # key of the tabs
+SHOWN = "shown"  # key of what changes with the view
+COLUMNS = "columns_shown"  # (run, the columns of it that were drawn last)
 WAITS = (
     (recorded_waits.loading, "for a model to load"),
     (recorded_waits.waited, "for a busy model"),
@@ -58,7 +60,11 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         return
     exactly = _summary(run, gold)
     _pages()
-    ranks.follow()
+    _shown(run, exactly, gold)
+
+
+@st.fragment(key=SHOWN)  # another view of the run leaves all above it, and the sidebar, as they are
+def _shown(run: Run, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
     view = controls(run, gold)
     show(dense(view.density))
     if worked(run):
@@ -70,20 +76,18 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         exactly.code(address.here(), language=None)
 
 
-@st.fragment  # another tab leaves all above as it is: to draw only this halves the time that it takes
+@st.fragment  # another tab leaves the passage's panel as it is
 def _tabs(run: Run, view: View, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
-    if ranks.follow():
-        st.rerun()
     views: dict[str, Callable[[], None]] = {
         "Side by side": lambda: _side_by_side(run, view),
-        "Ranks": lambda: ranks.draw(run, view),
+        "Ranks": lambda: ranks.draw(run, view, SHOWN),
         "Overlap": lambda: overlap.draw(run, view),
         "Answers": lambda: answers_tab.draw(run, gold),
         "Matches": lambda: matches.draw(run, dark=dark()),
         "Cost": lambda: show(cost.costs(run)),
         "Steps": lambda: show(steps(run)),
     }
-    tabs(views, TAB)
+    tabs(views, TAB, {"Side by side": lambda: _behind(run)})
     exactly.code(address.here(), language=None)  # drawn last, when the address says all of it
 
 
@@ -157,12 +161,23 @@ def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
 
 
 def _side_by_side(run: Run, view: View) -> None:
-    late_answer.write(run)
     whole = drawn(run, view) <= WHOLE
-    if not whole:
-        st.caption(
-            f"{drawn(run, view):,} hits. Above {WHOLE} hits, full texts are left out."
-            " Select a passage above to read it, or show fewer hits."
-        )
+    with st.container():  # the grid keeps its place below it, and is not made anew in the browser
+        late_answer.write(run)
+        if not whole:
+            st.caption(
+                f"{drawn(run, view):,} hits. Above {WHOLE} hits, full texts are left out."
+                " Select a passage above to read it, or show fewer hits."
+            )
     show(lit(run, view.lit))
-    show(kept(run, view, passage.marker(run) if whole else None))
+    columns = kept(run, view, passage.marker(run) if whole else None)
+    st.session_state[COLUMNS] = (run.id, columns)
+    show(columns)
+
+
+def _behind(run: Run) -> None:
+    """The columns as shown last, behind another tab: thousands of elements that the browser keeps."""
+    of, columns = st.session_state.get(COLUMNS, ("", EMPTY))
+    if of == run.id:
+        st.container()
+        show(columns)

@@ -33,6 +33,7 @@ LINES = 7  # of a text, at the widest density
 NARROW = 60  # characters a line has in the narrowest column
 DENSITY = {  # M is what style.css says
     "S": """
+.rs .rs-body { contain-intrinsic-height: auto calc(var(--hits, 1) * 1.5rem); }
 .rs .rs-hit { padding-top: .18rem; padding-bottom: .18rem; } .rs .rs-hit .snip { display: none; }
 .rs .rs-hit .title { -webkit-line-clamp: 1; }
 .rs .rs-hit > summary { grid-template-columns: 1.4rem 2.2rem 1fr auto; }
@@ -158,7 +159,13 @@ def _column(scene: Scene, result: RouteResult) -> Markup:
     return tag(
         "section",
         _head(scene, result, moved),
-        tag("div", citations.note(scene.run, result), hits(scene, result, moved), css="rs-body")
+        tag(
+            "div",
+            citations.note(scene.run, result),
+            hits(scene, result, moved),
+            css="rs-body",
+            style=f"--hits:{min(scene.depth, len(result.hits))}",
+        )
         if works
         else _trouble(result),
         css="rs-col base" if is_base else "rs-col",

@@ -23,6 +23,7 @@ TAB = "evaluators_tab"
 TOLD = 6  # sentences about passages, and lines of decisions, that are shown at once
 
 
+@st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
     """The whole page below the line on what run it is."""
     views = _views(run, gold, dark=dark)

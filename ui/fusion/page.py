@@ -31,6 +31,7 @@ METHODS = {"rrf": "RRF", "linear": "linear fusion", "fitted": "linear fusion", "
 TOP = 10  # passages whose scores are drawn
 
 
+@st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """The whole page about one run."""
     found = {result.route: fusions(result) for result in worked(run)}

@@ -27,6 +27,7 @@ BY: Mapping[str, str] = {"name": "named", "alike": "most alike", "relation": "by
 TOLD = 6  # names in a sentence
 
 
+@st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """The whole page about one run."""
     found = {result.route: steps for result in worked(run) if (steps := walks(result))}

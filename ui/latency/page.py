@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import streamlit as st
+
 from core.domain.types import Run
 from ui.app.tabs import tabs
 from ui.latency import run as latency_run
@@ -12,6 +14,7 @@ from ui.latency import sessions, time_breakdown
 TAB = "latency_tab"
 
 
+@st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, *, dark: bool) -> None:
     """The whole page below the line on what run it is."""
     views: dict[str, Callable[[], None]] = {

@@ -20,6 +20,7 @@ TAB = "transform_tab"
 NAMED = 4  # routes, finds or losses that a sentence names
 
 
+@st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run) -> None:
     """The page below the run's own line."""
     gold = gold_grades(run)

@@ -37,6 +37,7 @@ PAGES = {
 }
 
 
+@st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """All of the page below the line on the run."""
     if not run.results:
