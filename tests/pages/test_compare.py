@@ -249,14 +249,17 @@ def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
     from core.domain.types import Query, Turn
 
     query = Query("What do I do now?", (Turn("user", "My box arrived crushed."),))
-    sample = module.Sample("s1", query, "A follow-up needs its history.")
+    sample = module.Sample("s1", query, "A follow-up needs its history.", ("mmr", "no_such_route"))
     monkeypatch.setattr("ui.compare.ask.samples", lambda _: (sample,))
     monkeypatch.setattr("ui.compare.welcome.samples", lambda _: (sample,))
     app = visit(corpus="tiny")
     assert "Pick a sample question below" in html(app)
     assert "no sample questions" not in shown(app)
+    before = list(app.session_state["routes"])
+    assert "mmr" not in before
     app.button(key="hello:s1").click().run()
     assert app.text_area(key="question").value == "What do I do now?"
+    assert app.session_state["routes"] == [*before, "mmr"]
     assert app.session_state["said"] == [{"role": "user", "text": "My box arrived crushed."}]
 
 
