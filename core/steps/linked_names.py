@@ -28,6 +28,7 @@ READ_CHARACTERS = 8_000  # of a passage: names far behind are rarely what it is 
 PROBED = 24  # names looked for in one round, those of the sentences that share most with the question
 ABOUT = 8  # hits of a name whose titles are compared with it
 MATCH = 0.5  # how far a title must be the name
+BEARERS = 3  # documents that a name may be the title of: what more are called is a heading ("Runbook")
 WORDS, CHARACTERS = 8, 80  # of a name at most
 # From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1),
 # where it keeps every gain with the fewest searches. The other half and mtRAG were seen meanwhile, see
@@ -154,11 +155,15 @@ class Linker:
         return tuple(dict.fromkeys(word for word, term in words if term not in held))
 
     def about(self, name: str) -> list[tuple[float, Passage]]:
-        """The passages whose title is `name`, or nearly (see `matching`), the nearest first, then by BM25."""
+        """The passages whose title is `name`, or nearly (see `matching`), the nearest first, then by BM25.
+        None where more than `BEARERS` documents are called so.
+        """
         if name not in self._about:
             hits = self._corpus.search_sparse(name, ABOUT, where=self._where)
             matched = [(self.matching(name, hit.passage), hit.passage) for hit in hits]
-            self._about[name] = sorted((one for one in matched if one[0] >= MATCH), key=lambda one: -one[0])
+            called = {passage.doc_id for match, passage in matched if match == 1.0}
+            near = [one for one in matched if one[0] >= MATCH and len(called) <= BEARERS]
+            self._about[name] = sorted(near, key=lambda one: -one[0])
         return self._about[name]
 
     def matching(self, name: str, passage: Passage) -> float:

@@ -108,6 +108,19 @@ def test_a_title_names_what_is_beside_its_colon_or_the_identifier_it_begins_with
     assert (1.0 in matches) == about
 
 
+@pytest.mark.parametrize(("bearers", "looked_up"), [(3, True), (4, False)])
+def test_what_many_documents_are_called_is_no_name(tmp_path, bearers, looked_up):
+    numbers = range(bearers)
+    texts = TEXTS | {
+        "hotel:0-90": "The spring conference takes place in the Timetable, opened by the mayor.",
+        **{f"stop{n}:0-90": f"Timetable number {n} of the boats." for n in numbers},
+    }
+    titles = TITLES | {f"stop{n}": f"Timetable: boats of pier {n}" for n in numbers}
+    result, _, _ = ask(tmp_path, texts=texts, titles=titles, threshold=0.0, steps=1)
+    (missing,) = outputs(result, "find a name to look up")
+    assert ("Timetable" in {one["name"] for one in missing.details["names"]}) == looked_up
+
+
 def test_where_nothing_is_missing_the_ranking_is_that_of_the_question(tmp_path):
     result, _, _ = ask(tmp_path, threshold=1.0)
     assert decisions(result) == ["go on", "nothing missing"]
