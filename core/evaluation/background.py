@@ -14,6 +14,7 @@ from core.evaluation.chunkings import measuring
 from core.evaluation.chunkings.measuring import Group
 from core.evaluation.experiment import Prepared, perform, prepare
 from core.evaluation.experiment_store import LABELLED, opened, place
+from core.evaluation.journal import AnotherEvaluation
 from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Evaluating(BackgroundJob):
         said: Sequence[str],
         *,
         retry: bool,
+        renew: bool = False,
         group: Group | None = None,
         workers: Place | None = None,
     ) -> None:
@@ -45,7 +47,7 @@ class Evaluating(BackgroundJob):
         self.name, self.folder, self.ready, self.group = name, folder, ready, group
         self.warnings: list[str] = [*said, *ready.warnings]
         self._said = said
-        self._engine, self._retry, self._workers = engine, retry, workers
+        self._engine, self._retry, self._workers, self._renew = engine, retry, workers, renew
         self._first: int | None = None  # questions that were finished before it began
         self._asked = 0.0
 
@@ -69,10 +71,19 @@ class Evaluating(BackgroundJob):
                 warn=self.warnings.append, ended=self._cancel.is_set, workers=self._workers,
             )  # fmt: skip
         else:
-            perform(
-                self._engine, self.ready, out=self.folder, retry=self._retry, progress=self._follow,
-                warn=self.warnings.append, ended=self._cancel.is_set, workers=self._workers,
-            )  # fmt: skip
+            try:
+                self._perform(fresh=False)
+            except AnotherEvaluation:
+                if not self._renew:
+                    raise
+                self._perform(fresh=True)
+
+    def _perform(self, *, fresh: bool) -> None:
+        perform(
+            self._engine, self.ready, out=self.folder, fresh=fresh, retry=self._retry,
+            progress=self._follow, warn=self.warnings.append, ended=self._cancel.is_set,
+            workers=self._workers,
+        )  # fmt: skip
 
     def _follow(self, done: int, _total: int) -> None:
         if self._first is None:
@@ -81,12 +92,19 @@ class Evaluating(BackgroundJob):
 
 
 def begin(
-    engine: Engine, name: str, spec: Spec, *, retry: bool = False, workers: Place | None = None
+    engine: Engine,
+    name: str,
+    spec: Spec,
+    *,
+    retry: bool = False,
+    renew: bool = False,
+    workers: Place | None = None,
 ) -> Evaluating:
     """Begin the evaluation of that name, or go on with it; asked again meanwhile, the one under way.
 
-    `retry` asks again what failed; `workers` ask in place of this process, but for an audit. Raises BadInput
-    or Unavailable at once where it cannot be begun: also where that name is another evaluation's.
+    `retry` asks again what failed; `renew` discards what was asked with other routes or another index, where
+    it would be an error else; `workers` ask in place of this process, but for an audit. Raises BadInput or
+    Unavailable at once where it cannot be begun: also where that name is another evaluation's.
     """
     folder = place(engine.settings, name)
 
@@ -106,7 +124,8 @@ def begin(
             ready = group.parts[spec.corpus]
             return Evaluating(engine, name, folder, ready, group.warnings, retry=retry, group=group,
                               workers=workers)  # fmt: skip
-        return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry, workers=workers)
+        return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry, renew=renew,
+                          workers=workers)  # fmt: skip
 
     return jobs.begin(Evaluating, folder, made)
 

@@ -22,6 +22,10 @@ T = TypeVar("T")
 OLDER = {"answers": None, "draw": 0}  # what held before these conditions were written down
 
 
+class AnotherEvaluation(BadInput):
+    """What a folder holds was asked under other conditions, so that it cannot be gone on with."""
+
+
 class Lines(ABC, Generic[T]):
     """A file of finished questions, a line each, after one with the conditions they were asked under."""
 
@@ -168,7 +172,7 @@ def _read(path: Path, wanted: Mapping[str, Any], read: Callable[[Mapping[str, An
     except (ValueError, KeyError, TypeError, AttributeError):
         raise BadInput(f"{path} is damaged; give another --out, or --fresh to start over") from None
     if begun != wanted:
-        raise BadInput(
+        raise AnotherEvaluation(
             f"{path.parent} holds another evaluation ({'; '.join(other)[:400] or 'of another kind'}); "
             "give another --out, or --fresh to discard it"
         )

@@ -126,6 +126,25 @@ def test_stopped_it_keeps_what_was_asked_and_goes_on_without_repeating(engine, s
     assert {q: whole.outcomes[q] for q in stopped.outcomes} == stopped.outcomes
 
 
+@pytest.mark.parametrize("renew", [False, True])
+def test_what_was_asked_of_another_index_is_an_error_or_asked_anew(engine, spec, renew):
+    journal = ended(background.begin(engine, "first", spec)).folder / JOURNAL
+    head, *rest = journal.read_text().splitlines()
+    before = json.loads(head)
+    before["conditions"]["fingerprint"] = "older"
+    journal.write_text("\n".join([json.dumps(before), *rest, ""]))
+    jobs.clear()
+    engine.asked.clear()
+    one = background.begin(engine, "first", spec, renew=renew)
+    assert one.wait(30)
+    if renew:
+        assert one.error is None
+        assert len(engine.asked) == 4
+    else:
+        assert "holds another evaluation (fingerprint" in str(one.error)
+        assert not engine.asked
+
+
 def test_time_left_is_told_by_the_questions_that_were_asked_now(engine, spec):
     one = background.begin(engine, "first", spec)
     assert one.left is None or one.left >= 0
