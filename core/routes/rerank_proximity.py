@@ -11,6 +11,7 @@ from core.steps import Steps
     family="scoring",
     paper="Metzler & Croft 2005, A Markov Random Field Model for Term Dependencies; "
     "Khattab & Zaharia 2020, arXiv:2004.12832 (MaxSim)",
+    needs=[Need.BM25],
     prepared=[Need.TOKENS],
 )
 def rerank_proximity(

@@ -217,8 +217,8 @@ def test_without_a_model_only_the_models_way_is_unavailable(tmp_path):
         assert result.status == status
         assert (result.error or "") == ("" if how == "embedding" else "no model is here; run make setup")
     route = routes()["compress"]
-    assert route.needed(route.settle({})) == ()
-    assert route.needed(route.settle({"how": "llm"})) == (Need.LLM,)
+    assert route.needed(route.settle({})) == (Need.BM25,)
+    assert route.needed(route.settle({"how": "llm"})) == (Need.BM25, Need.LLM)
 
 
 def test_a_route_that_its_parameters_make_ask_the_model_waits_for_those_that_do_not(tmp_path):

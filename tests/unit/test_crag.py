@@ -349,8 +349,8 @@ def test_what_is_missing_does_not_hold_the_route_back(tmp_path: Any) -> None:
     assert "no cross-encoder" in gaps[Need.CROSS_ENCODER]
     route = routes()["crag"]
     assert not set(route.needed(route.settle({}))) & set(gaps)
-    assert route.needed(route.settle({"evaluator": "llm"})) == (Need.LLM,)
-    assert route.needed(route.settle({"evaluator": "cross-encoder"})) == (Need.CROSS_ENCODER,)
+    assert route.needed(route.settle({"evaluator": "llm"})) == (Need.BM25, Need.LLM)
+    assert route.needed(route.settle({"evaluator": "cross-encoder"})) == (Need.BM25, Need.CROSS_ENCODER)
 
 
 def test_a_passage_cannot_close_its_marks_in_the_grader_s_prompt(tmp_path: Any) -> None:

@@ -72,21 +72,16 @@ def test_a_run_without_results_makes_an_empty_table():
 
 
 def test_a_click_picks_the_passage_of_its_row_once(monkeypatch):
-    state = {"matrix": {"selection": {"cells": [(1, "0")]}}, "matrix_rows": ["p0", "p1", "p2"]}
+    state = {"matrix_rows": ["p0", "p1", "p2"]}
+    drawn = []
     monkeypatch.setattr(page.st, "session_state", state)
-    page.follow()
-    assert state["passage"] == "p1"
-    state["passage"] = "p2"  # chosen in the list afterwards: the old click does not come back
-    page.follow()
-    state["matrix_rows"] = ["p5", "p6"]  # nor with other rows
-    page.follow()
-    assert state["passage"] == "p2"
-    state["matrix"] = {"selection": {"cells": []}}
-    page.follow()
+    monkeypatch.setattr(page.st, "rerun", drawn.append)
+    for cells in ([], [(7, "0")]):  # taken back, and of rows that are gone
+        state["matrix"] = {"selection": {"cells": cells}}
+        page._follow("view")
+    assert "passage" not in state
+    assert not drawn
     state["matrix"] = {"selection": {"cells": [(1, "0")]}}
-    page.follow()
-    assert state["passage"] == "p6"
-    for gone in ({"selection": {"cells": [(7, "0")]}}, None):
-        state["matrix"] = gone
-        page.follow()
-        assert state["passage"] == "p6"
+    page._follow("view")
+    assert state["passage"] == "p1"
+    assert drawn == ["view"]

@@ -140,7 +140,7 @@ GOLDEN = {
     "mmr": ["embed", "search vectors", "order by marginal relevance"],
     "rerank": [
         "search BM25", "embed", "search vectors", "fuse by normalised scores",
-        "rerank by BM25, cosine and MaxSim", "  embed",
+        "rerank by BM25, cosine and MaxSim", "  embed", "  embed tokens",
     ],
     "cag": [
         "take the whole corpus", "answer from the whole corpus", "  ask scripted", "list the cited passages",
@@ -162,8 +162,8 @@ GOLDEN = {
     "multistage": [
         "search BM25", "embed", "search vectors", "analyse the question",
         "rewrite as a standalone question", "  ask scripted", "search BM25", "embed", "search vectors",
-        "fuse by reciprocal rank", "rerank by BM25, cosine and MaxSim", "  embed", "drop near-duplicates",
-        "order by marginal relevance", "  embed",
+        "fuse by reciprocal rank", "rerank by BM25, cosine and MaxSim", "  embed", "  embed tokens",
+        "drop near-duplicates", "order by marginal relevance", "  embed",
     ],
     "contextual_headings": [
         "search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores",
@@ -233,10 +233,10 @@ GOLDEN = {
         "search BM25", "embed", "search vectors", "look up values", "classify by features",
         "choose the route",
         "search BM25", "embed", "search vectors", "fuse by normalised scores",
-        "rerank by BM25, cosine and MaxSim", "  embed", "search the conversation", "  embed",
+        "rerank by BM25, cosine and MaxSim", "  embed", "  embed tokens", "search the conversation", "  embed",
         "does the question stand alone", "put recalled turns before the question",
         "mean with recalled turns", "  embed", "search vectors", "search BM25",
-        "fuse by normalised scores", "rerank by BM25, cosine and MaxSim", "  embed",
+        "fuse by normalised scores", "rerank by BM25, cosine and MaxSim", "  embed", "  embed tokens",
         "fuse by reciprocal rank", "keep what it found",
     ],
     "crag": [
@@ -247,12 +247,14 @@ GOLDEN = {
         "grade and decide",
         "  measure the passages",
         "    embed",
+        "    embed tokens",
         "write web search keywords",
         "  ask scripted",
         "search the web",
         "grade the web results",
         "  measure the passages",
         "    embed",
+        "    embed tokens",
         "act on the grades",
         "order by grade",
         "put lists one behind another",

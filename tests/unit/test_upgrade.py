@@ -37,6 +37,7 @@ NEW = {
     "find joins",
     "decide on another query",
 }  # steps that were the route's own code, or that there were none of
+NEW_WITHIN = {("rerank by BM25, cosine and MaxSim", "embed tokens")}  # a step of its own, and shared, since
 TABLES = {"text_to_sql", "table_qa", "structured_hybrid"}  # routes that answer with a template now
 LOOPS = {
     "agentic",
@@ -88,7 +89,11 @@ def pairs(earlier, now):
             shared = [span.shared_with or "" for span in (*before.spans, *after.spans)]
             if any(map(ROUTER.match, shared)):
                 continue
-            spans = [span for span in after.spans if span.name not in NEW]
+            made_by = {span.id: span.name for span in after.spans}
+            spans = [
+                span for span in after.spans
+                if span.name not in NEW and (made_by.get(span.parent), span.name) not in NEW_WITHIN
+            ]  # fmt: skip
             assert [span.name for span in before.spans] == [span.name for span in spans], (case, after.route)
             both = list(zip(before.spans, spans, strict=True))
             numbers = {one.id: other.id for one, other in both}
