@@ -30,6 +30,7 @@ DRIVE, PALLET = "carriers/norrland-profile.md:653-1215", "carriers/norrland-prof
 SURCHARGES, OWN_SURCHARGE = "peak/surcharges.md:90-788", "carriers/norrland-profile.md:1217-1884"
 CHILLED = "carriers/coolchain-profile.md:660-1172"
 POSTAGE = "returns/return-shipping-costs.md:275-847"
+CUSTOMS = ("customs/origin-declarations.md:982-1627", "customs/ddp-dap-2024.md:0-645")
 RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-54", "bm25", LIABILITY[0], 9), ("s-shop-54", "bm25", LIABILITY[1], 11),
     ("s-shop-54", "prf_rm3", LIABILITY[0], 2), ("s-shop-54", "prf_rm3", LIABILITY[1], 7),
@@ -52,7 +53,9 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-loop-02", "hybrid_rrf", SURCHARGES, 11), ("s-loop-02", "iterative", SURCHARGES, 4),
     ("s-loop-02", "iterative", OWN_SURCHARGE, 17),
     ("s-loop-03", "hybrid_rrf", PALLET, 5), ("s-loop-03", "iterative", PALLET, 6),
-    ("s-loop-04", "hybrid_rrf", CHILLED, 8), ("s-loop-05", "hybrid_rrf", POSTAGE, 9),
+    ("s-loop-04", "hybrid_rrf", CHILLED, 8), ("s-loop-04", "decompose", CHILLED, 6),  # from recordings
+    ("s-loop-05", "hybrid_rrf", POSTAGE, 9), ("s-loop-05", "decompose", POSTAGE, 12),
+    ("s-loop-05", "decompose", CUSTOMS[0], 5), ("s-loop-05", "decompose", CUSTOMS[1], 6),
     ("s-platform-73", "hybrid_rrf", LIFETIME, 1),  # which is what self_route searches
 ]  # fmt: skip
 
