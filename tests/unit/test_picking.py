@@ -22,3 +22,9 @@ def test_a_passage_is_lit_by_its_number_whatever_is_shown():
 def test_a_run_without_passages_numbers_none():
     nothing = replace(RUN, results=(), passages={})
     assert numbered(nothing) == {}
+
+
+def test_relevant_passages_are_counted_where_there_are_some():
+    first, second = (hit.passage.id for hit in RUN.results[0].hits[:2])
+    assert "◆ 1 of 1 relevant" in grid(RUN, View("bm25", 10, "M", gold={first: 3, second: 0}))
+    assert "relevant" not in grid(RUN, View("bm25", 10, "M", gold={first: 0}))

@@ -187,7 +187,7 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     lines += [tag("div", mark, css="line dim") for mark in said]
     if moved is not None:
         lines.append(_counts(moved))
-    if scene.gold and result.status == "ok":
+    if relevant(scene.gold) and result.status == "ok":
         lines.append(_gold_found(scene, result))
     for _, rewrite in rewrites(result):
         if rewrite.changed:
