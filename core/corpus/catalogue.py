@@ -96,6 +96,8 @@ def describe(name: str, settings: Settings) -> Known:
     try:
         info = index_record.recorded(found)
     except IndexDamaged as error:
+        if index_record.replaced(found, settings) is not None:
+            return describe(name, settings)
         again = f"{error}. Build it again: {COMMAND} index {origin.name}"
         return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
     state, reason = _freshness(origin, found, info, settings)

@@ -26,7 +26,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Keys, Vectors
 from core.corpus.enrichments import store as enrichments
 from core.corpus.helpers import Helpers
-from core.corpus.index_record import CURRENT, _home, current, current_fingerprint, names, recorded
+from core.corpus.index_record import CURRENT, _home, current, current_fingerprint, names, recorded, replaced
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.source import Source
@@ -109,13 +109,18 @@ def open_corpus(
     if found is None:
         catalogue.source(name, settings=settings, known_only=True)
         raise Unavailable(f"corpus {name} is not built: run {COMMAND} index {name}")
-    try:
-        recorded(found)
-        corpus = _opened(found.folder, settings)
-    except IndexDamaged as error:
-        log.warning("%s; rejected and built again", error)
-        corpus = build(None, found.source, settings=settings, progress=progress, cancel=cancel)
-        corpus.warnings = (f"{error}; it was rejected and built again",)
+    while True:
+        try:
+            recorded(found)
+            corpus = _opened(found.folder, settings)
+        except IndexDamaged as error:
+            if (now := replaced(found, settings)) is not None:
+                found = now  # a build deleted it while it was read: never rebuilt the way it was before
+                continue
+            log.warning("%s; rejected and built again", error)
+            corpus = build(None, found.source, settings=settings, progress=progress, cancel=cancel)
+            corpus.warnings = (f"{error}; it was rejected and built again",)
+        break
     if identity(corpus.info.embedder) != corpus.info.embedder_identity:
         raise Unavailable(
             f"the embedding model {corpus.info.embedder} has changed since corpus {name} was indexed:"
@@ -207,7 +212,10 @@ def _opened(folder: Path, settings: Settings) -> Corpus:
     """The index in `folder`, wherever its passages are. Raises IndexDamaged, Unavailable."""
     if manifest.read(folder)[0].place:
         return served.ServedCorpus(folder, settings)
-    return Corpus(folder)
+    try:
+        return Corpus(folder)
+    except FileNotFoundError as error:  # deleted since its files were checked
+        raise IndexDamaged(f"index file {error.filename} cannot be read: {error.strerror}") from error
 
 
 def _is_there(folder: Path, source: Source, place: served.Place | None) -> bool:

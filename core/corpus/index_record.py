@@ -125,6 +125,14 @@ def _current(name: str, settings: Settings) -> Current | None:
         ) from error
 
 
+def replaced(found: Current, settings: Settings) -> Current | None:
+    """The index in force where that is another one by now, as a build deletes the index it replaces; None
+    where it is the same, or none.
+    """
+    now = current(found.source.name, settings)
+    return now if now is not None and now.folder != found.folder else None
+
+
 def recorded(found: Current) -> CorpusInfo:
     """What an index in force says of itself, after the quick check of its files; raises IndexDamaged."""
     info, files = manifest.read(found.folder)

@@ -261,6 +261,48 @@ def test_a_broken_manifest_is_refused_and_rebuilt(
     assert catalogue.describe("shop-help", settings).state == "ready"
 
 
+@pytest.mark.parametrize("when", ["before it is read", "between its check and its opening"])
+def test_an_index_replaced_while_it_is_opened_is_not_rebuilt_the_way_it_was(
+    when: str, folder: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.build(None, folder, settings=settings)
+    other = Chunking(size=60)
+
+    module, part = (index, "recorded") if when == "before it is read" else (corpora, "BM25Index")
+    real = getattr(module, part)
+
+    def late(*given: object) -> object:
+        monkeypatch.setattr(module, part, real)
+        index.build(None, folder, settings=settings, chunking=other)
+        return real(*given)
+
+    monkeypatch.setattr(module, part, late)
+    corpus = index.open_corpus("shop-help", settings=settings)
+    assert corpus.warnings == ()
+    assert corpus.info.chunking == other
+    found = index_record.current("shop-help", settings)
+    assert found is not None
+    assert found.source.chunking == other
+
+
+def test_a_corpus_replaced_while_it_is_described_is_not_damaged(
+    folder: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.build(None, folder, settings=settings)
+    real = index_record.recorded
+
+    def late(found: index_record.Current) -> manifest.CorpusInfo:
+        monkeypatch.setattr(index_record, "recorded", real)
+        index.build(None, folder, settings=settings, chunking=Chunking(size=60))
+        return real(found)
+
+    monkeypatch.setattr(index_record, "recorded", late)
+    described = catalogue.describe("shop-help", settings)
+    assert described.state == "ready"
+    assert described.info is not None
+    assert described.info.chunking == Chunking(size=60)
+
+
 def test_sound_vectors_of_a_damaged_index_are_not_embedded_again(
     folder: Path, settings: Settings, model: Counting
 ) -> None:
