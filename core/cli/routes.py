@@ -42,7 +42,7 @@ def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
         "family": route.family,
         "summary": route.summary,
         "paper": route.paper,
-        "needs": [need.value for need in route.needs],
+        "needs": [need.value for need in route.needed(route.settle({}))],
         "available": lack is None,
         "why_not": lack,
         "knobs": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.backends import calibrations
 from core.backends.llm.none import WHY as NO_MODEL
@@ -103,16 +103,20 @@ def other_routes(
             return None
         defaults = route.settle({})
         return OtherRoute(
-            lambda query, do: route.function(query, do, **defaults),
-            lambda: next((gaps()[need] for need in route.needed(defaults) if need in gaps()), None),
+            lambda query, do: route.function(query, do, **defaults), lambda: why_not(route, gaps())
         )
 
     return named
 
 
-def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
-    """The reason a route cannot run, or None."""
-    return route.broken or next((gaps[need] for need in route.needs if need in gaps), None)
+def why_not(
+    route: Route, gaps: Mapping[Need, str], parameters: Mapping[str, Any] | None = None
+) -> str | None:
+    """The reason a route cannot run with `parameters` over its defaults, or None."""
+    if route.broken:
+        return route.broken
+    needed = route.needed(route.settle(parameters or {}))
+    return next((gaps[need] for need in needed if need in gaps), None)
 
 
 def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]:

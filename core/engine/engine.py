@@ -156,7 +156,7 @@ class Engine(Contexts):
             allowed = opened.allowed(request.where)  # raises for a field that there is not
             if allowed is not None and not allowed.any():
                 warnings.append(f"no passage of corpus {request.corpus} meets {described(request.where)}")
-        web = request.models and any(Need.WEB in (*route.needs, *route.uses) for route in routes)
+        web = request.models and any(Need.WEB in (*route.every_need, *route.uses) for route in routes)
         if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
             self.web()  # raises for an address that is none
         return Plan(

@@ -108,6 +108,11 @@ class Route:
         also = (need for (name, value), need in self.needs_if if parameters[name] == value)
         return tuple(dict.fromkeys((*self.needs, *also)))
 
+    @property
+    def every_need(self) -> tuple[Need, ...]:
+        """What has to be there with some parameters or others."""
+        return tuple(dict.fromkeys((*self.needs, *(need for _, need in self.needs_if))))
+
     def asks(self, parameters: Mapping[str, Any] | None = None) -> bool:
         """Whether a model may be asked with these parameters (None: the defaults), answers left aside."""
         wanted = {*self.needed(self.settle({}) if parameters is None else parameters), *self.uses}

@@ -10,8 +10,7 @@ from core.steps import Steps
     "Graph",
     family="index",
     paper="Gutiérrez et al. 2025, arXiv:2502.14802",
-    needs=[Need.GRAPH],
-    needs_if={("relations", "triples"): Need.GRAPH_TRIPLES},
+    needs_if={("relations", "rules"): Need.GRAPH, ("relations", "triples"): Need.GRAPH_TRIPLES},
 )
 def graph(
     query: Query,

@@ -143,10 +143,25 @@ def test_routes_are_chosen_together(visit, engine):
     app = visit(corpus="tiny")
     app.button(key="choose:Without a language model").click().run()
     free = set(app.session_state["routes"])
-    wanted = {route.name for route in routes().values() if {*route.needs} <= {Need.BM25} and not route.asks()}
+    wanted = {
+        route.name
+        for route in routes().values()
+        if {*route.needed(route.settle({}))} <= {Need.BM25} and not route.asks()
+    }
     assert free == wanted, "nothing was made for it"
     app.button(key="choose:First choice").click().run()
     assert set(app.session_state["routes"]) == {route.name for route in routes().values() if route.first}
+
+
+def test_what_the_chosen_parameters_of_a_route_lack_is_said(visit, engine):
+    app = visit(corpus="tiny")
+    app.session_state["routes"] = ["hybrid_rrf", "crag"]
+    app.run()
+    assert "cannot run" not in shown(app)
+    app.session_state["parameters"] = {"crag": {"evaluator": "cross-encoder"}}
+    app.run()
+    assert "1 of these cannot run now" in shown(app)
+    assert f"{routes()['crag'].title} cannot run with the parameters chosen: " in shown(app)
 
 
 def test_more_routes_than_can_be_compared_are_refused_in_one_line(visit, engine):

@@ -261,7 +261,7 @@ def test_what_was_opened_for_an_earlier_state_of_a_corpus_is_not_searched_for_a_
 def test_each_need_of_a_route_can_be_told(tmp_path):
     gaps = missing(FakeEngine(tmp_path, llm=ScriptedLLM(missing="no model here")), "tiny")
     for route in routes().values():
-        for need in set(route.needs) - {Need.WEB, Need.BM25}:
+        for need in set(route.needed(route.settle({}))) - {Need.WEB, Need.BM25}:
             assert need in gaps, f"{route.name} needs {need}, and nothing was made"
 
 

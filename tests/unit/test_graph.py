@@ -16,10 +16,13 @@ from core.corpus.enrichments import store
 from core.corpus.enrichments.entities import in_sentences
 from core.corpus.enrichments.graph import read_triples
 from core.domain.errors import Unavailable
+from core.domain.needs import Need
 from core.domain.outputs import Search, Walk, document, from_document
 from core.domain.settings import Settings
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
+from core.engine.availability import why_not
 from core.engine.engine import Request
+from core.routes.registry import routes
 from tests.fakes import FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
 
 ENGLISH = analyzer("english")
@@ -173,6 +176,16 @@ def test_triples_are_asked_for_once_and_tie_what_they_state(tmp_path):
     assert fact[:3] == ("Ed Wood directed by Tim Burton", 0, 1)
     assert fact[3] == pytest.approx(1)
     assert (0, 1, 4.0, "relation") in index.between([0, 1])
+
+
+def test_each_kind_of_relations_needs_its_own_graph_and_no_other():
+    graph = routes()["graph"]
+    rules, triples = {Need.GRAPH: "no entities"}, {Need.GRAPH_TRIPLES: "no triples"}
+    assert why_not(graph, rules) == "no entities"
+    assert why_not(graph, triples) is None
+    assert why_not(graph, rules, {"relations": "triples"}) is None
+    assert why_not(graph, triples, {"relations": "triples"}) == "no triples"
+    assert graph.every_need == (Need.GRAPH, Need.GRAPH_TRIPLES)
 
 
 def test_replies_that_are_no_triples_leave_passages_without_any(tmp_path):

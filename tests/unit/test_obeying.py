@@ -43,11 +43,7 @@ PAYLOADS = (
 QUESTION = Query(
     "My box arrived crushed: what do I do with order 48291?", (Turn("user", "Hello, I bought a vase."),)
 )
-ASKING = [
-    name
-    for name, route in routes().items()
-    if Need.LLM in (*route.needs, *(need for _, need in route.needs_if))
-]
+ASKING = [name for name, route in routes().items() if Need.LLM in route.every_need]
 CALLS = 24
 ANSWERING = {"put the result first", "write answer", "is the answer in the passages", "ask scripted"}
 

@@ -139,8 +139,10 @@ def pandas_frame(rows: list[dict[str, str]]) -> Any:
 def _route_menu(gaps: Mapping[Need, str]) -> None:
     names = [route.name for route in by_family()]
     st.session_state.setdefault(state.ROUTES, chosen())
+    given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS, {})
+    selected = [routes()[name] for name in st.session_state[state.ROUTES] if name in routes()]
     lacking = [
-        name for name in st.session_state[state.ROUTES] if name in routes() and why_not(routes()[name], gaps)
+        (route, why) for route in selected if (why := why_not(route, gaps, given.get(route.name))) is not None
     ]
     label = f"Routes ({len(st.session_state[state.ROUTES])})"
     with st.popover(label, key="routes_menu"):
@@ -159,6 +161,9 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             st.caption(f"{over} too many: you can compare at most {MOST} routes at once.")
         if lacking:
             st.caption(f"{len(lacking)} of these cannot run now; the list below gives the reasons.")
+        for route, why in lacking:
+            if why_not(route, gaps) is None:
+                st.caption(md(f"{route.title} cannot run with the parameters chosen: {why}"))
         with st.container(width=620, height=360):
             show(directory(gaps))
 

@@ -75,7 +75,7 @@ def _row(made: store.Made, passages: int, *, current: bool) -> Markup:
     spent = made.spent
     calls = f"{spent.calls:,}" + (f", {spent.recalled:,} cached" if spent.recalled else "")
     calls += f", {spent.failed:,} failed" if spent.failed else ""
-    users = [r.title for r in by_family() if any(need.enrichment == made.name for need in r.needs)]
+    users = [r.title for r in by_family() if any(need.enrichment == made.name for need in r.every_need)]
     title = store.recipe(made.name).title if made.name in store.RECIPES else made.name
     cells: list[object] = [
         f"{made.entries:,}",
@@ -103,7 +103,9 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
         return
     if build is not None and build.error:
         st.error(md(f"{recipe.title}: {build.error}"))
-    users = [route.title for route in by_family() if any(need.enrichment == name for need in route.needs)]
+    users = [
+        route.title for route in by_family() if any(need.enrichment == name for need in route.every_need)
+    ]
     earlier = " Only changed passages are processed again." if again else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Build", key=f"make:{corpus}:{name}", help=md(reason)):

@@ -110,7 +110,7 @@ def _without(run: Run) -> bool:
 def _none(run: Run) -> None:
     st.subheader("No route in this run walked a graph", anchor=False)
     graph = Need.GRAPH.enrichment or ""
-    able = ", ".join(f"“{route.title}”" for route in routes().values() if Need.GRAPH in route.needs)
+    able = ", ".join(f"“{route.title}”" for route in routes().values() if Need.GRAPH in route.every_need)
     st.caption(
         md(
             f"This page shows walks over the graph of a corpus' entities. The graph is made once "
