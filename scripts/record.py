@@ -1,8 +1,9 @@
 """Record the default model on sample questions: `python -m scripts.record [ROUTE,... [SAMPLE,...]]`.
 
 Every route, or those named, runs on every sample question of `support`, or those named by id, in record
-mode, without answers. What the model says goes to data/recordings/, where the first demo takes it from. Run
-it again after a prompt changed: only what is not recorded yet asks the model.
+mode, without answers but for the routes whose answers a sample speaks of. What the model says goes to
+data/recordings/, where the first demo takes it from. Run it again after a prompt changed: only what is not
+recorded yet asks the model.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def main() -> None:
     wanted = set(sys.argv[2].split(",")) if len(sys.argv) > 2 else None
     found = [sample for sample in samples("support") if wanted is None or sample.id in wanted]
     for number, sample in enumerate(found, 1):
-        run = engine.ask(Request(sample.query, "support", routes))
+        answered = tuple(name for name in sample.answered if name in routes)
+        run = engine.ask(Request(sample.query, "support", routes, answers="selected", answered=answered))
         told = ", ".join(f"{r.route} {r.status} {r.ms / 1000:.1f} s" for r in run.results)
         log.info("%d/%d %r: %s", number, len(found), sample.query.text, told)
 

@@ -19,12 +19,15 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample question; `shows` says what to look for in the result, `routes` names those it speaks of."""
+    """One sample question; `shows` says what to look for in the result, `routes` names those it speaks of,
+    and `answered` those whose answers.
+    """
 
     id: str
     query: Query
     shows: str
     routes: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
 
 
 def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
@@ -45,8 +48,8 @@ def labelled_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
 
 @lru_cache(64)
 def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
-    """The questions marked `"sample": {"order", "shows", "routes"}`, in that order; BadInput names a broken
-    line.
+    """The questions marked `"sample": {"order", "shows", "routes", "answered"}`, in that order; BadInput
+    names a broken line.
     """
     found: list[tuple[int, str, Sample]] = []
     for path in labelled_files(corpus, data):
@@ -57,10 +60,12 @@ def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
             try:
                 id, order, shows = str(row["id"]), int(row["sample"]["order"]), str(row["sample"]["shows"])
                 query = Query(str(row["text"]), turns(row.get("history") or [], where))
-                named = tuple(str(name) for name in row["sample"].get("routes", ()))
+                named, answered = (
+                    tuple(map(str, row["sample"].get(key, ()))) for key in ("routes", "answered")
+                )
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(
                     f"{where}: a sample needs id, text, sample.order and sample.shows: {error}"
                 ) from None
-            found.append((order, id, Sample(id, query, shows, named)))
+            found.append((order, id, Sample(id, query, shows, named, answered)))
     return tuple(sample for _, _, sample in sorted(found, key=lambda item: item[:2]))

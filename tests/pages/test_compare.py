@@ -276,6 +276,25 @@ def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
     assert app.text_area(key="question").value == "What do I do now?"
     assert app.session_state["routes"] == [*before, "mmr"]
     assert app.session_state["said"] == [{"role": "user", "text": "My box arrived crushed."}]
+    assert app.session_state["answers"] == "none"
+
+
+def test_a_sample_about_answers_has_those_routes_answer(visit, monkeypatch):
+    from core.corpus import samples as module
+    from core.domain.types import Query
+
+    said = ("hybrid_rrf", "mmr", "no_such_route")
+    sample = module.Sample("s1", Query("Where is it?"), "One answers, one does not.", answered=said)
+    monkeypatch.setattr("ui.compare.ask.samples", lambda _: (sample,))
+    monkeypatch.setattr("ui.compare.welcome.samples", lambda _: (sample,))
+    app = visit(corpus="tiny")
+    app.button(key="hello:s1").click().run()
+    assert "mmr" in app.session_state["routes"]
+    assert app.radio(key="answers").value == "selected"
+    assert app.multiselect(key="answered").value == ["hybrid_rrf", "mmr"]
+    app.radio(key="answers").set_value("all").run()
+    app.button(key="menu:s1").click().run()
+    assert app.radio(key="answers").value == "all", "what was chosen stays"
 
 
 # Links.

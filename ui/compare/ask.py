@@ -85,12 +85,17 @@ def sample_buttons(corpus: str, place: str, columns: int = 1) -> None:
 
 
 def _fill_in(sample: Sample) -> None:
-    """Put the sample into the inputs, and the routes it speaks of beside those selected."""
+    """Put the sample into the inputs, the routes it speaks of beside those selected, and the answers."""
     state.fill_in(sample.query)
     before = st.session_state.get(state.ROUTES) or chosen()
-    wanted = [*before, *(name for name in sample.routes if name in routes() and name not in before)]
-    if len(wanted) <= MOST:
-        st.session_state[state.ROUTES] = wanted
+    spoken = dict.fromkeys((*sample.routes, *sample.answered))
+    wanted = [*before, *(name for name in spoken if name in routes() and name not in before)]
+    if len(wanted) > MOST:
+        return
+    st.session_state[state.ROUTES] = wanted
+    if sample.answered and st.session_state.get(state.ANSWERS) != "all":
+        st.session_state[state.ANSWERS] = "selected"
+        st.session_state[state.ANSWERED] = [name for name in sample.answered if name in wanted]
 
 
 def _asked(sample: Sample) -> str:
