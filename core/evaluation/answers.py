@@ -27,7 +27,8 @@ JUDGED_BY = {
     "where the route abstained",
     "correct": f"a gold answer of at most {SHORT} words stands in the answer (yes or no: begins it), or the "
     f"answer has at least {SHARE:.0%} of the content words (stems) of a longer one; where the documents "
-    "hold no answer, abstaining is correct. A rule, not a person's judgement",
+    "hold no answer, abstaining is correct. A right answer far shorter than a long gold one counts as "
+    "wrong. A rule, not a person's judgement",
     "support": "against labelled passages, not by reading them: supported_accuracy is correct and at least "
     "one passage cited is labelled relevant and no marker is wrong, or rightly abstained; a passage nobody "
     "judged counts as not relevant",
