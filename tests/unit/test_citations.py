@@ -55,6 +55,9 @@ def test_markers_by_hand(text, found):
         ("It costs 3.5 kg. Dr. No said so.", ("It costs 3.5 kg.", "Dr. No said so.")),
         ("- first\n* second\n\n...\n", ("first", "second")),
         ("He asked “why?” So (it ended.) Then… So", ("He asked “why?”", "So (it ended.)", "Then…", "So")),
+        ('It is (hex of `t` + "." + body). [1] So.', ('It is (hex of `t` + "." + body). [1]', "So.")),
+        ("Call `a. B` first. Then `c`.", ("Call `a. B` first.", "Then `c`.")),
+        ("It took 5` more. It ended.", ("It took 5` more.", "It ended.")),
         ("", ()),
     ],
 )  # fmt: skip

@@ -12,8 +12,11 @@ from core.domain.types import Answer, Ranking
 
 NOT_ANSWERED = "The passages do not answer this."
 _GROUP = re.compile(r"\[\s*(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\s*\]")
-# A run of full stops is read once, whole: text is anybody's, and must not take time with its square.
-_SENTENCE = re.compile(r"\S.*?(?:(?<![.!?…])[.!?…]++[\"'”’)]*+(?:\s*\[[\d\s,;]+\])*(?=\s|$)|$)", re.DOTALL)
+# A run of full stops is read once, whole: text is anybody's, and must not take time with its square. No
+# sentence begins with an operator or a closing bracket: `t` + "." + body is one.
+_SENTENCE = re.compile(
+    r"\S.*?(?:(?<![.!?…])[.!?…]++[\"'”’)]*+(?:\s*\[[\d\s,;]+\])*(?=\s++[^+=/|&)\]},;:]|\s*+$)|$)", re.DOTALL
+)
 _ABSTAINS = re.compile(
     r"^\W*(?:the |these |none of the )?(?:given |provided )?(?:passages?|documents?|context|sources?)"
     r"(?: provided| given)? (?:do(?:es)? not|don['’]t|doesn['’]t) "
@@ -82,13 +85,17 @@ def unmarked(text: str) -> str:
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """The sentences of an answer, with the markers that follow their full stop; a line break ends one too."""
+    """The sentences of an answer, with the markers that follow their full stop; a line break ends one too,
+    and a full stop between backticks none.
+    """
     found: list[str] = []
     for line in text.splitlines():
         joined: list[str] = []
+        ticks, closed = 0, line.count("`") % 2 == 0
         for part in _SENTENCE.findall(line.strip().lstrip("-*•").strip()):
             joined.append(part)
-            if not ABBREVIATED.search(part[-12:]):  # longer than any of them
+            ticks += part.count("`")
+            if not (closed and ticks % 2) and not ABBREVIATED.search(part[-12:]):  # longer than any of them
                 found.append(" ".join(joined))
                 joined.clear()
         if joined:
