@@ -162,7 +162,9 @@ class CheckClaims(Generate):
         return self._draft(parts, hits)
 
     def _mended(self, text: str, hits: Ranking, claim: Claim) -> str:
-        """Another sentence with its marker; "" where the model has none."""
+        """Another sentence with its marker; "" where the model has none. A reply that is a marker alone has
+        the claim stand, on that passage.
+        """
         wanted = f"{text} {unmarked(claim.text)}"
         texts = {n: hit.passage.text for n, hit in enumerate(hits, 1)}
         shown = self._nearest(wanted, texts, MENDED_FROM)
@@ -176,6 +178,8 @@ class CheckClaims(Generate):
             self.span.attributes["note"] = f"left out, as the model failed: {error}"
             return ""
         said = first_line(reply.text)
+        if markers(said) and not wording(unmarked(said)):
+            return f"{unmarked(claim.text)} {said}"
         return "" if wording(said) == NOTHING else next(iter(sentences(said)), "")
 
     @step("CHAIN", "keep what is supported")

@@ -71,6 +71,20 @@ def test_a_claim_that_stays_unsupported_is_left_out_and_the_others_stand(tmp_pat
     assert (result.answer, decided(result)) == (GOOD, ["rewrite", "keep"])
 
 
+def test_a_rewrite_that_only_names_another_passage_keeps_the_words(tmp_path):
+    said = "Report it in the app within 48 hours"
+    held = lambda request: (  # noqa: E731 - which passage the claim is held against decides
+        {"yes": 0.9} if "48 hours" in request.messages[-1].content.split("Answer:")[0] else {"no": 0.9}
+    )
+    texts = {"a": "Towels are white.", "b": "Photos are due within 48 hours."}
+    result, _, _ = ask(tmp_path, f"{said} [1].", mended="[2]", claim=held, texts=texts)
+    assert decided(result) == ["rewrite", "keep"]
+    first, second = output(result, "check the claims")
+    assert (first.share, second.share) == (0.0, 1.0)
+    assert result.answer == f"{said}. [2]"
+    assert len(result.citations) == 1
+
+
 def test_without_a_supported_claim_it_abstains(tmp_path):
     result, _, _ = ask(tmp_path, BAD, mended=BAD)
     assert (result.answer, result.abstained, result.citations) == (NONE, True, ())
