@@ -30,6 +30,7 @@ DRIVE, PALLET = "carriers/norrland-profile.md:653-1215", "carriers/norrland-prof
 SURCHARGES, OWN_SURCHARGE = "peak/surcharges.md:90-788", "carriers/norrland-profile.md:1217-1884"
 CHILLED = "carriers/coolchain-profile.md:660-1172"
 POSTAGE = "returns/return-shipping-costs.md:275-847"
+SEASON, STEPS = "peak/seasonal-volume.md:579-1227", "returns/rma-process.md:584-1206"
 CUSTOMS = ("customs/origin-declarations.md:982-1627", "customs/ddp-dap-2024.md:0-645")
 RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-54", "bm25", LIABILITY[0], 9), ("s-shop-54", "bm25", LIABILITY[1], 11),
@@ -43,6 +44,11 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-platform-18", "dense", OUTAGE, 34), ("s-platform-18", "sentence_window", OUTAGE, 1),
     ("s-platform-18", "dense", BREAKER, 27),
     ("s-platform-18", "quantised", OUTAGE, None), ("s-platform-18", "quantised", BREAKER, None),
+    ("s-platform-18", "rerank", OUTAGE, 52), ("s-platform-18", "rerank_proximity", OUTAGE, 9),
+    ("s-shop-03", "dense", SEASON, 6), ("s-shop-03", "bm25", SEASON, 16),
+    ("s-shop-03", "query2doc", SEASON, 65),  # from recordings, as the next two
+    ("s-shop-06", "bm25", STEPS, None), ("s-shop-06", "query2doc", STEPS, 39),
+    ("s-shop-06", "hyde", STEPS, 8),
     ("s-platform-08", "hybrid_rrf", FRAGILE, 4), ("s-platform-08", "noise", FRAGILE, 6),
     ("s-platform-06", "auto_merge", CASES, 1),
     ("s-filter-07", "self_query", SPOILED, 1), ("s-filter-07", "hybrid_rrf", SPOILED, 2),
@@ -64,7 +70,7 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
 def asked(tmp_path_factory):
     """The result of a route on a sample."""
     home = tmp_path_factory.mktemp("home")
-    command = [sys.executable, "-m", "core", "index", "support", "--with", "children,sentences,extracts"]
+    command = [sys.executable, "-m", "core", "index", "support", "--with", "children,tokens,sentences,extracts"]
     env = {**os.environ, "ROUTESCOPE_HOME": str(home)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
