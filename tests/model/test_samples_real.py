@@ -50,6 +50,7 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-06", "bm25", STEPS, None), ("s-shop-06", "query2doc", STEPS, 39),
     ("s-shop-06", "hyde", STEPS, 8),
     ("s-platform-08", "hybrid_rrf", FRAGILE, 4), ("s-platform-08", "noise", FRAGILE, 6),
+    ("s-platform-08", "crag", FRAGILE, 1),
     ("s-platform-06", "auto_merge", CASES, 1),
     ("s-filter-07", "self_query", SPOILED, 1), ("s-filter-07", "hybrid_rrf", SPOILED, 2),
     ("s-filter-07", "hybrid_rrf", RETIRED, 1),
@@ -70,7 +71,15 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
 def asked(tmp_path_factory):
     """The result of a route on a sample."""
     home = tmp_path_factory.mktemp("home")
-    command = [sys.executable, "-m", "core", "index", "support", "--with", "children,tokens,sentences,extracts"]
+    command = [
+        sys.executable,
+        "-m",
+        "core",
+        "index",
+        "support",
+        "--with",
+        "children,tokens,sentences,extracts",
+    ]
     env = {**os.environ, "ROUTESCOPE_HOME": str(home)}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
