@@ -51,7 +51,9 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-06", "hyde", STEPS, 8),
     ("s-platform-08", "hybrid_rrf", FRAGILE, 4), ("s-platform-08", "noise", FRAGILE, 6),
     ("s-platform-08", "crag", FRAGILE, 1),
-    ("s-platform-06", "auto_merge", CASES, 1),
+    ("s-platform-06", "auto_merge", CASES, 1), ("s-platform-06", "hybrid_linear", CASES, 8),
+    ("s-platform-06", "listwise", CASES, 1), ("s-platform-06", "setwise", CASES, 10),  # from recordings
+    ("s-loop-01", "agentic", DRIVE, 11),
     ("s-filter-07", "self_query", SPOILED, 1), ("s-filter-07", "hybrid_rrf", SPOILED, 2),
     ("s-filter-07", "hybrid_rrf", RETIRED, 1),
     ("s-shop-05", "hybrid_rrf", RETIRED, 1), ("s-shop-05", "hybrid_rrf", VALID, 5),
