@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import NO_GAIN, Parameter, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -12,7 +12,7 @@ from core.steps import Steps
     paper="after Asai et al. 2023, arXiv:2310.11511, prompted; the model is not trained for it",
     needs=[Need.LLM, Need.BM25],
     decides=["look up", "passage relevance"],
-    measured=NO_GAIN,
+    measured="No more right answers shown with a 1.5B model, but more of its citations are right.",
 )
 def critique_loop(
     query: Query,

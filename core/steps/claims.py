@@ -9,7 +9,15 @@ from typing import Literal
 
 import numpy as np
 
-from core.backends.prompting.citations import NOT_ANSWERED, Draft, markers, resolve, sentences, unmarked
+from core.backends.prompting.citations import (
+    NOT_ANSWERED,
+    Draft,
+    abstains,
+    markers,
+    resolve,
+    sentences,
+    unmarked,
+)
 from core.backends.prompting.prompts_corrective import CLAIM, MEND
 from core.backends.prompting.replies import first_line
 from core.backends.prompting.token_probabilities import odds
@@ -162,8 +170,10 @@ class CheckClaims(Generate):
         return self._draft(parts, hits)
 
     def _mended(self, text: str, hits: Ranking, claim: Claim) -> str:
-        """Another sentence with its marker; "" where the model has none. A reply that is a marker alone has
-        the claim stand, on that passage.
+        """Another sentence with its marker; "" where the model has none.
+
+        A reply that is a marker alone has the claim stand, on that passage; one without a marker cites the
+        passage of the sentence nearest to it. Either is checked again.
         """
         wanted = f"{text} {unmarked(claim.text)}"
         texts = {n: hit.passage.text for n, hit in enumerate(hits, 1)}
@@ -180,7 +190,10 @@ class CheckClaims(Generate):
         said = first_line(reply.text)
         if markers(said) and not wording(unmarked(said)):
             return f"{unmarked(claim.text)} {said}"
-        return "" if wording(said) == NOTHING else next(iter(sentences(said)), "")
+        better = "" if wording(said) == NOTHING else next(iter(sentences(said)), "")
+        if better and shown and not markers(better) and not abstains(better):
+            better += f" [{next(iter(self._nearest(better, shown, 1)))}]"
+        return better
 
     @step("CHAIN", "keep what is supported")
     def keep_supported(

@@ -85,6 +85,16 @@ def test_a_rewrite_that_only_names_another_passage_keeps_the_words(tmp_path):
     assert len(result.citations) == 1
 
 
+def test_a_rewrite_without_a_marker_cites_the_passage_nearest_to_it(tmp_path):
+    texts = {"a": "Towels are white.", "b": "Photos are due within 48 hours."}
+    result, _, _ = ask(tmp_path, BAD, mended="Photos are due within 48 hours.", texts=texts)
+    ids = [hit.passage.id for hit in result.hits]
+    assert result.answer == f"Photos are due within 48 hours. [{ids.index('b') + 1}]"
+    assert result.citations == ("b",)
+    result, _, _ = ask(tmp_path, BAD, mended=NONE, texts=texts)
+    assert (result.answer, result.abstained) == (NONE, True)
+
+
 def test_without_a_supported_claim_it_abstains(tmp_path):
     result, _, _ = ask(tmp_path, BAD, mended=BAD)
     assert (result.answer, result.abstained, result.citations) == (NONE, True, ())
