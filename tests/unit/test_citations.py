@@ -56,6 +56,7 @@ def test_markers_by_hand(text, found):
         ("- first\n* second\n\n...\n", ("first", "second")),
         ("He asked “why?” So (it ended.) Then… So", ("He asked “why?”", "So (it ended.)", "Then…", "So")),
         ('It is (hex of `t` + "." + body). [1] So.', ('It is (hex of `t` + "." + body). [1]', "So.")),
+        ("One. [1], [2] and [3] Two. [1][2], [4]. So", ("One. [1], [2] and [3]", "Two. [1][2], [4].", "So")),
         ("Call `a. B` first. Then `c`.", ("Call `a. B` first.", "Then `c`.")),
         ("It took 5` more. It ended.", ("It took 5` more.", "It ended.")),
         ("", ()),
