@@ -57,6 +57,8 @@ def test_markers_by_hand(text, found):
         ("He asked “why?” So (it ended.) Then… So", ("He asked “why?”", "So (it ended.)", "Then…", "So")),
         ('It is (hex of `t` + "." + body). [1] So.', ('It is (hex of `t` + "." + body). [1]', "So.")),
         ("One. [1], [2] and [3] Two. [1][2], [4]. So", ("One. [1], [2] and [3]", "Two. [1][2], [4].", "So")),
+        ("It holds. [2] | a | b | [3]", ("It holds. [2]", "| a | b | [3]")),
+        ("It is. [1] + 2", ("It is. [1] + 2",)),
         ("Call `a. B` first. Then `c`.", ("Call `a. B` first.", "Then `c`.")),
         ("It took 5` more. It ended.", ("It took 5` more.", "It ended.")),
         ("", ()),

@@ -14,8 +14,8 @@ NOT_ANSWERED = "The passages do not answer this."
 _GROUP = re.compile(r"\[\s*(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\s*\]")
 # A run of full stops is read once, whole: text is anybody's, and must not take time with its square. No
 # sentence begins with an operator or a closing bracket: `t` + "." + body is one.
-_MARKERS = r"(?:\s*+(?:and\s++)?\[[\d\s,;]++\][.,;]?+)*"
-_NEXT = r"(?=\s++[^+=/|&)\]},;:]|\s*+$)"
+_MARKERS = r"(?:\s*+(?:and\s++)?\[[\d\s,;]++\][.,;]?+)*+"
+_NEXT = r"(?=\s++[^+=&)\]},;:]|\s*+$)"
 _SENTENCE = re.compile(rf"\S.*?(?:(?<![.!?…])[.!?…]++[\"'”’)]*+{_MARKERS}{_NEXT}|$)", re.DOTALL)
 _ABSTAINS = re.compile(
     r"^\W*(?:the |these |none of the )?(?:given |provided )?(?:passages?|documents?|context|sources?)"
