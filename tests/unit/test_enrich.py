@@ -1,6 +1,7 @@
 """Enrichments: what is made once for a corpus, kept, resumed, refused when damaged, and searched by keys."""
 
 import json
+import re
 import threading
 from itertools import pairwise
 
@@ -18,7 +19,7 @@ from core.corpus.enrichments.contexts import DOCUMENT, parts
 from core.corpus.enrichments.headings import heading_paths
 from core.corpus.enrichments.keys import Key, KeyIndex, write
 from core.corpus.enrichments.opened import Opened
-from core.corpus.enrichments.recipe import GIVE_UP, Tools, siblings
+from core.corpus.enrichments.recipe import AT_ONCE, GIVE_UP, Tools, siblings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
@@ -182,6 +183,27 @@ def test_a_broken_endpoint_ends_the_build_and_leaves_what_was_there(tmp_path):
     assert len(bad.requests) == GIVE_UP
     assert store.describe("questions", corpus.name, Settings(home=tmp_path)) == before
     assert not list((tmp_path / "enrichments" / corpus.name).glob(".new-*"))
+
+
+def test_a_slow_reply_of_a_remote_model_holds_up_no_other(tmp_path):
+    """The first reply comes once all others were asked for, more than are asked at once; order is kept."""
+    texts = {f"p{at:02}:0-9": f"passage number {at}" for at in range(2 * AT_ONCE)}
+    others, seen = threading.Event(), []
+
+    def reply(request):
+        number = re.search(r"number (\d+)", request.messages[-1].content).group(1)
+        seen.append(number)
+        if len(seen) == len(texts):
+            others.set()
+        if number == "0":
+            assert others.wait(20)
+        return f"What is number {number}?"
+
+    corpus = MemoryCorpus(texts)
+    build(tmp_path, corpus=corpus, llm=ScriptedLLM({"questions": reply}, local=False))
+    index = store.load("questions", corpus, Settings(home=tmp_path))
+    match = index.search_dense(HashEmbedder().embed_query("number"), len(texts))
+    assert match.keys == {id: f"What is number {at}?" for at, id in enumerate(texts)}
 
 
 def test_what_is_there_is_not_made_twice_and_is_stale_after_a_change(tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -87,15 +89,20 @@ class Tools:
             except ModelFailed as error:
                 return error
 
-        step = 1 if llm.local else AT_ONCE
-        with ThreadPoolExecutor(step) as pool:
-            for start in range(0, len(requests), step):
-                self.stages.tick(start, len(requests))
-                for reply in pool.map(ask, requests[start : start + step]):
-                    row = row + 1 if isinstance(reply, ModelFailed) else 0
-                    if isinstance(reply, ModelFailed) and row >= GIVE_UP:
-                        raise reply
-                    yield self._count(reply)
+        at_once, ahead = (1, 1) if llm.local else (AT_ONCE, 2 * AT_ONCE)  # so that a slow reply holds up none
+        pool, left = ThreadPoolExecutor(at_once), iter(requests)
+        asked = deque(pool.submit(ask, request) for request in islice(left, ahead))
+        try:
+            for at in range(len(requests)):
+                self.stages.tick(at, len(requests))
+                reply = asked.popleft().result()
+                row = row + 1 if isinstance(reply, ModelFailed) else 0
+                if isinstance(reply, ModelFailed) and row >= GIVE_UP:
+                    raise reply
+                asked.extend(pool.submit(ask, request) for request in islice(left, 1))
+                yield self._count(reply)
+        finally:
+            pool.shutdown(cancel_futures=True)
         self.stages.tick(len(requests), len(requests))
 
     def _by_helpers(
