@@ -163,11 +163,9 @@ def built(tmp_path, name, llm=None, texts=TEXTS, **options):
 
 
 def test_triples_are_asked_for_once_and_tie_what_they_state(tmp_path):
-    reply = {"triples": [{"subject": "Ed Wood", "relation": "directed by", "object": "Tim Burton"}]}
-    llm = ScriptedLLM({"triples": json.dumps(reply)})
+    llm = ScriptedLLM({"triples": "Ed Wood | directed by | Tim Burton"})
     made, corpus = built(tmp_path, "graph_triples", llm)
     assert (made.entries, made.spent.calls, made.llm) == (2, 4, "scripted")
-    assert all(request.schema for request in llm.requests)
     again, _ = built(tmp_path, "graph_triples", llm)
     assert (again, len(llm.requests)) == (made, 4)
     index = store.load("graph_triples", corpus, Settings(home=tmp_path))
@@ -196,13 +194,29 @@ def test_replies_that_are_no_triples_leave_passages_without_any(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "reply",
-    ["", "[]", "{}", '{"triples": 3}', '{"triples": [1]}', '{"triples": [{"subject": "a"}]}',
-     '{"triples": [{"subject": 1, "relation": "b", "object": "c"}]}',
-     '{"triples": [{"subject": " ", "relation": "b", "object": "c"}]}'],
+    ("reply", "expected"),
+    [
+        ("Bus 12 | stops at | Harbour Hotel", [("Bus 12", "stops at", "Harbour Hotel")]),
+        ("1. Bus 12 | stops at | the  Hotel", [("Bus 12", "stops at", "the Hotel")]),
+        ("- |a|b|c|", [("a", "b", "c")]),
+        ("a | b | c\na | b | c\na | b | d", [("a", "b", "c"), ("a", "b", "d")]),
+        ("a | b | c\nd | cut off", [("a", "b", "c")]),
+        ("4 November 1953 | is when | she was born", [("4 November 1953", "is when", "she was born")]),
+        ("a | | c", [("a", "", "c")]),
+        ("a | b | \n | b | c\na | b\na | b | c | d\nnone", []),
+        ("", []),
+        ("\n".join(f"a{n} | b | c" for n in range(20)), [(f"a{n}", "b", "c") for n in range(8)]),
+    ],
 )  # fmt: skip
-def test_unusable_replies(reply):
-    assert read_triples(reply) == []
+def test_triples_are_read_line_by_line(reply, expected):
+    assert read_triples(reply) == expected
+
+
+@given(st.text(max_size=300))
+def test_any_reply_gives_triples_with_two_ends_or_none(reply):
+    found = read_triples(reply)
+    assert len(found) == len(set(found)) <= 8
+    assert all(a and b for a, _, b in found)
 
 
 def test_a_phrase_has_every_passage_that_says_it_in_any_spelling(tmp_path):

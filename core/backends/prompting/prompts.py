@@ -251,16 +251,15 @@ CONDITIONS = Prompt(
     ),
 )
 TRIPLES = Prompt(
-    "triples/1",
-    "You note what a passage states as JSON: triples of subject, relation and object. Subject and object are "
-    "names or short noun phrases of the passage, the relation a few words. Reply with the JSON only.",
-    'Passage from "{title}":\n{passage}\n\nUp to {n} triples:',
+    "triples/2",
+    "You note what a passage states as triples, one a line: subject | relation | object. Subject and object "
+    "are names or short noun phrases of the passage, the relation a few words.",
+    'Passage from "{title}":\n{passage}\n\nUp to {n} different triples:',
     (
         (
             'Passage from "Getting here":\nBus 12 stops at the Harbour Hotel every ten minutes.\n\n'
-            "Up to 2 triples:",
-            '{"triples": [{"subject": "Bus 12", "relation": "stops at", "object": "Harbour Hotel"}, '
-            '{"subject": "Bus 12", "relation": "runs every", "object": "ten minutes"}]}',
+            "Up to 2 different triples:",
+            "Bus 12 | stops at | Harbour Hotel\nBus 12 | runs every | ten minutes",
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from core.backends import array_files
 from core.backends.base import LLMRequest, Matrix, Vector
 from core.backends.pagerank import Graph
 from core.backends.prompting.prompts import TRIPLES
+from core.backends.prompting.replies import reply_lines
 from core.backends.vector import FaissIndex, write_graph
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEY_BYTES, VECTORS
@@ -37,7 +38,7 @@ FEW = 5  # passages that are neither, however small the corpus
 ALIKE = 0.8  # cosine from which on two phrases are tied (HippoRAG's threshold of synonyms)
 NEIGHBOURS = 5  # phrases that one is tied to for being alike
 BLOCK = 1024  # phrases whose neighbours are searched at once
-PER_PASSAGE, SHOWN, REPLY = 8, 2_000, 400  # triples and characters of a prompt, tokens of its reply
+PER_PASSAGE, SHOWN, REPLY = 8, 2_000, 240  # triples and characters of a prompt, tokens of its reply
 LENGTH = 200  # characters of a phrase that a model may give
 
 
@@ -149,7 +150,7 @@ class RuleGraph:
 class TripleGraph(RuleGraph):
     """Phrases and relations as a language model states them."""
 
-    name, version = "graph_triples", 1
+    name, version = "graph_triples", 2
     title = "graph of triples"
     cost = "one language model call per passage"
     free = False
@@ -163,7 +164,6 @@ class TripleGraph(RuleGraph):
                 TRIPLES.name,
                 TRIPLES.fill({"title": one.title, "passage": one.text[:SHOWN], "n": str(PER_PASSAGE)}),
                 REPLY,
-                schema=SCHEMA,
             )
             for _, one in rows
         ]
@@ -184,40 +184,16 @@ class TripleGraph(RuleGraph):
         return drawn
 
 
-_PART = {"type": "string", "maxLength": LENGTH}
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "triples": {
-            "type": "array",
-            "maxItems": PER_PASSAGE,
-            "items": {
-                "type": "object",
-                "properties": {"subject": _PART, "relation": _PART, "object": _PART},
-                "required": ["subject", "relation", "object"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["triples"],
-    "additionalProperties": False,
-}
-
-
 def read_triples(reply: str) -> list[tuple[str, str, str]]:
-    """The triples of a reply; none where it is not as SCHEMA says, without those that lack a part."""
-    try:
-        given = json.loads(reply)["triples"]
-        parts = [(one["subject"], one["relation"], one["object"]) for one in given]
-    except (ValueError, KeyError, TypeError):
-        return []
-    found = []
-    for subject, relation, thing in parts:
-        if all(isinstance(one, str) for one in (subject, relation, thing)):
-            a, by, b = (" ".join(one.split())[:LENGTH] for one in (subject, relation, thing))
-            if a and b:
-                found.append((a, by, b))
-    return found[:PER_PASSAGE]
+    """The different triples of a reply, a line each with its three parts between bars; other lines are left
+    out, so that a reply that was cut off loses its last line alone.
+    """
+    found: dict[tuple[str, str, str], None] = {}
+    for line in reply_lines(reply):
+        parts = [" ".join(part.split())[:LENGTH] for part in line.strip("| ").split("|")]
+        if len(parts) == 3 and parts[0] and parts[2]:
+            found.setdefault((parts[0], parts[1], parts[2]))
+    return list(found)[:PER_PASSAGE]
 
 
 def _titled(passage: Passage, corpus: Corpus) -> Entity:
