@@ -1,16 +1,20 @@
 from typing import Annotated
 
 from core.domain.needs import Need
-from core.domain.types import Answer, Query, Ranking
+from core.domain.types import EVIDENCE, Answer, Query, Ranking
 from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import POOL, Steps
 from core.steps.agent import Action, Did
 
 
 @route(
-    "Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM, Need.BM25],
+    "Agent (ReAct)",
+    family="agentic",
+    paper="Yao et al. 2023, arXiv:2210.03629",
+    needs=[Need.LLM, Need.BM25],
+    decides=["evidence"],
     measured=NO_GAIN,
-)  # fmt: skip
+)
 def agentic(
     query: Query,
     do: Steps,
@@ -18,13 +22,19 @@ def agentic(
     steps: Annotated[int, Parameter(1, 8, "maximum number of actions the model may choose")] = 4,
     each: Annotated[int, Parameter(1, 10, "passages collected per action")] = 3,
     keep: Annotated[int, Parameter(1, 15, "passages collected in total")] = 9,
+    threshold: Annotated[
+        float,
+        Parameter(0, 1, "minimum P(Yes) that they hold the answer, to stop; 0: calibrated"),
+    ] = 0.0,
 ) -> Answer:
     """Let the model choose the next action (search, look up, query tables) without showing it the passages.
 
-    The first search is with the question itself, before there is anything to choose by. What is found is read
-    by calls that can only say yes or no, or copy a few words: no document can choose an action. The passages
-    collected come first, in the order of finding; the rest follows, fused by reciprocal rank.
+    The first search is with the question itself, before there is anything to choose by; where what it found
+    answers the question, there is no choice. What is found is read by calls that can only say yes or no, or
+    copy a few words: no document can choose an action. The passages collected come first, in the order of
+    finding; the rest follows, fused by reciprocal rank.
     """
+    cut = do.calibrated("evidence", threshold, EVIDENCE).cut
 
     def act(action: Action, text: str, had: Ranking) -> Ranking:
         if action == "sql":
@@ -36,7 +46,7 @@ def agentic(
     def take_in(action: Action, words: str, found: Ranking, had: Ranking) -> tuple[Did, Ranking]:
         seen = do.seen(query.text, found, had, each)
         has = do.collect(had, found, each, keep)
-        enough = do.enough(query.text, has).decision
+        enough = do.enough(query.text, has, cut).decision
         return Did(action, words, seen.passages, seen.new, seen.nearest, enough), has
 
     offered = do.offered()

@@ -29,8 +29,9 @@ def self_reflective(
 ) -> Answer:
     """Ask whether the first passages hold the answer; where they do not, search with another query.
 
-    Every round is judged on the user's own question, and the round with the highest P(Yes) is kept, whatever
-    ended the search, a spent budget included; what the other rounds found stands behind it.
+    Every round is judged on the user's own question. The passages that were judged in the round with the
+    highest P(Yes) come first, whatever ended the search, a spent budget included; what all rounds found
+    stands behind them, fused.
     """
     cut = do.calibrated("evidence", threshold, EVIDENCE).cut
     found: tuple[Ranking, ...] = ()
@@ -59,4 +60,4 @@ def self_reflective(
             break
         tried += (other,)
     best = do.best_round(found, seen, reason)
-    return do.answer(query.text, do.append(best, do.rrf(found)) if len(found) > 1 else best)
+    return do.answer(query.text, do.append(best[:graded], do.rrf(found)) if len(found) > 1 else best)

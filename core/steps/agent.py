@@ -90,10 +90,10 @@ class Guard(Decided):
 class Turn(Decided):
     """Whether the agent may choose again, or why it stops."""
 
-    decision: Literal["choose", "steps used up", "nothing to do", "nothing new", "budget spent"]
+    decision: Literal["choose", "enough", "steps used up", "nothing to do", "nothing new", "budget spent"]
     why: str
 
-    FIRES = (("choose", "steps used up"),)
+    FIRES = (("choose", "enough"),)
 
 
 def outcome(did: Did) -> str:
@@ -156,11 +156,15 @@ class Agent(Decompose):
 
     @step("CHAIN", "choose again or stop")
     def may_choose(self, chosen: int, steps: int, collected: int, last: Did, lacking: str) -> Turn:
-        """Whether there may be another choice after `chosen` ones, the latest of which did `last`."""
+        """Whether there may be another choice after `chosen` ones, the latest of which did `last`: not where
+        what was collected answers the question. What a small model chooses on then is noise.
+        """
         if chosen >= steps:
             return Turn("steps used up", f"{chosen} of {steps} actions are chosen")
         if not collected:
             return Turn("nothing to do", "no passage was found to read or look up in")
+        if last.enough == "yes":
+            return Turn("enough", "the passages collected answer the question")
         if last.idle:
             return Turn("nothing new", f"the last action, {last.action}, added nothing")
         if lacking:
@@ -269,14 +273,11 @@ class Agent(Decompose):
         self.span.output = Search((words,), where=self.context.where)
         return holding(words, passages)[:POOL]
 
-    def enough(self, question: str, collected: Ranking) -> Enough:
-        """Yes or No of a call that reads the passages and can do nothing else; else "unknown". The threshold
-        is the one an answer is held back by.
-        """
-        return self._enough(question, collected, self.context.evidence)
-
     @step("EVALUATOR", "do the passages answer the question")
-    def _enough(self, question: str, collected: Ranking, threshold: float) -> Enough:
+    def enough(self, question: str, collected: Ranking, threshold: float) -> Enough:
+        """Yes or No of a call that reads the passages and can do nothing else, "yes" where P(Yes) is at least
+        `threshold`; else "unknown".
+        """
         if not collected:
             self.span.attributes["note"] = "no passage was found, so the model was not called"
             return Enough("no", "there is no passage")

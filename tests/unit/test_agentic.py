@@ -211,14 +211,34 @@ def test_no_reply_makes_it_choose_beyond_its_cap(tmp_path_factory, replies, step
     assert len([r for r in llm.requests if r.prompt == "choose-action/2"]) <= steps
 
 
-@pytest.mark.parametrize(
-    ("odds", "word"), [("0.80", "yes"), ("0.20", "no"), ("Perhaps so", "unknown"), ("No.", "no")]
-)
-def test_the_reader_says_one_of_three_words(tmp_path, odds, word):
+@pytest.mark.parametrize(("odds", "word"), [("0.20", "no"), ("Perhaps so", "unknown"), ("No.", "no")])
+def test_the_chooser_is_told_one_of_two_words_of_the_reader(tmp_path, odds, word):
     result, llm, _ = ask(tmp_path, {"evidence": odds} | choices(("answer", "")))
     assert of(result, "do the passages answer the question")[0].output.decision == word
     chooser = next(r for r in llm.requests if r.prompt == "choose-action/2").messages[-1].content
     assert f"answered: {word})" in chooser
+
+
+def test_nothing_is_chosen_where_what_was_collected_answers_the_question(tmp_path):
+    result, llm, _ = ask(tmp_path, {"evidence": "0.80"} | choices(("search", "customs")))
+    assert of(result, "do the passages answer the question")[0].output.decision == "yes"
+    assert decisions(result) == ["enough"]
+    assert [r.prompt for r in llm.requests] == ["evidence/1"]
+
+
+def test_the_threshold_of_enough_is_a_parameter(tmp_path):
+    result, _, _ = ask(tmp_path, {"evidence": "0.80"} | choices(("answer", "")), threshold=0.9)
+    assert decisions(result) == ["choose", "answered"]
+
+
+def test_the_search_ends_once_a_further_action_found_the_answer(tmp_path):
+    def evidence(request):
+        return "0.90" if "customs" in request.messages[-1].content.lower() else "0.10"
+
+    replies = choices(("search", "customs")) | {"evidence": evidence}
+    result, _, engine = ask(tmp_path, replies, each=1)
+    assert engine.fakes["tiny"].searches == [QUESTION, "customs"]
+    assert decisions(result)[-1] == "enough"
 
 
 def test_the_answer_is_written_from_what_was_collected(tmp_path):
@@ -226,7 +246,7 @@ def test_the_answer_is_written_from_what_was_collected(tmp_path):
         "answer": "Within 48 hours [1].",
         "evidence": "0.90",
     }
-    result, llm, _ = ask(tmp_path, replies, answers="all", each=1)
+    result, llm, _ = ask(tmp_path, replies, answers="all", each=1, threshold=1)
     assert (result.answer, result.citations) == ("Within 48 hours [1].", (result.hits[0].passage.id,))
     assert llm.requests[-1].messages[-1].content.count("<passage ") == 2
 

@@ -133,6 +133,19 @@ def test_the_first_round_is_kept_where_the_second_is_worse(tmp_path):
     assert "crushed:0-80" in [hit.passage.id for hit in result.hits]
 
 
+def test_only_what_was_judged_leads_and_all_rounds_stand_behind_it_fused(tmp_path):
+    def evidence(request):
+        return sure(0.9) if GOOD in request.messages[-1].content else sure(0.1)
+
+    result, _ = ask(tmp_path, {"evidence": evidence}, "How long does it take", graded=1)
+    fused = [span for span in result.spans if span.name == "fuse by reciprocal rank"]
+    assert len(fused) == 3  # each round's two lists, and the rounds
+    judged = [id for id, _ in fused[1].hits[:1]]
+    behind = [id for id, _ in fused[2].hits if id not in judged]
+    assert [hit.passage.id for hit in result.hits] == judged + behind
+    assert behind != [id for id, _ in fused[1].hits[1:]]
+
+
 def test_each_other_reason_to_stop(tmp_path):
     poor = {"evidence": sure(0.2)}
     for reason, given_ in {

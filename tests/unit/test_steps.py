@@ -223,7 +223,7 @@ GOLDEN = {
         "append the rest",
     ],
     "agentic": [
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        "check the calibration", "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
         "count what was found", "  embed", "collect what is new",
         "do the passages answer the question", "  ask scripted",
         "choose again or stop", "choose an action", "  ask scripted",
