@@ -11,6 +11,7 @@ from core.steps import Steps
     family="baseline",
     paper="Izacard & Grave 2021, arXiv:2007.01282; arXiv:2012.04584 (attention as relevance)",
     needs=[Need.FID, Need.BM25],
+    measured="Not measured with its trained weights.",
 )
 def fid(
     query: Query,

@@ -12,6 +12,7 @@ from core.steps.self_rag import Tree, When, Written
     family="corrective",
     paper="Asai et al. 2023, arXiv:2310.11511",
     needs=[Need.SELF_RAG, Need.BM25],
+    measured="Not measured with its trained weights.",
 )
 def self_rag(
     query: Query,

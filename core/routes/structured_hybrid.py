@@ -11,6 +11,7 @@ from core.steps import Steps
     family="structured",
     paper="Chen et al. 2020 (HybridQA), arXiv:2004.07347; Rajkumar et al. 2022, arXiv:2204.00498",
     needs=[Need.LLM, Need.TABLES, Need.BM25],
+    measured="With a 1.5B model 7 of 8 answers were right on one set and 4 of 20 on another.",
 )
 def structured_hybrid(
     query: Query,
