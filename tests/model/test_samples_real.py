@@ -31,6 +31,7 @@ SURCHARGES, OWN_SURCHARGE = "peak/surcharges.md:90-788", "carriers/norrland-prof
 CHILLED = "carriers/coolchain-profile.md:660-1172"
 POSTAGE = "returns/return-shipping-costs.md:275-847"
 SEASON, STEPS = "peak/seasonal-volume.md:579-1227", "returns/rma-process.md:584-1206"
+PEAK, LEDGER = "carriers/lane-peak-sla-2026.md:400-925", "payments/dd-021-ledger-double-entry.md:1836-2500"
 CUSTOMS = ("customs/origin-declarations.md:982-1627", "customs/ddp-dap-2024.md:0-645")
 RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-54", "bm25", LIABILITY[0], 9), ("s-shop-54", "bm25", LIABILITY[1], 11),
@@ -53,7 +54,7 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-platform-08", "crag", FRAGILE, 1),
     ("s-platform-06", "auto_merge", CASES, 1), ("s-platform-06", "hybrid_linear", CASES, 8),
     ("s-platform-06", "listwise", CASES, 1), ("s-platform-06", "setwise", CASES, 10),  # from recordings
-    ("s-loop-01", "agentic", DRIVE, 11),
+    ("s-loop-01", "agentic", DRIVE, 10),
     ("s-filter-07", "self_query", SPOILED, 1), ("s-filter-07", "hybrid_rrf", SPOILED, 2),
     ("s-filter-07", "hybrid_rrf", RETIRED, 1),
     ("s-shop-05", "hybrid_rrf", RETIRED, 1), ("s-shop-05", "hybrid_rrf", VALID, 5),
@@ -65,6 +66,8 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-loop-04", "hybrid_rrf", CHILLED, 8), ("s-loop-04", "decompose", CHILLED, 6),  # from recordings
     ("s-loop-05", "hybrid_rrf", POSTAGE, 9), ("s-loop-05", "decompose", POSTAGE, 12),
     ("s-loop-05", "decompose", CUSTOMS[0], 5), ("s-loop-05", "decompose", CUSTOMS[1], 6),
+    ("s-platform-45", "hybrid_linear", PEAK, 6), ("s-platform-45", "hybrid_questions", PEAK, 1),
+    ("s-platform-20", "bm25", LEDGER, 4), ("s-platform-20", "doc2query", LEDGER, 17),
     ("s-platform-73", "hybrid_rrf", LIFETIME, 1),  # which is what self_route searches
 ]  # fmt: skip
 
@@ -80,9 +83,9 @@ def asked(tmp_path_factory):
         "index",
         "support",
         "--with",
-        "children,tokens,sentences,extracts",
+        "children,tokens,sentences,extracts,questions,expanded",
     ]
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home)}
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr
     engine = Engine(settings_module.load(home=home))
