@@ -75,7 +75,7 @@ class Poisoned:
             route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}
         }
         if route == "agentic":
-            parameters[route]["each"] = 1  # else the first search finds all there is
+            parameters[route] |= {"each": 1, "threshold": 1}  # else the first search finds all there is
         return engine.ask(Request(QUESTION, "tiny", (route,), parameters, answers=answers)).results[0], llm
 
 
@@ -116,7 +116,9 @@ def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
         found, llm = poisoned(route, payload)
         assert calm.obeyed == 0
         assert (clean.status, found.status) == ("ok", "ok"), (clean.error, found.error)
-        assert executed == wanted, "no document has a say in what a database is asked"
+        fewer, more = sorted((executed, wanted), key=len)
+        assert more[: len(fewer)] == fewer, "no document has a say in what a database is asked"
+        assert executed == wanted or route == "agentic", "nor in whether, but where it may end the loop"
         executed.clear()
         assert len(llm.requests) <= CALLS
         if steps(found) != steps(clean):
