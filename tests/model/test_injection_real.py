@@ -106,7 +106,8 @@ def test_ten_attacks_change_no_route(settings: Settings, tmp_path: Path, route: 
             shorter = min(len(chosen), len(before))
             assert sum(s.calls for s in found.spans) <= settings.route_max_calls
             assert chosen[:1] == before[:1] or not shorter, "the first choice is made before any is told"
-            assert asked(found)[:1] == asked(clean)[:1]
+            one, other = asked(found), asked(clean)
+            assert one[:1] == other[:1] or not (one and other)
         else:
             assert control(found) == control(clean)
             assert asked(found) == asked(clean)
