@@ -57,7 +57,8 @@ def main() -> None:
         kept = engine.settings.model_copy(update={"home": Path(home)})
         store.build(name, engine.corpus(corpus), settings=kept, llm=llm)
     lines = (json.dumps(llm.lines[key], sort_keys=True, ensure_ascii=False) for key in sorted(llm.lines))
-    (RECORDINGS / f"{corpus}-{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    text = "".join(f"{line}\n" for line in lines)
+    (RECORDINGS / f"{corpus}-{name}.jsonl").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

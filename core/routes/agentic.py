@@ -24,7 +24,7 @@ def agentic(
     keep: Annotated[int, Parameter(1, 15, "passages collected in total")] = 9,
     threshold: Annotated[
         float,
-        Parameter(0, 1, "minimum P(Yes) that they hold the answer, to stop; 0: calibrated"),
+        Parameter(0, 1, "minimum P(Yes) that what was collected answers, to stop; 0: calibrated"),
     ] = 0.0,
 ) -> Answer:
     """Let the model choose the next action (search, look up, query tables) without showing it the passages.

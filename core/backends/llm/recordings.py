@@ -20,7 +20,10 @@ log = logging.getLogger(__name__)
 
 
 class Recordings:
-    """A folder of *.jsonl; each line is a call: key, endpoint, model, request, completion, ms, created."""
+    """A folder of *.jsonl; each line is a call: key, endpoint, model, request, completion, ms, created.
+
+    The request, ms and created are for readers; a file of another name than the model's may leave them out.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
