@@ -136,7 +136,10 @@ class Settings(BaseModel):
         20.0, gt=0, description="minutes without a call after which the embedded server stops"
     )
     llm_slots: int | None = Field(
-        None, ge=1, description="concurrent calls to `llm_base_url`; further calls wait; empty: no limit"
+        None,
+        ge=1,
+        description="concurrent calls to `llm_base_url`; further calls wait; empty: no limit, but enrichments"
+        " are made with 8, or with 1 where the server is on this machine",
     )
     llm_cache_mb: int = Field(
         1024,

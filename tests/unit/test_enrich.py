@@ -185,9 +185,12 @@ def test_a_broken_endpoint_ends_the_build_and_leaves_what_was_there(tmp_path):
     assert not list((tmp_path / "enrichments" / corpus.name).glob(".new-*"))
 
 
-def test_a_slow_reply_of_a_remote_model_holds_up_no_other(tmp_path):
+@pytest.mark.parametrize(
+    ("local", "slots"), [(False, None), (True, 2)], ids=["a remote model", "a server here with two slots"]
+)
+def test_a_slow_reply_holds_up_no_other(tmp_path, local, slots):
     """The first reply comes once all others were asked for, more than are asked at once; order is kept."""
-    texts = {f"p{at:02}:0-9": f"passage number {at}" for at in range(2 * AT_ONCE)}
+    texts = {f"p{at:02}:0-9": f"passage number {at}" for at in range(2 * (slots or AT_ONCE))}
     others, seen = threading.Event(), []
 
     def reply(request):
@@ -200,7 +203,9 @@ def test_a_slow_reply_of_a_remote_model_holds_up_no_other(tmp_path):
         return f"What is number {number}?"
 
     corpus = MemoryCorpus(texts)
-    build(tmp_path, corpus=corpus, llm=ScriptedLLM({"questions": reply}, local=False))
+    settings = Settings(home=tmp_path, llm_slots=slots)
+    llm = ScriptedLLM({"questions": reply}, local=local)
+    store.build("questions", corpus, settings=settings, llm=llm, embedder=corpus.embedder)
     index = store.load("questions", corpus, Settings(home=tmp_path))
     match = index.search_dense(HashEmbedder().embed_query("number"), len(texts))
     assert match.keys == {id: f"What is number {at}?" for at, id in enumerate(texts)}

@@ -43,6 +43,14 @@ TWELVE = (
 TIMES = ("ms", "began", "run", "machine", "host")  # what differs between two runs of one process
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _scratch(tmp_path_factory):
+    """Where processes that are killed here leave their files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("scratch")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A home with the corpus `support` and an enrichment."""

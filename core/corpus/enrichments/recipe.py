@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CALL_S = 600.0  # a whole document may be read before the first word is written
 GIVE_UP = 5  # calls that fail one after the other: the endpoint is broken, not one passage
-AT_ONCE = 8  # calls to a remote model
+AT_ONCE = 8  # calls at most
 
 
 @dataclass(slots=True)
@@ -89,7 +89,8 @@ class Tools:
             except ModelFailed as error:
                 return error
 
-        at_once, ahead = (1, 1) if llm.local else (AT_ONCE, 2 * AT_ONCE)  # so that a slow reply holds up none
+        at_once = min(AT_ONCE, self.settings.llm_slots or (1 if llm.local else AT_ONCE))
+        ahead = 1 if at_once == 1 else 2 * at_once  # so that a slow reply holds up none
         pool, left = ThreadPoolExecutor(at_once), iter(requests)
         asked = deque(pool.submit(ask, request) for request in islice(left, ahead))
         try:
