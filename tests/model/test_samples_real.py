@@ -31,6 +31,7 @@ SURCHARGES, OWN_SURCHARGE = "peak/surcharges.md:90-788", "carriers/norrland-prof
 CHILLED = "carriers/coolchain-profile.md:660-1172"
 POSTAGE = "returns/return-shipping-costs.md:275-847"
 SEASON, STEPS = "peak/seasonal-volume.md:579-1227", "returns/rma-process.md:584-1206"
+BOOKS = "payments/dd-021-ledger-double-entry.md:0-333"
 PEAK, LEDGER = "carriers/lane-peak-sla-2026.md:400-925", "payments/dd-021-ledger-double-entry.md:1836-2500"
 CUSTOMS = ("customs/origin-declarations.md:982-1627", "customs/ddp-dap-2024.md:0-645")
 RANKS = [  # sample, route, passage, its rank; None: not in the list
@@ -68,7 +69,9 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-loop-05", "decompose", CUSTOMS[0], 5), ("s-loop-05", "decompose", CUSTOMS[1], 6),
     ("s-platform-45", "hybrid_linear", PEAK, 6), ("s-platform-45", "hybrid_questions", PEAK, 1),
     ("s-platform-20", "bm25", LEDGER, 4), ("s-platform-20", "doc2query", LEDGER, 17),
+    ("s-platform-20", "dense", BOOKS, 12), ("s-platform-20", "raptor", BOOKS, 3),
     ("s-platform-73", "hybrid_rrf", LIFETIME, 1),  # which is what self_route searches
+    ("s-platform-73", "dense", LIFETIME, 1), ("s-platform-73", "raptor", LIFETIME, 85),
 ]  # fmt: skip
 
 
@@ -83,7 +86,7 @@ def asked(tmp_path_factory):
         "index",
         "support",
         "--with",
-        "children,tokens,sentences,extracts,questions,expanded",
+        "children,tokens,sentences,extracts,questions,expanded,summaries",
     ]
     env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=800)
