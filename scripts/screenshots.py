@@ -20,6 +20,7 @@ from scripts.serving import served
 
 DOCS = PROJECT / "docs"
 ALL_FOUR = 3  # views that are taken at both widths in both themes
+BY_HAND = "pipelines-beside-ours-1440-light.png"  # which needs three more packages
 KEPT = "support"  # the evaluation and the label set that are shown
 QUESTION = "Can I get a refund if my perishable item spoils after 48 hours?"
 FLAGS = [
@@ -103,7 +104,8 @@ def main() -> None:
     """Take all screenshots."""
     DOCS.mkdir(exist_ok=True)
     for old in DOCS.glob("*.png"):
-        old.unlink()
+        if old.name != BY_HAND:
+            old.unlink()
     measure()
     browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
