@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil, log2
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,12 +11,19 @@ from numpy.typing import NDArray
 
 SEED = 20260101
 RESAMPLES = 9_999
+FLIPS = 9_999  # of signs in a test over many pairs
+DRAWS = 2_000  # of questions, to see how often the same route would be chosen
 ALPHA = 0.05
+LEVEL = 1 - ALPHA
+ROUNDING = 1e-9  # scores that are nearer to one another are equal
 Key = TypeVar("Key")
 Interval = tuple[float, float]
 Means = NDArray[np.float64]
+Table = NDArray[np.float64]
 _DIGITS = 12  # of a mean: more are rounding, which would part equal means and depend on what else is compared
 _CHUNK = 500  # resamples held in memory at once
+_GRIDS = (1, 840, 1000, 2520)  # steps of a unit: whole numbers, parts of 1 to 8, decimals, parts of 1 to 10
+_WORK = 4e8  # additions for one exact p: a finer grid is made coarser, which only thousands of questions need
 
 
 def interval(values: Sequence[float]) -> Interval | None:
@@ -86,6 +94,214 @@ def paired_ps(differences: Sequence[Sequence[float]]) -> list[float]:
         for place, p in zip(places, tested.pvalue, strict=True):
             found[place] = float(p)
     return found
+
+
+def mean_interval(
+    values: Sequence[float], low: float = 0.0, high: float = 1.0, level: float = LEVEL
+) -> Interval | None:
+    """Return the t+1 interval of the mean of values between `low` and `high`; None without a value.
+
+    A t interval of the data and two pseudo-observations, one at each bound, clipped to the bounds: n values
+    have n + 1 degrees of freedom. It covers means near a bound, where n equal values exclude nothing (Agresti
+    & Coull 1998, "Approximate is better than exact"; Bonett & Price 2012, "Adjusted Wald confidence interval
+    for a difference of binomial proportions based on paired data"). Raises ValueError for a value outside the
+    bounds.
+    """
+    return mean_intervals([values], low, high, level)[0]
+
+
+def mean_intervals(
+    columns: Sequence[Sequence[float]], low: float = 0.0, high: float = 1.0, level: float = LEVEL
+) -> list[Interval | None]:
+    """Return `mean_interval` of each column; their lengths may differ."""
+    if not columns:
+        return []
+    table = np.full((len(columns), max(map(len, columns))), np.nan)
+    for row, column in zip(table, columns, strict=True):
+        row[: len(column)] = column
+    found = _bounded_intervals(table, low, high, level)
+    return [None if np.isnan(one[0]) else (float(one[0]), float(one[1])) for one in found]
+
+
+def difference_interval(
+    differences: Sequence[float], span: float = 1.0, level: float = LEVEL
+) -> Interval | None:
+    """Return the t+1 interval of a mean paired difference between -`span` and `span` (see mean_interval)."""
+    return mean_interval(differences, -span, span, level)
+
+
+def pair_intervals(table: Table, span: float = 1.0, level: float = LEVEL) -> Table:
+    """Return `difference_interval` of every two routes, row minus column, over the questions both have.
+
+    `table`: shape (routes, questions), NaN where a route has no value. The result has the shape (routes,
+    routes, 2), NaN for two routes without a common question.
+    """
+    return np.stack([_bounded_intervals(row - table, -span, span, level) for row in table])
+
+
+def unbounded_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
+    """Return Student's t interval of the mean of values without bounds, such as times; None below two."""
+    from scipy.special import stdtrit
+
+    column = np.asarray(values, dtype=float)
+    if len(column) < 2:
+        return None
+    error = column.std(ddof=1) / np.sqrt(len(column)) * stdtrit(len(column) - 1, (1 + level) / 2)
+    return float(column.mean() - error), float(column.mean() + error)
+
+
+def _bounded_intervals(table: Table, low: float, high: float, level: float) -> Table:
+    """Return the t+1 interval of each row, shape (rows, 2), leaving NaN out; NaN for a row without values."""
+    from scipy.special import stdtrit
+
+    there = ~np.isnan(table)
+    filled = np.where(there, table, 0.0)
+    if np.any(there & ((table < low - ROUNDING) | (table > high + ROUNDING))):
+        raise ValueError(f"a value is not between {low:g} and {high:g}")
+    count = there.sum(axis=1)
+    mean = (filled.sum(axis=1) + low + high) / (count + 2)
+    squares = (np.where(there, table - mean[:, None], 0.0) ** 2).sum(axis=1)
+    squares += (low - mean) ** 2 + (high - mean) ** 2
+    error = stdtrit(count + 1, (1 + level) / 2) * np.sqrt(squares / (count + 1) / (count + 2))
+    ends = np.clip(np.stack([mean - error, mean + error], axis=1), low, high)
+    return np.where(count[:, None] > 0, ends, np.nan)
+
+
+def sign_flip_p(differences: Sequence[float]) -> float:
+    """Return the exact two-sided p of Fisher's randomisation test of paired differences (Fisher 1935).
+
+    The share of all 2^n ways to exchange the two routes' values within questions in which the sum of
+    differences is at least as far from 0 as the measured one. Sums are counted by convolution (Pagano &
+    Tritchler 1983, "On obtaining permutation distributions in polynomial time"), on a grid that holds the
+    differences exactly if one of _GRIDS does, and otherwise on a thousandth of the largest.
+    """
+    sizes = _on_grid(np.abs(np.asarray(differences, dtype=float)))
+    signed = int(np.sum(np.where(np.asarray(differences) < 0, -sizes, sizes)))
+    sizes = np.sort(sizes[sizes > 0])
+    if signed == 0:
+        return 1.0
+    # With random signs the positive part is a sum of some of the sizes. By symmetry the two tails are equal;
+    # the lower one is all sums up to this.
+    most = (int(sizes.sum()) - abs(signed)) // 2
+    chances = np.zeros(most + 1)
+    chances[0], reached = 1.0, 0
+    for size in sizes.tolist():
+        last, reached = reached, min(most, reached + size)
+        if size <= most:
+            chances[size : reached + 1] += chances[: min(last, most - size) + 1].copy()
+        chances[: reached + 1] *= 0.5
+    return float(max(min(1.0, 2 * chances.sum()), np.finfo(float).tiny))
+
+
+def _on_grid(sizes: Table) -> NDArray[np.int64]:
+    """Return sizes, 0 or more, as whole steps of a grid (see sign_flip_p)."""
+    work = len(sizes) * float(sizes.sum())  # for each step of a unit
+    for steps in _GRIDS:
+        whole = sizes * steps
+        if work * steps <= _WORK and np.all(np.abs(whole - np.round(whole)) < ROUNDING * steps):
+            return np.round(whole).astype(np.int64)
+    finest = min(1000 / float(sizes.max()), _WORK / work)
+    return np.round(sizes * finest).astype(np.int64)
+
+
+def worse_than(table: Table, seed: int = SEED) -> Table:
+    """Return p[i, j] that route i is worse than route j, adjusted for all pairs of routes; 1 if it is not
+    behind.
+
+    The sign-flip max-t test: the sign of each question's centred row of scores is flipped at random, for all
+    routes together, and each pair's sum(d) / sqrt(sum(d^2)) is compared with the largest of all pairs
+    (Westfall & Young 1993, "Resampling-based multiple testing"; Boytsov, Belova & Westfall 2013, "Deciding on
+    an adjustment for multiplicity in IR experiments"). p shows that two routes differ; which mean is higher
+    is shown by the interval alone.
+
+    `table`: shape (routes, questions), NaN where a route has no value; pairs are compared over the questions
+    both have.
+    """
+    routes = len(table)
+    first, second = np.triu_indices(routes, 1)
+    p = np.ones((routes, routes))
+    if not len(first) or not table.shape[1]:
+        return p
+    apart = np.nan_to_num(table[first] - table[second])
+    apart[np.abs(apart) < ROUNDING] = 0.0
+    size = np.sqrt((apart**2).sum(axis=1))
+    scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+    measured = np.abs(apart.sum(axis=1)) * scale
+    largest = _largest_flipped(table, apart, scale, np.random.default_rng(seed))
+    as_far = FLIPS - np.searchsorted(np.sort(largest), measured - ROUNDING)
+    adjusted = (as_far + 1) / (FLIPS + 1)
+    behind = np.sign(apart.sum(axis=1))
+    p[first[behind < 0], second[behind < 0]] = adjusted[behind < 0]
+    p[second[behind > 0], first[behind > 0]] = adjusted[behind > 0]
+    return p
+
+
+def _largest_flipped(table: Table, apart: Table, scale: Table, draw: np.random.Generator) -> Table:
+    """Return the largest statistic of all pairs in each of FLIPS random flips."""
+    largest = np.zeros(FLIPS)
+    whole = not np.isnan(table).any()
+    first, second = np.triu_indices(len(table), 1)
+    for begin in range(0, FLIPS, _CHUNK):
+        some = min(_CHUNK, FLIPS - begin)
+        signs = draw.integers(0, 2, (some, table.shape[1])) * 2.0 - 1
+        if whole:  # the sum of a pair is the difference of two routes' sums: far fewer products
+            sums = table @ signs.T
+            sums = sums[first] - sums[second]
+        else:
+            sums = apart @ signs.T
+        largest[begin : begin + some] = (np.abs(sums) * scale[:, None]).max(axis=0)
+    return largest
+
+
+def share_chosen(
+    choose: Callable[[NDArray[np.int64]], NDArray[np.bool_]], questions: int, seed: int = SEED
+) -> Table:
+    """Return the share of other data of the same size in which each route would be chosen.
+
+    Draws a third of the questions with replacement, DRAWS times: resamples of n of n state too much (.94
+    where .71 is seen), those of n/3 about what is seen (Politis, Romano & Wolf 1999, "Subsampling"; m out of
+    n bootstrap: Bickel, Götze & van Zwet 1997).
+
+    `choose` is given how often each question was drawn, shape (draws, questions), and returns which routes
+    would be chosen, shape (draws, routes); a tie of several is split evenly, and in a draw without any no
+    route is chosen.
+    """
+    third = max(1, round(questions / 3))
+    drawn = np.random.default_rng(seed).integers(0, questions, (DRAWS, third))
+    times = np.stack([np.bincount(row, minlength=questions) for row in drawn])
+    chosen = choose(times).astype(float)
+    return np.asarray((chosen / np.maximum(1, chosen.sum(axis=1, keepdims=True))).mean(axis=0))
+
+
+def highest(table: Table, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which routes have the highest mean in each draw, for `share_chosen`: shape (draws, routes).
+
+    `table`: shape (routes, questions), NaN where a route has no value.
+    """
+    there = ~np.isnan(table)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.round(times @ np.where(there, table, 0.0).T / (times @ there.T), _DIGITS)
+    means = np.where(np.isnan(means), -np.inf, means)
+    top = means.max(axis=1, keepdims=True)
+    return np.asarray((means == top) & np.isfinite(means))
+
+
+def least_to_show(comparisons: int = 1, alpha: float = ALPHA) -> int:
+    """Return how many questions that differ are needed for any difference to be shown in such a family.
+
+    All of them on one side have p = 2^(1 - n), which is to be at most `alpha` over `comparisons`.
+    """
+    return ceil(1 + log2(comparisons / alpha))
+
+
+def least_for_equivalence(margin: float) -> int:
+    """Return how many questions are needed to call two routes equivalent within `margin`: 60 at .05.
+
+    Fewer than 3 / `margin` tied questions do not exclude a loss of the margin: a route that fails wholly on
+    that share of questions fails on none of so many in exp(-3) = 5% of samples (the rule of three, Hanley &
+    Lippman-Hand 1983, "If nothing goes wrong, is everything all right?").
+    """
+    return ceil(round(3 / margin, 6))
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
