@@ -12,6 +12,7 @@ import time
 import tomllib
 import urllib.request
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -48,6 +49,7 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
         "--server.address", host, "--server.port", str(port), "--server.headless", "true",
         *(part for name in answering for part in ("--server.allowedHosts", name)),
     ]  # fmt: skip
+    before = _end_on_signals()
     child = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -55,7 +57,6 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
         env={**os.environ, sign_in.FORWARDED: ""},  # no header of a request changes whose it is
         start_new_session=True,  # Ctrl-C is for this process, which ends it
     )
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _wait(child, host, port)
         address = f"http://{'localhost' if _everywhere(host) or host == '127.0.0.1' else host}:{port}"
@@ -66,8 +67,21 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
         return 0
     finally:
         _end(child)
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     raise Unavailable(f"the dashboard ended with exit code {code}")
+
+
+def _end_on_signals() -> dict[signal.Signals, Any]:
+    """Raise KeyboardInterrupt on SIGINT, SIGTERM and SIGHUP; return the handlers they had.
+
+    A shell starts background commands with SIGINT ignored: servers listen to it nevertheless, and so does the
+    dashboard's process. An ignored SIGHUP stays ignored, because `nohup` asks for exactly that.
+    """
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        ending.append(signal.SIGHUP)  # a closed terminal: its default would leave the dashboard's process
+    return {number: signal.signal(number, signal.default_int_handler) for number in ending}
 
 
 def _check_host(host: str) -> None:
@@ -139,6 +153,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.send_signal(signal.SIGINT)
     try:
         child.wait(END_S)
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C waits for nothing
         child.kill()
         child.wait()

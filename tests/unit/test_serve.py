@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -68,32 +69,66 @@ def test_it_answers_to_loopback_and_to_what_is_named():
     assert serve._names("0.0.0.0", ["box.example"]) == ["localhost", "127.0.0.1", "box.example"]
 
 
+CTRL_C_IGNORED = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+
+
 @pytest.mark.process
-def test_it_says_its_address_once_it_answers_and_ends_at_ctrl_c(tmp_path):
+@pytest.mark.parametrize("started", [{}, CTRL_C_IGNORED], ids=["as here", "by a shell, in the background"])
+def test_it_says_its_address_once_it_answers_and_ends_at_ctrl_c(tmp_path, started):
     """From a folder with files of its own that have the names of ours."""
     for name in ("core", "app", "streamlit"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not ours')\n")
+    with served(tmp_path, **started) as (server, address):
+        with urllib.request.urlopen(address, timeout=20) as page:
+            assert page.headers["Content-Security-Policy"].startswith("default-src 'self'")
+        foreign = urllib.request.Request(address, headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(foreign, timeout=20)
+        port = int(address.rpartition(":")[2])
+        (child,) = _children(server.pid)
+        server.send_signal(signal.SIGINT)
+        assert server.wait(120) == 0
+        assert not Path(f"/proc/{child}").exists()
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.process
+def test_a_closed_terminal_ends_it_with_its_child(tmp_path):
+    with served(tmp_path) as (server, _):
+        (child,) = _children(server.pid)
+        server.send_signal(signal.SIGHUP)
+        assert server.wait(120) == 0
+        assert not Path(f"/proc/{child}").exists()
+
+
+def test_nohup_keeps_it_through_a_closed_terminal(restored_signals):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert set(serve._end_on_signals()) == {signal.SIGINT, signal.SIGTERM}
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+
+@pytest.fixture
+def restored_signals():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@contextmanager
+def served(folder, **started):
+    """Start `serve` in `folder`; yield its process and its address once it answers."""
     code = "import sys; from core.cli import main; sys.exit(main(['serve', '--port', '0']))"
-    environment = {"ROUTESCOPE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(PROJECT)}
+    environment = {"ROUTESCOPE_HOME": str(folder / "home"), "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-P", "-c", code]
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, **started
     ) as server:
         try:
             told = server.stdout.readline().strip()
             assert told.startswith("RouteScope: http://localhost:")
-            address = told.removeprefix("RouteScope: ")
-            with urllib.request.urlopen(address, timeout=20) as page:
-                assert page.headers["Content-Security-Policy"].startswith("default-src 'self'")
-            foreign = urllib.request.Request(address, headers={"Host": "evil.example"})
-            with pytest.raises(urllib.error.HTTPError, match="400"):
-                urllib.request.urlopen(foreign, timeout=20)
-            port = int(address.rpartition(":")[2])
-            (child,) = _children(server.pid)
-            server.send_signal(signal.SIGINT)
-            assert server.wait(120) == 0
-            assert not Path(f"/proc/{child}").exists()
-            with socket.socket() as probe:
-                assert probe.connect_ex(("127.0.0.1", port)) != 0
+            yield server, told.removeprefix("RouteScope: ")
         finally:
             server.kill()
 
