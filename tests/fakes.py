@@ -37,6 +37,7 @@ from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.tokens import Tokens
 from core.corpus.metadata import Metadata
 from core.corpus.passage_matching import Matcher
+from core.corpus.types import Document
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
@@ -185,8 +186,15 @@ class MemoryCorpus:
         known = {p.id: p for p in self.all}
         return {id: known[id] for id in ids if id in known}
 
-    def document(self, id: str) -> tuple[None, list[Passage]]:
-        return None, [p for p in self.all if p.doc_id == id]
+    def document(self, id: str) -> tuple[Document, list[Passage]]:
+        own = [p for p in self.all if p.doc_id == id]
+        text = [" "] * max((p.start + len(p.text) for p in own), default=0)
+        for passage in own:
+            text[passage.start : passage.start + len(passage.text)] = passage.text
+        return Document(id, id, "".join(text)), own
+
+    def has_document(self, id: str) -> bool:
+        return any(p.doc_id == id for p in self.all)
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
         return [p for p in self.all if p.doc_id == document and p.start < end and p.end > start]

@@ -108,6 +108,10 @@ class Corpus:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found
 
+    def has_document(self, id: str) -> bool:
+        """Whether a document of that id is in the corpus."""
+        return self._store.document(id) is not None
+
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
         """The passages of a document that have characters of [start, end), in order."""
         return self._store.spanning(document, start, end)

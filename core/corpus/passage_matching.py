@@ -6,32 +6,39 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.corpus.types import Document, Span
+from core.domain.errors import BadInput
 from core.domain.once import Lately
 from core.domain.types import Passage
 from core.domain.unmatched import unmatched_id
 
-Rule = Literal["id", "offsets", "text", "words"]
+Rule = Literal["id", "offsets", "text", "words", "document"]
 RULES: Mapping[Rule, str] = {
     "id": "by id",
     "offsets": "by document and offsets",
     "text": "by text",
     "words": "by shared words",
+    "document": "by document alone",
 }
 LEAST = 0.8  # of the words of the shorter of two texts, where neither holds the other
 HALF = 0.5  # of a span, as labels follow it; and of the words, below which an id means another passage
 SHORT = 5  # different words: what has fewer is found in many a text by accident
 KEPT, PREPARED = 5_000, 1_000  # matches, and texts made ready, remembered: the same come again and again
+OPENED = 50  # documents held while the hits of one list are looked up
+LONGEST_LOCATED = 20_000  # characters of a text that is looked for without regard to white space
 SHARED = 8  # words of its rarest that a passage must share before all of its words are compared
 # Letters of scripts that put no space between words count as a word each.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_PLACE_ID = re.compile(r"(.+):(\d{1,9})-(\d{1,9})", re.DOTALL)  # how an id names a place in a document
 Numbers = NDArray[np.int32]
 
 
@@ -57,6 +64,7 @@ class Searched(Protocol):
 
     def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
     def spanning(self, document: str, start: int, end: int, /) -> list[Passage]: ...
+    def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
     def passages(self, rows: Sequence[int], /) -> list[Passage]: ...
     def everything(self) -> Iterable[tuple[int, Passage, Mapping[str, str]]]: ...
 
@@ -68,6 +76,15 @@ class Placed:
     passage: Passage
     at: int
     rule: Rule | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one hit stands for in the corpus."""
+
+    doc: str  # its document in the corpus, or as the pipeline named it
+    span: Span | None  # its characters in that document; None if they are not known
+    ids: tuple[str, ...]  # the passages it has at least half of, or the one it is part of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +101,7 @@ class Matched:
     repeats: int = 0
     spread: int = 0
     clashes: int = 0
+    standing: tuple[Standing, ...] = ()  # of each hit
 
     @property
     def share(self) -> float | None:
@@ -149,6 +167,7 @@ class _Found:
     passages: tuple[Passage, ...]
     rule: Rule | None
     clash: bool = False
+    standing: Standing = Standing("", None, ())
 
 
 class Matcher:
@@ -168,7 +187,7 @@ class Matcher:
 
         Each by the first rule that holds: its id, or its document's, is a passage's, unless their words
         differ; a passage has at least half of the shorter of the two spans in the same document; one text
-        holds the other, or they share 0.8 of the words of the shorter one.
+        holds the other, or they share 0.8 of the words of the shorter one; it names a document and no text.
         """
         keys = [(hit.id, hit.doc_id, hit.start, hit.end, hit.text) for hit in hits]
         new = {key: hit for key, hit in zip(keys, hits, strict=True) if self._known.get(key) is None}
@@ -178,16 +197,18 @@ class Matcher:
         placed: dict[str, Placed] = {}
         repeats = spread = clashes = 0
         rules: list[Rule | None] = []
+        standing: list[Standing] = []
         for at, (key, hit) in enumerate(zip(keys, hits, strict=True)):
             found = fresh.get(key) or self._known.get(key) or self._find([hit])[0]
             passages = found.passages or (own(hit),)
             rules.append(found.rule)
+            standing.append(found.standing)
             repeats += all(passage.id in placed for passage in passages)
             spread += len(passages) > 1
             clashes += found.clash
             for passage in passages:
                 placed.setdefault(passage.id, Placed(passage, at, found.rule))
-        return Matched(tuple(placed.values()), tuple(rules), repeats, spread, clashes)
+        return Matched(tuple(placed.values()), tuple(rules), repeats, spread, clashes, tuple(standing))
 
     def _find(self, hits: Sequence[Foreign]) -> list[_Found]:
         there = self._corpus.by_ids(list({id for hit in hits for id in (hit.id, hit.doc_id) if id}))
@@ -195,7 +216,8 @@ class Matcher:
         left = [at for at, one in enumerate(found) if not one.passages and hits[at].text]
         for at, by_text in zip(left, self._by_text([hits[at] for at in left]), strict=True):
             found[at] = replace(by_text, clash=found[at].clash)
-        return found
+        texts = lru_cache(OPENED)(self._document)
+        return [self._with_standing(hit, one, texts) for hit, one in zip(hits, found, strict=True)]
 
     def _by_name(self, hit: Foreign, there: Mapping[str, Passage]) -> _Found:
         named, clash = self._named(hit, there)
@@ -203,6 +225,60 @@ class Matcher:
             return _Found((named,), "id")
         placed = self._at_place(hit)
         return _Found(placed, "offsets" if placed else None, clash)
+
+    def _with_standing(
+        self, hit: Foreign, found: _Found, texts: Callable[[str], tuple[str, list[Passage]] | None]
+    ) -> _Found:
+        """`found` with what the hit stands for; a hit that no rule matched is looked up in its document."""
+        doc = found.passages[0].doc_id if found.passages else hit.doc_id
+        passage = found.passages[0] if found.rule == "id" else None
+        span: Span | None = None
+        if passage is not None and (not hit.text.strip() or hit.text == passage.text):
+            span = passage.start, passage.end
+        elif found.rule == "offsets" and hit.start is not None and hit.end is not None:
+            span = hit.start, hit.end
+        elif hit.text.strip():
+            opened = texts(doc)
+            span = _located(hit.text, opened[0]) if opened else None
+            if span is None and passage is not None:
+                span = passage.start, passage.end
+        elif not found.passages and not found.clash:
+            named = _PLACE_ID.fullmatch(hit.id or "")
+            if named and (opened := texts(named[1])) and int(named[2]) < int(named[3]) <= len(opened[0]):
+                doc, span = named[1], (int(named[2]), int(named[3]))
+            elif opened := texts(doc):
+                everything = tuple(opened[1])
+                whole = Standing(doc, (0, len(opened[0])), tuple(one.id for one in everything))
+                return _Found(everything, "document", standing=whole)
+        if span is None:
+            return replace(found, standing=Standing(doc, None, tuple(one.id for one in found.passages)))
+        held = self._held(doc, *span)
+        if not found.passages and held:
+            found = replace(found, passages=tuple(held), rule="text" if hit.text.strip() else "offsets")
+        ids = dict.fromkeys([*(one.id for one in found.passages), *(one.id for one in held)])
+        return replace(found, standing=Standing(doc, span, tuple(ids)))
+
+    def _document(self, id: str) -> tuple[str, list[Passage]] | None:
+        """The text of a document and its passages; None if the corpus does not have it."""
+        try:
+            document, passages = self._corpus.document(id)
+        except BadInput:
+            return None
+        return (document.text, passages) if passages else None
+
+    def _held(self, document: str, start: int, end: int) -> list[Passage]:
+        """The passages of which the characters [start, end) have at least half, else the one they have most
+        of, if that is half of them.
+        """
+        shared = {
+            passage: min(end, passage.end) - max(start, passage.start)
+            for passage in self._corpus.spanning(document, start, end)
+        }
+        held = [passage for passage, size in shared.items() if size >= HALF * (passage.end - passage.start)]
+        if held or not shared:
+            return sorted(held, key=_in_order)
+        best = max(shared, key=lambda p: (shared[p], -(p.end - p.start), -p.start, p.id))
+        return [best] if shared[best] >= HALF * (end - start) else []
 
     def _named(self, hit: Foreign, there: Mapping[str, Passage]) -> tuple[Passage | None, bool]:
         """The passage whose id the hit has, and whether the corpus has it for other words only."""
@@ -304,6 +380,17 @@ class Matcher:
             known = _Text.of(text)
             self._texts.put(text, known)
         return known
+
+
+def _located(text: str, document: str) -> Span | None:
+    """Where a text stands in a document; white space is not compared."""
+    at = document.find(text)
+    if at >= 0:
+        return at, at + len(text)
+    if len(text) > LONGEST_LOCATED:
+        return None
+    found = re.search(r"\s+".join(map(re.escape, text.split())), document)
+    return found.span() if found is not None else None
 
 
 def _in_order(passage: Passage) -> tuple[int, int, str]:

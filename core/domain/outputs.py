@@ -706,6 +706,19 @@ class TableResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnedHit:
+    """One hit as a pipeline of the user's returned it, with its place in the corpus."""
+
+    id: str  # equal for hits of equal document and words
+    score: float
+    doc: str  # its document in the corpus, or as the pipeline named it
+    start: int | None = None  # its first character in that document; None if the place is not known
+    end: int | None = None  # the character after its last one
+    ids: tuple[str, ...] = ()  # the passages of the corpus it stands for
+    text: str = ""  # only if its place is not known
+
+
+@dataclass(frozen=True, slots=True)
 class External:
     """A call of a pipeline that is not ours: what it gave, and how much of that the corpus has.
 
@@ -728,6 +741,7 @@ class External:
     inside_ms: float | None = None
     made: str = ""
     ignored: tuple[str, ...] = ()
+    returned: tuple[ReturnedHit, ...] = ()  # its last list, hit by hit
     type: Literal["external"] = "external"
 
 

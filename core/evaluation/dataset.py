@@ -15,8 +15,12 @@ from typing import Any, Literal, TypeVar, get_args
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.jsonl import lines, objects, parse
+from core.domain.ranked import Ranked
 from core.domain.types import Query, Turn
+from core.evaluation import counting
+from core.evaluation.counting import Place
 from core.evaluation.files import Qrels, merge, read_qrels
+from core.evaluation.outcome import Outcome
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _ROLES = {"human": "user", "agent": "assistant", "system": "assistant", "bot": "assistant", "ai": "assistant"}
@@ -130,6 +134,8 @@ class LabelledSet:
     qrels: Qrels
     relevant_from: int = 1
     drop_self: bool = False
+    # The labels of questions whose labels are not passages; `qrels` then has the passages that have them.
+    places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counted = Counter(question.id for question in self.questions)
@@ -141,6 +147,22 @@ class LabelledSet:
     def labelled(self, question_id: str) -> bool:
         """Whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
+
+    def judged(self, question_id: str, more: Mapping[str, int] | None = None) -> Mapping[str, int]:
+        """The judgements that `ranking` is scored by; `more` are grades of further passages."""
+        return counting.grades(self.places.get(question_id, ()), self.qrels.get(question_id, {}), more)
+
+    def ranking(self, question_id: str, outcome: Outcome) -> Ranked:
+        """What a route found, in terms of the labels: see core.evaluation.counting."""
+        return counting.counted(self.places.get(question_id, ()), self.qrels.get(question_id, {}), outcome)
+
+    def of_passages(self, question_id: str, hits: Ranked) -> Ranked:
+        """The same of a ranking of the corpus' passages."""
+        return counting.of_passages(self.places.get(question_id, ()), hits)
+
+    def by_document(self, questions: Iterable[str]) -> int:
+        """At how many of `questions` documents are ranked, because whole documents are labelled."""
+        return sum(counting.by_document(self.places.get(id, ())) for id in questions)
 
     def grades(self) -> dict[tuple[str, tuple[Turn, ...]], Mapping[str, int]]:
         """The grades by question as asked: its text and the turns before it."""

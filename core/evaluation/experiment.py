@@ -18,6 +18,7 @@ from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
 from core.engine.availability import unprepared, without_model
 from core.evaluation import dataset, machines, outside, report, runner, sets, summary
+from core.evaluation.counting import document_of
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
@@ -229,18 +230,19 @@ def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> lis
         if (file := run_files.used(name)) is None:
             continue
         named = file.ids()
-        known = corpus.by_ids([id for pair in named.items() for id in pair]) if named else {}
+        known = _known(corpus, [id for pair in named.items() for id in pair])
         if named and not known:
             raise BadInput(
-                f"--run {name}: none of the {len(named):,} passage ids in {file.path.name} is of corpus "
-                f"{corpus.name}, for example {next(iter(named))!r}; give its ids, or JSON lines with texts"
+                f"--run {name}: none of the {len(named):,} ids in {file.path.name} is of a passage or "
+                f"document of corpus {corpus.name}, for example {next(iter(named))!r}; give its ids, or JSON "
+                "lines with texts"
             )
         unanswered = sum(question.id not in file.answered for question in drawn.questions)
-        lacks = sum(not {id, other} & known.keys() for id, other in named.items())
+        lacks = sum(not {id, other} & known for id, other in named.items())
         said.append(
             f"{name} was not asked: its replies are from {file.path.name} (sha256 {file.sha256[:12]}), and "
             "its time is not measured here"
-            + (f"; {lacks:,} of its {len(named):,} passage ids are not in the corpus" if lacks else "")
+            + (f"; {lacks:,} of its {len(named):,} ids are not in the corpus" if lacks else "")
             + (
                 f"; {unanswered} questions have no line in it and count as "
                 + ("nothing found" if file.complete else "failed")
@@ -249,6 +251,19 @@ def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> lis
             )
         )
     return said
+
+
+def _known(corpus: Corpus, ids: Sequence[str]) -> set[str]:
+    """Those of `ids` that are of passages, documents or places in documents of the corpus."""
+    known = set(corpus.by_ids(ids))
+    documents: dict[str, bool] = {}
+    for id in ids:
+        for name in (id, document_of(id)):
+            if id not in known and name not in documents:
+                documents[name] = corpus.has_document(name)
+        if documents.get(id) or documents.get(document_of(id)):
+            known.add(id)
+    return known
 
 
 def _seen(

@@ -11,13 +11,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.analysis.metrics import Values, by_question
+from core.analysis.metrics import Values
 from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Run
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, outcomes_of
 from core.evaluation.outcome import Outcomes
+from core.evaluation.scoring import route_values
 from core.evaluation.stored import checked
 
 if TYPE_CHECKING:
@@ -62,20 +63,7 @@ class Evaluation:
     @cached_property
     def values(self) -> dict[str, dict[str, Values]]:
         """Route -> question -> metric -> value, of the labelled questions at which the route ended well."""
-        labelled = self.labelled
-        qrels = {id: labelled.qrels[id] for id in self.questions if labelled.labelled(id)}
-        return {
-            route: by_question(
-                qrels,
-                {
-                    id: by[route].hits
-                    for id, by in self.outcomes.items()
-                    if id in qrels and route in by and by[route].status == "ok"
-                },
-                relevant_from=labelled.relevant_from,
-            )
-            for route in self.routes
-        }
+        return {route: route_values(self.labelled, self.outcomes, route) for route in self.routes}
 
     def run_id(self, question: str) -> str:
         """The id of the run in which the question was asked, "" where none was kept."""
@@ -162,6 +150,11 @@ def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any])
             "drop_self": labelled.drop_self,
             "questions": [asdict(question) for question in labelled.questions],
             "qrels": {q.id: labelled.qrels[q.id] for q in labelled.questions if q.id in labelled.qrels},
+            "places": {
+                q.id: [asdict(place) for place in labelled.places[q.id]]
+                for q in labelled.questions
+                if q.id in labelled.places
+            },
         },
     }
     draft = folder / f"{LABELLED}.tmp"

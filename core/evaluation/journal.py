@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TextIO, TypeVar
 
 from core.domain import quick_json
 from core.domain.errors import BadInput
+from core.domain.outputs import ReturnedHit
 from core.domain.ranked import Ids
 from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
 
@@ -195,6 +196,7 @@ def plain(outcome: Outcome) -> dict[str, Any]:
         "hits": list(outcome.hits),
         "decided": [asdict(one) for one in outcome.decided],
         "asked": [asdict(one) for one in outcome.asked],
+        "returned": [asdict(one) for one in outcome.returned],
     }
 
 
@@ -207,6 +209,9 @@ def outcome(one: Mapping[str, Any], ids: Ids) -> Outcome:
             **{key: tuple(one[key]) for key in ("citations", "wrong", "shown") if key in one},
             "decided": tuple(Taken(**given) for given in one.get("decided", ())),
             "asked": tuple(Asked(**given) for given in one.get("asked", ())),
+            "returned": tuple(
+                ReturnedHit(**{**given, "ids": tuple(given["ids"])}) for given in one.get("returned", ())
+            ),
         }
     )
 

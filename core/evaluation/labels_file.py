@@ -10,11 +10,12 @@ from typing import Protocol
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
 from core.domain.types import Passage
+from core.evaluation.counting import HALF, Place, by_document
+from core.evaluation.counting import place as place_of
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.files import Qrels, merge
 
 PLACED_FROM = 2  # the grade from which a passage of a quote is relevant
-HALF = 0.5  # a passage that holds at least this share of a quote carries its grade
 
 
 class Documents(Protocol):
@@ -37,6 +38,7 @@ def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FR
     """
     opened: dict[str, tuple[Document, list[Passage]]] = {}
     qrels: Qrels = {}
+    places: dict[str, tuple[Place, ...]] = {}
     for question, entries in written.evidence.items():
         for entry in entries:
             if entry.doc not in opened:
@@ -45,8 +47,13 @@ def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FR
                 except BadInput as error:
                     raise BadInput(f"{entry.where}: {error}") from None
             document, passages = opened[entry.doc]
-            merge(qrels, {question: dict.fromkeys(holding(entry, document.text, passages), entry.grade)})
-    return LabelledSet(written.name, written.questions, qrels, relevant_from)
+            label = place_of(
+                document.id, located(entry, document.text), entry.grade, passages,
+                text=entry.quote or "", whole=entry.quote is None,
+            )  # fmt: skip
+            merge(qrels, {question: dict.fromkeys(label.passages, entry.grade)})
+            places[question] = (*places.get(question, ()), label)
+    return LabelledSet(written.name, written.questions, qrels, relevant_from, places=places)
 
 
 def holding(entry: Evidence, text: str, passages: Sequence[Passage]) -> list[str]:
@@ -76,27 +83,43 @@ def located(entry: Evidence, text: str) -> Span:
 
 
 def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledSet, set[str]]:
-    """`labelled` with document ids spread over their passages, and the judged ids that the corpus lacks.
+    """`labelled` with document ids as labels on documents, and the judged ids that the corpus lacks.
 
     Lacking ids stay: published figures count them as not found. BadInput if the corpus lacks all.
     """
+    if labelled.places:
+        return labelled, set()
     judged = sorted({name for labels in labelled.qrels.values() for name in labels})
-    targets: dict[str, list[str]] = {id: [id] for id in corpus.by_ids(judged)}
+    known = corpus.by_ids(judged)
+    documents: dict[str, tuple[Document, list[Passage]]] = {}
     unknown = set()
     for name in judged:
-        if name not in targets:
+        if name not in known:
             try:
-                targets[name] = [passage.id for passage in corpus.document(name)[1]]
+                documents[name] = corpus.document(name)
             except BadInput:
                 unknown.add(name)
-                targets[name] = [name]
     if judged and len(unknown) == len(judged):
         raise BadInput(
             f"{labelled.name}: none of the {len(judged)} judged ids is a passage or document of corpus "
             f"{corpus.name}, for example {judged[0]!r}"
         )
     qrels: Qrels = {}
+    places: dict[str, tuple[Place, ...]] = {}
     for question, labels in labelled.qrels.items():
+        found = []
         for name, grade in labels.items():
-            merge(qrels, {question: dict.fromkeys(targets[name], grade)})
-    return replace(labelled, qrels=qrels), unknown
+            if name in documents:
+                document, passages = documents[name]
+                label = place_of(name, (0, len(document.text)), grade, passages, whole=True)
+            elif name in known:
+                own = known[name]
+                half = HALF * (own.end - own.start)
+                label = Place(name, grade, own.doc_id, own.start, own.end, (name,), own.text, least=half)
+            else:
+                label = Place(name, grade, name, 0, 0, (name,))
+            found.append(label)
+            merge(qrels, {question: dict.fromkeys(label.passages, grade)})
+        if by_document(found):
+            places[question] = tuple(found)
+    return replace(labelled, qrels=qrels, places=places), unknown

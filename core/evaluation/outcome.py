@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core.domain.outputs import ReturnedHit
 from core.domain.ranked import Ranked
 from core.domain.types import Status
 
@@ -57,6 +58,8 @@ class Outcome:
     steps: int = 0  # spans of the route; 0 where that was not written down
     machine: str = ""  # the kind of machine that its time was measured on; "" where that was not written down
     host: str = ""  # which of that kind
+    returned: tuple[ReturnedHit, ...] = ()  # of a pipeline of the user's: its hits as it returned them
+    documents: Mapping[str, str] = field(default_factory=dict)  # passage -> document, if its id does not say
 
 
 Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome

@@ -28,11 +28,12 @@ def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outco
     folder.mkdir(parents=True, exist_ok=True)
     asked = [q.id for q in labelled.questions if q.id in outcomes]
     measured = [id for id in asked if labelled.labelled(id)]
-    whole_lines(folder / "qrels.txt", qrels_lines(labelled.qrels, measured))
+    whole_lines(folder / "qrels.txt", qrels_lines({id: labelled.judged(id) for id in measured}, measured))
     times: dict[str, dict[str, float]] = {}
     for route in figures["routes"]:
         ok = {id: outcomes[id][route] for id in asked if outcomes[id][route].status == "ok"}
-        whole_lines(folder / f"{route}.run", run_lines(route, {id: one.hits for id, one in ok.items()}))
+        ranked = {id: labelled.ranking(id, one) for id, one in ok.items()}
+        whole_lines(folder / f"{route}.run", run_lines(route, ranked))
         times[route] = {id: one.ms for id, one in ok.items() if not math.isnan(one.ms)}
     whole_lines(folder / "latency.json", [json.dumps({"unit": "ms", "routes": times}, indent=1)])
     if figures.get("answers"):

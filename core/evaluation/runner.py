@@ -21,13 +21,16 @@ from core.domain.outputs import (
     Grading,
     Output,
     Reply,
+    ReturnedHit,
     SegmentTree,
     Selection,
     TableResult,
 )  # fmt: skip
 from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle, RouteResult, Run, Span
+from core.domain.unmatched import is_unmatched
 from core.engine.engine import Job, Request
+from core.evaluation.counting import document_of
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
 from core.steps.decisions import FORCED
@@ -201,12 +204,29 @@ def _outcome(
         decided=tuple(taken for span in result.spans if (taken := _taken(span))),
         asked=tuple(call for span in result.spans for call in _asked(span, run)),
         steps=len(result.spans),
+        returned=_returned(result, drop),
+        documents={
+            hit.passage.id: hit.passage.doc_id
+            for hit in result.hits
+            if document_of(hit.passage.id) != hit.passage.doc_id and not is_unmatched(hit.passage.id)
+        },
     )
+
+
+def _reply(result: RouteResult) -> External | None:
+    """The reply of a pipeline of the user's; None from a route of ours."""
+    return next((one.output for one in result.spans if isinstance(one.output, External)), None)
+
+
+def _returned(result: RouteResult, drop: str | None) -> tuple[ReturnedHit, ...]:
+    """The hits of a pipeline of the user's, without those that stand for the passage `drop` alone."""
+    reply = _reply(result)
+    return tuple(hit for hit in reply.returned if hit.ids != (drop,)) if reply is not None else ()
 
 
 def _milliseconds(result: RouteResult) -> float:
     """What the route took; of a reply from a file what that says, NaN where it says nothing."""
-    reply = next((one.output for one in result.spans if isinstance(one.output, External)), None)
+    reply = _reply(result)
     if reply is None or reply.door != "file":
         return result.ms
     return math.nan if reply.inside_ms is None else reply.inside_ms

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, by_question, measures
+from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, measures
 from core.backends import question_classifier
 from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
@@ -27,6 +27,7 @@ from core.evaluation.comparison import compared, differences, distinct_family, m
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.outcome import Outcome, Outcomes
 from core.evaluation.questions import provenance
+from core.evaluation.scoring import route_values
 
 MODE_METRICS = ("ndcg@10", "recall@10")
 HEADLINE = "ndcg@10"  # the metric that a leader, the oracle and the fronts are told by
@@ -56,7 +57,7 @@ def summarise(
     """
     baseline = check_baseline(baseline, routes)
     labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
-    values = {route: _values(labels, outcomes, route, labelled.relevant_from) for route in routes}
+    values = {route: route_values(labelled, outcomes, route) for route in routes}
     modes = _modes(labelled, outcomes)
     asked = [q for q in labelled.questions if q.id in outcomes]
     equal = equal_routes.find(outcomes, routes)
@@ -86,6 +87,7 @@ def summarise(
         "dataset": labelled.name,
         "queries": len(asked),
         "labelled": sum(q.id in labels for q in asked),
+        "by_document": labelled.by_document([q.id for q in asked]),
         "unlabelled": sum(q.id not in labels for q in asked),
         "baseline": baseline,
         "measures": {
@@ -121,11 +123,10 @@ def _stability(
     labelled: LabelledSet, outcomes: Outcomes, values: ByRoute, again: Sequence[Outcomes], baseline: str
 ) -> dict[str, Any]:
     """How stable the routes are that were asked again, rankings and answers."""
-    labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
     rounds = [_whole(labelled, outcomes, values)]
     for one in again:
         asked = list(dict.fromkeys(route for by in one.values() for route in by))
-        mine = {route: _values(labels, one, route, labelled.relevant_from) for route in asked}
+        mine = {route: route_values(labelled, one, route) for route in asked}
         rounds.append(_whole(labelled, one, mine))
     found = stability.stability(rounds, baseline, (*COMPARED, *ANSWERS))
     return {"baseline": baseline, **stability.block(found, len(rounds))}
@@ -166,17 +167,6 @@ def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
     if baseline is not None and baseline not in routes:
         raise BadInput(f"baseline {baseline!r} is not among the routes: {', '.join(routes)}")
     return baseline or routes[0]
-
-
-def _values(
-    labels: Mapping[str, Mapping[str, int]], outcomes: Outcomes, route: str, relevant_from: int
-) -> dict[str, Values]:
-    rankings = {
-        question: routes[route].hits
-        for question, routes in outcomes.items()
-        if question in labels and route in routes and routes[route].status == "ok"
-    }
-    return by_question(labels, rankings, relevant_from=relevant_from)
 
 
 def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:

@@ -46,6 +46,7 @@ def counted(figures: Figures, named: Named = str, asked: int | None = None) -> l
     sentences = [
         f"Stopped early: the figures cover {n} of {asked} questions." if asked and n < asked else "",
         f"{total}.",
+        _by_document(figures),
         f"Failed and excluded from all means: {which}." if failed else "No route failed on any question.",
         "Routes failed on different questions, so their means cover different questions; differences cover "
         "the questions that both routes completed."
@@ -179,6 +180,17 @@ def _stable(one: Mapping[str, Any], route: str, baseline: str, metric: str) -> s
     low, high = (number(of(one["deltas"]), signed=True) for of in (min, max))
     kind = "larger" if one["larger"] else "no larger"
     return f"{text} Its difference from {baseline} was {low} to {high}, {kind} than its variation."
+
+
+def _by_document(figures: Figures) -> str:
+    """How rankings are scored if whole documents are labelled."""
+    n = figures.get("by_document", 0)
+    if not n:
+        return ""
+    return (
+        f"At {count(n)} whole documents are labelled: each document counts once, at its first passage, and "
+        "ranks are those of documents."
+    )
 
 
 def _unjudged(figures: Figures) -> str:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from core.backends.admission import aside
-from core.corpus.passage_matching import Matched
+from core.corpus.passage_matching import Matched, own
 from core.domain.errors import Cancelled, PipelineTimedOut
 from core.domain.external import KINDS, ForeignHit, Reply, Stage
-from core.domain.outputs import External, Fusion, Output, Pass, Rerank, Reranked, Rewrite, Search, Written
+from core.domain.outputs import (
+    External,
+    Fusion,
+    Output,
+    Pass,
+    Rerank,
+    Reranked,
+    ReturnedHit,
+    Rewrite,
+    Search,
+    Written,
+)  # fmt: skip
 from core.domain.types import Answer, Hit, Link, Origin, Passage, Query, Ranking, Tokens, TracedTuple
 from core.steps.base import ExternalReply
 from core.steps.generate import Generate
@@ -152,9 +163,9 @@ class AskExternal(Generate):
         for placed in final.placed:
             hit = reply.hits[placed.at]
             known.setdefault(placed.passage.id, placed.passage.id)
-            for own in (hit.id, hit.doc_id):
-                if own is not None:
-                    known.setdefault(own, placed.passage.id)
+            for known_as in (hit.id, hit.doc_id):
+                if known_as is not None:
+                    known.setdefault(known_as, placed.passage.id)
         cited = tuple(dict.fromkeys(known[one] for one in reply.citations if one in known))
         with self.context.trace.span(f"answer of {name}", "LLM") as span:
             span.attributes["time"] = "part of the call"
@@ -218,8 +229,18 @@ def _output(name: str, door: str, given: ExternalReply, final: Matched, matching
         name, door, len(final.rules), sum(rules.values()), dict(rules),
         tuple(_unmatched(final)), final.in_words(), round(matching_ms, 3),
         tuple(stage.name for stage in given.reply.stages), given.reply.scored, given.inside_ms, given.made,
-        given.reply.ignored,
+        given.reply.ignored, tuple(_returned(given.reply.hits, final)),
     )  # fmt: skip
+
+
+def _returned(hits: Sequence[ForeignHit], final: Matched) -> Iterator[ReturnedHit]:
+    """Yield each hit with its place."""
+    scored = all(hit.score is not None for hit in hits)
+    for rank, (hit, found) in enumerate(zip(hits, final.standing, strict=True), 1):
+        score = (hit.score or 0.0) if scored else 1.0 / rank
+        start, end = found.span or (None, None)
+        text = "" if found.span else hit.text
+        yield ReturnedHit(own(hit).id, score, found.doc, start, end, found.ids, text)
 
 
 def _unmatched(final: Matched) -> list[str]:

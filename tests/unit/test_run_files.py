@@ -156,7 +156,7 @@ def test_it_cannot_be_asked_again_without_its_file(beir, engine):  # noqa: F811
     ("a.run", "q1 Q0 keys:0-80 first 1 x\n", "line 1: rank 'first' is no whole number"),
     ("a.run", "q1 Q0 keys:0-80 1 1\n", "line 1: 5 columns; a TREC run has 6"),
     ("a.run", "", "no reply in it"),
-    ("a.run", "q1 Q0 nowhere 1 1 x\n", "none of the 1 passage ids in a.run is of corpus tiny"),
+    ("a.run", "q1 Q0 nowhere 1 1 x\n", "none of the 1 ids in a.run is of a passage or document"),
     ("a.jsonl", '{"question_id": "q1", "hits": []}\n' * 2, "line 2: question 'q1' stands there twice"),
     ("a.jsonl", '{"question_id": "q9", "hits": []}', "line 1: question 'q9' is not among"),
     ("a.jsonl", '{"question": "never asked", "hits": []}', "line 1: tiny does not ask 'never asked'"),

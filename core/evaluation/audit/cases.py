@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.analysis.metrics import by_question
 from core.evaluation import answer_figures
 from core.evaluation.answers import ANSWERS
 from core.evaluation.audit.turning import BothWays, Turned
 from core.evaluation.comparison import ByRoute, Row
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.outcome import Asked, Outcome, Outcomes
+from core.evaluation.scoring import route_values
 
 RANKINGS = ("ndcg@10", "recall@10")
 FIGURES = (*RANKINGS, "supported_accuracy", "correct")  # that a decision is judged by
@@ -58,18 +58,12 @@ def measuring(
     """What measures the outcomes of routes: their rankings where the question is labelled, their answers
     where they gave one, and what `executed` says of database queries.
     """
-    qrels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
 
     def measure(outcomes: Outcomes, names: Sequence[str]) -> ByRoute:
         written, queried = answer_figures.measured(labelled, outcomes, names), executed(outcomes, names)
         found: dict[str, dict[str, Row]] = {}
         for name in names:
-            hits = {
-                id: by[name].hits
-                for id, by in outcomes.items()
-                if id in qrels and name in by and by[name].status == "ok"
-            }
-            ranked = by_question(qrels, hits, relevant_from=labelled.relevant_from, metrics=RANKINGS)
+            ranked = route_values(labelled, outcomes, name, metrics=RANKINGS)
             parts: tuple[Mapping[str, Row], ...] = (ranked, written[name], queried.get(name, {}))
             ids = dict.fromkeys(id for part in parts for id in part)
             found[name] = {id: {k: v for part in parts for k, v in part.get(id, {}).items()} for id in ids}

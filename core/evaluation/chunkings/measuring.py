@@ -76,8 +76,8 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     for name in names[1:]:
         given = found
         if isinstance(found, LabelledSet):
-            qrels = place(written, engine.corpus(name), relevant_from=relevant_from).qrels
-            given = replace(found, qrels=qrels)
+            placed_here = place(written, engine.corpus(name), relevant_from=relevant_from)
+            given = replace(found, qrels=placed_here.qrels, places=placed_here.places)
         own = replace(whole, corpus=name, chunkings=())
         parts[name] = experiment.prepare(engine, own, given, folder or source.path)
     asked = [question.id for question in parts[spec.corpus].labelled.questions]

@@ -131,14 +131,13 @@ def _values(
     before: EvaluationSide, after: EvaluationSide, found: QuestionsDiff, metric: str
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The metric at each question compared, by the labels that both have, where the route ended well."""
-    labels = {
-        one.id: common_labels(before.questions[one.id], after.questions[one.id]) for one in found.questions
-    }
+    then, now = before.evaluation.labelled, after.evaluation.labelled
+    labels = {one.id: common_labels(then.judged(one.id), now.judged(one.id)) for one in found.questions}
     least = max(before.relevant_from, after.relevant_from)
 
     def of(side: EvaluationSide) -> dict[str, float]:
         rankings = {
-            id: outcome.hits
+            id: side.evaluation.labelled.ranking(id, outcome)
             for id in labels
             if (outcome := side.evaluation.outcomes[id][side.route]).status == "ok"
         }

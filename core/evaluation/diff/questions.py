@@ -125,9 +125,9 @@ def depth_of(metric: str) -> int:
     return int(found[1]) if found else DEPTH
 
 
-def common_labels(before: Asked, after: Asked) -> dict[str, int]:
+def common_labels(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     """The judgements that both have: same passage, same grade."""
-    return {id: grade for id, grade in after.labels.items() if before.labels.get(id) == grade}
+    return {id: grade for id, grade in after.items() if before.get(id) == grade}
 
 
 def questions_diff(before: Side, after: Side, depth: int) -> QuestionsDiff:
@@ -155,7 +155,7 @@ def _left_out(then: Asked, now: Asked, from_then: int, from_now: int) -> str:
         return "text_changed"
     if not (_relevant(then.labels, from_then) and _relevant(now.labels, from_now)):
         return "unlabelled"
-    common = _relevant(common_labels(then, now), max(from_then, from_now))
+    common = _relevant(common_labels(then.labels, now.labels), max(from_then, from_now))
     return "" if common else "no_label_in_common"
 
 
@@ -166,7 +166,7 @@ def _relevant(labels: Mapping[str, int], least: int) -> dict[str, int]:
 def _one(id: str, before: Side, after: Side, depth: int) -> QuestionDiff:
     then, now = before.questions[id], after.questions[id]
     least = max(before.relevant_from, after.relevant_from)
-    relevant = _relevant(common_labels(then, now), least)
+    relevant = _relevant(common_labels(then.labels, now.labels), least)
     was, is_ = (
         {passage for passage, rank in asked.ranks.items() if passage in relevant and rank <= depth}
         for asked in (then, now)

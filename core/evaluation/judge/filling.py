@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.analysis.metrics import by_question
 from core.domain.errors import BadInput, Cancelled
 from core.evaluation import report, sets
 from core.evaluation.dataset import Written
@@ -21,6 +20,7 @@ from core.evaluation.judge.source import own_policy
 from core.evaluation.judged_ranges import IRRELEVANT, JUDGED
 from core.evaluation.labels import desk
 from core.evaluation.labels_file import PLACED_FROM
+from core.evaluation.scoring import route_values
 
 if TYPE_CHECKING:
     import threading
@@ -146,12 +146,11 @@ def block(
     Both ends are means over the same questions, those that people found something relevant for.
     """
     asked = [q.id for q in labelled.questions if labelled.labelled(q.id)]
-    people: Qrels = {id: dict(labelled.qrels[id]) for id in asked}
-    both = {id: {**filled.grades.get(id, {}), **people[id]} for id in asked}
-    ends = {IRRELEVANT: people, JUDGED: both}
+    ends: Mapping[str, Qrels] = {IRRELEVANT: {}, JUDGED: filled.grades}
     at = labelled.relevant_from
     means = {
-        route: {name: _means(qrels, outcomes, route, at) for name, qrels in ends.items()} for route in routes
+        route: {name: _means(labelled, outcomes, route, asked, more) for name, more in ends.items()}
+        for route in routes
     }
     return {
         "by": record.model,
@@ -198,14 +197,11 @@ def added(
     return whole
 
 
-def _means(qrels: Qrels, outcomes: Outcomes, route: str, relevant_from: int) -> dict[str, float]:
+def _means(
+    labelled: LabelledSet, outcomes: Outcomes, route: str, asked: Sequence[str], more: Qrels
+) -> dict[str, float]:
     """A route's mean of each metric, {} where it ended well at no question."""
-    rankings = {
-        id: outcomes[id][route].hits
-        for id in qrels
-        if route in outcomes.get(id, {}) and outcomes[id][route].status == "ok"
-    }
-    values = by_question(qrels, rankings, relevant_from=relevant_from, metrics=RANGED)
+    values = route_values(labelled, outcomes, route, questions=asked, metrics=RANGED, more=more)
     return {name: float(np.mean([one[name] for one in values.values()])) for name in RANGED} if values else {}
 
 

@@ -12,11 +12,12 @@ from core.corpus.variants import base_of
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from core.domain.unmatched import is_unmatched
+from core.evaluation.counting import HALF
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.files import Qrels, merge
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.types import Desk, Judgement, Pair
-from core.evaluation.labels_file import HALF, Documents, holding
+from core.evaluation.labels_file import Documents, holding
 
 if TYPE_CHECKING:
     from core.corpus.types import Document

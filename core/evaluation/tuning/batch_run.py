@@ -176,10 +176,10 @@ def seconds(result: RouteResult, count: int) -> float:
 
 
 def counted(labelled: LabelledSet, question: str, hits: Scored) -> Scored:
-    """`hits` without the question's own passage, where the set's rule says that it is no result."""
-    if not labelled.drop_self or question in labelled.qrels.get(question, {}):
-        return hits
-    return tuple(hit for hit in hits if hit[0] != question)
+    """`hits` in terms of the labels, without the question's own passage if the set's rule drops it."""
+    if labelled.drop_self and question not in labelled.qrels.get(question, {}):
+        hits = tuple(hit for hit in hits if hit[0] != question)
+    return tuple(labelled.of_passages(question, hits))
 
 
 def _key(engine: Engine, corpus: str, fingerprint: str, settled: Parameters, models: bool) -> str:

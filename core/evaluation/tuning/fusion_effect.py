@@ -102,9 +102,8 @@ def of_question(gold: Mapping[str, int], hits: Scored, *, relevant_from: int = 2
 
 def _measured(survey: BatchRun, rankings: Mapping[str, Scored]) -> dict[str, Mapping[str, float]]:
     labelled = survey.labelled
-    return (
-        dict(by_question(labelled.qrels, rankings, relevant_from=labelled.relevant_from)) if rankings else {}
-    )
+    judged = {id: labelled.judged(id) for id in rankings}
+    return dict(by_question(judged, rankings, relevant_from=labelled.relevant_from)) if rankings else {}
 
 
 def _final(result: RouteResult) -> Scored:

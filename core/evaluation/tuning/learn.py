@@ -238,8 +238,8 @@ def _summary(values: Mapping[str, float]) -> dict[str, Any]:
 def _values(collected: Collected, rankings: Mapping[str, Any], questions: Sequence[str]) -> dict[str, float]:
     """METRIC of each question; one for which nothing was found has 0."""
     labelled = collected.labelled
-    qrels = {id: labelled.qrels[id] for id in questions}
-    asked = {id: rankings.get(id, ()) for id in questions}
+    qrels = {id: labelled.judged(id) for id in questions}
+    asked = {id: labelled.of_passages(id, rankings.get(id, ())) for id in questions}
     found = by_question(qrels, asked, relevant_from=labelled.relevant_from, metrics=[METRIC])
     return {id: found[id][METRIC] for id in questions}
 

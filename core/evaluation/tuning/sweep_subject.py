@@ -102,7 +102,8 @@ class Rankings:
         keys = {q: (q, tuple(id for id, _ in hits)) for q, hits in kept.items()}
         new = {q: hits for q, hits in kept.items() if keys[q] not in self._known}
         if new:
-            measured = by_question(labelled.qrels, new, relevant_from=labelled.relevant_from)
+            judged = {q: labelled.judged(q) for q in new}
+            measured = by_question(judged, new, relevant_from=labelled.relevant_from)
             self._known |= {keys[q]: row for q, row in measured.items()}
         return {q: self._known[key] for q, key in keys.items()}
 
