@@ -46,7 +46,7 @@ FEATURES = (*WORDING_FEATURES, *SEARCH_FEATURES, *TABLE_FEATURES)
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A route for the questions of a class, and what it gained over the default route on `n` questions of
-    `sets`: the mean difference in `metric` with its 95 % bootstrap interval.
+    `sets`: the mean difference in `metric` with its 95% interval.
     """
 
     route: str

@@ -22,7 +22,7 @@ def compared(
     intervals: Sequence[str],
     same: Mapping[str, str] = NOBODY,
 ) -> dict[str, dict[str, Any]]:
-    """The means of each route, and its differences from `baseline` in the metrics `of`: one Holm family.
+    """Compute each route's means and, in the metrics `of`, its differences from `baseline` (see `against`).
 
     `same`: routes that are equal to another (see core.evaluation.equal_routes.standing_for).
     """
@@ -35,19 +35,21 @@ def compared(
 def against(
     values: ByRoute, baseline: str, metrics: Sequence[str], same: Mapping[str, str] = NOBODY
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Route -> metric -> what its differences from `baseline` show: see core.evaluation.effects.family.
+    """Compare the other routes with `baseline`: route -> metric -> figures of core.evaluation.effects.family.
 
-    Every route but the baseline is there; a metric without a question in common is not. One Holm family, in
-    which a route of `same` is not tested again: it takes the figures of the one it is equal to.
+    Each metric is a family of its own, because a reader looks at the routes in one metric. A route of `same`
+    is not tested again: it takes the figures of the route it is equal to. A metric without a question in
+    common is left out.
     """
     others = [route for route in values if route != baseline]
-    found = distinct_family(
-        {(route, name): differences(values, route, baseline, name) for route in others for name in metrics},
-        {(route, name): (same[route], name) for route in others if route in same for name in metrics},
-    )
-    return {
-        route: {name: found[route, name] for name in metrics if (route, name) in found} for route in others
+    found = {
+        name: distinct_family(
+            {route: differences(values, route, baseline, name) for route in others},
+            {route: same[route] for route in others if route in same},
+        )
+        for name in metrics
     }
+    return {route: {name: found[name][route] for name in metrics if route in found[name]} for route in others}
 
 
 def distinct_family(
@@ -71,7 +73,7 @@ def means_of(
     """
     columns = {(key, name): _column(by, name) for key, by in values.items() for name in metrics}
     wanted = [(key, name) for key, name in columns if name in intervals]
-    ends = dict(zip(wanted, statistics.intervals([columns[one] for one in wanted]), strict=True))
+    ends = dict(zip(wanted, map(statistics.interval, (columns[one] for one in wanted)), strict=True))
     return {
         key: {
             **{name: _mean(columns[key, name]) for name in metrics},

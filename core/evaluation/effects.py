@@ -3,46 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from core.evaluation.statistics import ALPHA, Key, holm, intervals, paired_ps, verdict
+from core.evaluation import power
+from core.evaluation.power import POWER
+from core.evaluation.statistics import ALPHA, Key, between_bounds, compare, least_to_show
 
-POWER = 0.8
 SAME = 1e-12  # differences below are rounding: the question is a tie
-_FAR = 1e4  # standard errors; a difference that is not seen at this is not looked for
+LEAST_DIFFERING = 6  # questions; the spread of fewer differences says nothing about that of others
 
 
 def family(differences: Mapping[Key, Sequence[float]]) -> dict[Key, dict[str, Any]]:
-    """What paired differences, route minus baseline for each question, show: one Holm family.
+    """Describe paired differences, route minus baseline for each question, as one family (see
+    core.evaluation.statistics.compare).
 
-    For each key: "delta" their mean, "ci95" its paired bootstrap interval (None below two questions), "n",
-    "sd" and Cohen's "d_z" (None where nothing varies), "wins", "ties", "losses", "superiority" (wins and half
-    the ties over n), "p" of the randomisation test, "p_holm", "verdict", and the smallest difference that
-    would be seen with a power of 0.8: "detectable" at alpha alone and "detectable_holm" at alpha over the
-    number of comparisons, which is what Holm asks of the smallest p. A key without differences is left out.
+    For each key: "delta" their mean, "ci95" the interval that the "verdict" rests on, "n", "sd" and Cohen's
+    "d_z" (None if nothing varies), "wins", "ties", "losses", "superiority" (wins and half the ties over n),
+    "p", "p_holm", and the smallest difference that would be shown with a power of 0.8: "detectable" at alpha
+    alone and "detectable_holm" at alpha over the number of comparisons, which is what Holm asks of the
+    smallest p (None if it cannot be determined). A key without differences is left out.
     """
     known = {key: list(column) for key, column in differences.items() if len(column)}
-    columns = list(known.values())
-    p_values = dict(zip(known, paired_ps(columns), strict=True))
-    adjusted = holm(p_values)
+    bounded = between_bounds(known.values())
     found: dict[Key, dict[str, Any]] = {}
-    for (key, column), ends in zip(known.items(), intervals(columns), strict=True):
-        one = effect(column)
+    for key, shown in compare(known).items():
+        one = effect(known[key])
         found[key] = {
             "delta": one["delta"],
-            "ci95": list(ends) if ends else None,
-            "p": p_values[key],
-            "p_holm": adjusted[key],
-            "verdict": verdict(one["delta"], adjusted[key]),
+            "ci95": list(shown.interval) if shown.interval else None,
+            "p": shown.p,
+            "p_holm": shown.p_holm,
+            "verdict": shown.verdict,
             **one,
-            "detectable": detectable(one["n"], one["sd"]),
-            "detectable_holm": detectable(one["n"], one["sd"], alpha=ALPHA / len(known)),
+            "detectable": detectable_of(one, bounded=bounded),
+            "detectable_holm": detectable_of(one, alpha=ALPHA / len(known), bounded=bounded),
         }
     return found
+
+
+def detectable_of(row: Mapping[str, Any], *, alpha: float = ALPHA, bounded: bool = True) -> float | None:
+    """Return `detectable` of a comparison of `family`; None if fewer than LEAST_DIFFERING questions differ."""
+    if row.get("wins", 0) + row.get("losses", 0) < LEAST_DIFFERING:
+        return None
+    return detectable(int(row["n"]), row.get("sd"), alpha=alpha, bounded=bounded)
 
 
 def effect(differences: Sequence[float]) -> dict[str, Any]:
@@ -70,48 +75,25 @@ def effect(differences: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def detectable(n: int, sd: float | None, *, alpha: float = ALPHA, power: float = POWER) -> float | None:
-    """The smallest true mean difference that a two-sided paired t-test over `n` questions would call shown
-    with probability `power`, where differences vary by `sd`; None below two questions or without variation.
+def detectable(n: int, sd: float | None, *, alpha: float = ALPHA, bounded: bool = True) -> float | None:
+    """Return the smallest true mean difference that `n` questions would show with the power POWER.
 
-    The randomisation test has the same power for means of many questions (Lehmann & Romano 2005, 15.2).
+    `sd` is the measured standard deviation of the differences; its upper 80% limit counts, so that in four of
+    five cases the power is at least that. None if it cannot be determined: without variation, with fewer
+    questions than can show any difference, or if a metric between 0 and 1 cannot differ so much.
     """
-    if sd is None or sd <= 0 or n < 2:
+    if not sd or n < least_to_show(1, alpha):
         return None
-    standard = _standard(n, alpha, power)
-    return None if standard is None else standard * sd
-
-
-def power_of(n: int, standard: float, *, alpha: float = ALPHA) -> float:
-    """The power of a two-sided paired t-test for a true difference of `standard` standard deviations: both
-    tails of the noncentral t distribution (Cohen 1988, chapter 2).
-    """
-    from scipy.special import ncfdtr, stdtrit  # scipy.stats has the same behind checks that take far longer
-
-    if standard == 0:
-        return alpha
-    # As the upper tail of its square, a noncentral F: scipy's nct has no value for the far lower tail of t.
-    return 1.0 - float(ncfdtr(1, n - 1, standard**2 * n, stdtrit(n - 1, alpha / 2) ** 2))
-
-
-@lru_cache(maxsize=4096)
-def _standard(n: int, alpha: float, power: float) -> float | None:
-    """The smallest detectable difference in standard deviations; None where none is found."""
-    from scipy.optimize import brentq
-
-    high = 1.0
-    while not power_of(n, high / sqrt(n), alpha=alpha) >= power:
-        high *= 2
-        if high > _FAR:
-            return None
-    return float(brentq(lambda far: power_of(n, far / sqrt(n), alpha=alpha) - power, 0.0, high)) / sqrt(n)
+    found = power.detectable(n, power.upper_sd(sd, n), alpha=alpha, bounded=bounded)
+    return None if found > 1 and bounded else found
 
 
 def smallest(
     comparisons: Mapping[str, Mapping[str, Mapping[str, Any]]], metric: str
 ) -> dict[str, Any] | None:
-    """What a set of questions can tell apart in `metric`: over the comparisons (route -> metric -> figures of
-    `family`), the median smallest detectable difference, its range, and over how many; None without any.
+    """Summarise what a set of questions can tell apart in `metric`: over the comparisons, route -> metric ->
+    figures of `family`, the median smallest detectable difference, its range, and over how many; None without
+    any.
     """
     rows = [by[metric] for by in comparisons.values() if metric in by]
     known = [row for row in rows if row.get("detectable_holm") is not None]

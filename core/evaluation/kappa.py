@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evaluation.statistics import intervals_of
+from core.evaluation.statistics import RESAMPLES, SEED
 
 Weights = Literal["quadratic"] | None
 Graded = tuple[
@@ -44,12 +44,25 @@ def kappa(graded: Sequence[Graded], levels: Sequence[int], weights: Weights = No
     whole = float(_of(cells.sum(axis=2)[..., None], weight)[0]) if at else np.nan
     if len(at) < 2:
         return Kappa(whole if np.isfinite(whole) else None, None)
-    ((low, high),) = intervals_of(
-        cells.reshape(size * size, -1), lambda means: _of(means.reshape(size, size, -1), weight)[None]
-    )
-    return Kappa(
-        whole if np.isfinite(whole) else None, (low, high) if np.isfinite([low, high]).all() else None
-    )
+    ends = _interval(cells, weight)
+    return Kappa(whole if np.isfinite(whole) else None, ends if np.isfinite(ends).all() else None)
+
+
+def _interval(cells: Table, weight: Table) -> tuple[float, float]:
+    """Return the 95% percentile bootstrap interval (Efron 1979) over the questions, the last axis."""
+    from scipy.stats import bootstrap
+
+    count = cells.shape[2]
+
+    def statistic(drawn: NDArray[np.float64], axis: int) -> NDArray[np.float64]:  # noqa: ARG001
+        times = np.stack([np.bincount(row, minlength=count) for row in drawn.astype(np.int64)], axis=1)
+        return _of(cells @ times, weight)
+
+    found = bootstrap(
+        (np.arange(count),), statistic, vectorized=True, n_resamples=RESAMPLES, batch=500,
+        method="percentile", rng=SEED,
+    ).confidence_interval  # fmt: skip
+    return float(found.low), float(found.high)
 
 
 def _of(tables: Table, weight: Table) -> NDArray[np.float64]:

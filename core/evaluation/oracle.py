@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from core.evaluation.comparison import ByRoute
-from core.evaluation.statistics import Interval, Means, interval, intervals, intervals_of
+from core.evaluation.statistics import Interval, largest_interval, mean_interval, mean_intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Lost:
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two routes over the `n` questions both were scored on: `mean` of the better value of each question, and
-    `gain`, that minus the mean of the `better` route. `better` is drawn anew in each resample of `ci95`.
+    `gain`, that minus the mean of the `better` route. `ci95` allows for `better` being chosen on the same
+    questions (see core.evaluation.statistics.largest_interval).
     """
 
     routes: tuple[str, str]
@@ -75,7 +76,7 @@ def oracle(values: ByRoute, metric: str) -> Oracle | None:
         top = max(here.values())
         best[question] = (top, tuple(route for route, value in here.items() if value == top))
     tops = [top for top, _ in best.values()]
-    return Oracle(metric, float(np.mean(tops)), interval(tops), best, _lost(known, best), _pairs(known))
+    return Oracle(metric, float(np.mean(tops)), mean_interval(tops), best, _lost(known, best), _pairs(known))
 
 
 def block(found: Oracle | None) -> dict[str, Any] | None:
@@ -118,7 +119,7 @@ def _lost(
     known: Mapping[str, Mapping[str, float]], best: Mapping[str, tuple[float, tuple[str, ...]]]
 ) -> tuple[Lost, ...]:
     columns = {route: [best[q][0] - value for q, value in by.items()] for route, by in known.items()}
-    ends = intervals(list(columns.values()))
+    ends = mean_intervals(list(columns.values()))
     found = [
         Lost(route, float(np.mean(column)), pair, len(column), sum(route in best[q][1] for q in known[route]))
         for (route, column), pair in zip(columns.items(), ends, strict=True)
@@ -145,21 +146,14 @@ def _pairs_over(
     alone = np.array([[known[route][question] for question in questions] for route in routes])
     at = np.array([[routes.index(one), routes.index(other)] for one, other in pairs])
     together = np.maximum(alone[at[:, 0]], alone[at[:, 1]])
-
-    def gains(means: Means) -> Means:
-        single, joint = means[: len(routes)], means[len(routes) :]
-        apart: Means = joint - np.maximum(single[at[:, 0]], single[at[:, 1]])
-        return apart
-
-    columns = np.vstack([alone, together])
-    means = columns.mean(axis=1)
-    gain = np.maximum(gains(means[:, None])[:, 0], 0.0)  # below 0 by rounding alone
-    ends = intervals_of(columns, gains) if len(questions) > 1 else [None] * len(pairs)
-    return [
-        Pair(
-            pair, float(means[len(routes) + place]),
-            pair[0] if means[at[place, 0]] >= means[at[place, 1]] else pair[1],
-            float(gain[place]), ends[place], len(questions),
-        )
-        for place, pair in enumerate(pairs)
-    ]  # fmt: skip
+    means, joint = alone.mean(axis=1), together.mean(axis=1)
+    found = []
+    for place, pair in enumerate(pairs):
+        # The gain is the smaller of what the two routes lose to the better value of each question.
+        below = alone[at[place]] - together[place]
+        low, high = largest_interval(below, -1.0, 0.0)
+        found.append(Pair(
+            pair, float(joint[place]), pair[0] if means[at[place, 0]] >= means[at[place, 1]] else pair[1],
+            max(0.0, float(-below.mean(axis=1).max())), (-high, -low), len(questions),
+        ))  # fmt: skip
+    return found

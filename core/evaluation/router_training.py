@@ -22,7 +22,7 @@ from core.backends.question_classifier import (
 from core.domain.errors import BadInput
 from core.evaluation.router_cases import Case
 from core.evaluation.routing import Shown, Standing, standing
-from core.evaluation.statistics import interval
+from core.evaluation.statistics import difference_interval, mean_interval
 
 STRENGTH = 0.1  # C of scikit-learn: the inverse of the L2 penalty, on features of variance 1
 LEAST = 0.75  # probability of a class other than the default one from which on it counts
@@ -254,7 +254,7 @@ def _tried(route: str, taken: Sequence[Case], sizes: Mapping[str, int]) -> Tried
         if route in case.values:
             gains[case.set].append(case.values[route] - case.values[DEFAULT_ROUTE])
     every = [gain for some in gains.values() for gain in some]
-    low, high = interval(every) or (0.0, 0.0)
+    low, high = difference_interval(every) or (0.0, 0.0)
     refused = ""
     if len(every) < FEW:
         refused = f"{len(every)} questions; at least {FEW} are needed"
@@ -356,7 +356,7 @@ def held_out_table(judged: Sequence[Judged]) -> list[Taken]:
         key=lambda item: (sets.index(item[0][0]), CLASSES.index(item[0][1])),
     ):
         right = [float(one == kind) for one in taken]
-        shown = Shown(float(np.mean(right)), interval(right), len(right))
+        shown = Shown(float(np.mean(right)), mean_interval(right), len(right))
         rows.append(Taken(name, kind, shown, dict(Counter(taken).most_common())))
     return rows
 

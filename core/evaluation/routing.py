@@ -10,7 +10,7 @@ import numpy as np
 
 from core.backends.question_classifier import CLASSES, DEFAULT_ROUTE, QuestionClass
 from core.domain.errors import BadInput
-from core.evaluation.statistics import Interval, Means, interval, intervals_of
+from core.evaluation.statistics import Interval, Table, difference_interval, largest_interval, mean_interval
 
 Values = Mapping[str, Mapping[str, float]]  # question id -> route -> value of a metric
 CLASS_OF: Mapping[str, QuestionClass] = {  # by the mode of a question
@@ -60,7 +60,7 @@ class Confusion:
 class Regret:
     """How much of a metric a router gave away: the best route's value minus the router's, per question.
 
-    `mean` with its 95 % bootstrap interval (None below two questions); `best` counts for each route the
+    `mean` with its 95% interval (None without a question); `best` counts for each route the
     questions on which it was best, shared ones for each of them.
     """
 
@@ -72,7 +72,7 @@ class Regret:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A mean over `n` questions with its 95 % bootstrap interval, None below two questions."""
+    """A mean over `n` questions with its 95% interval, None without a question."""
 
     mean: float
     ci95: Interval | None
@@ -85,8 +85,8 @@ class Standing:
     of the router, the default route, the `best` single route (by these values) and the best route of each
     question (the oracle).
 
-    `gain` over the default route; `regret` against the best single route, which is chosen anew in each
-    resample, and below 0 where the router is better than any; `oracle_regret`.
+    `gain` over the default route; `regret` against the best single route, below 0 if the router beats all
+    (its interval allows for the choice on the same questions); `oracle_regret`.
     """
 
     n: int
@@ -130,12 +130,7 @@ def standing(values: Values, router: Mapping[str, float], default: str = DEFAULT
     oracle = np.maximum(oracle, own)
     means = table.mean(axis=1)
     best = int(means.argmax())
-
-    def below_best(drawn: Means) -> Means:
-        found: Means = (drawn[:-1].max(axis=0) - drawn[-1])[None, :]
-        return found
-
-    (ends,) = intervals_of(np.vstack([table, own]), below_best)
+    ends = largest_interval(table - own, -1.0, 1.0)
     return Standing(
         len(known), float(own.mean()), float(usual.mean()), names[best], float(means[best]),
         float(oracle.mean()), _shown(own - usual),
@@ -143,8 +138,8 @@ def standing(values: Values, router: Mapping[str, float], default: str = DEFAULT
     )  # fmt: skip
 
 
-def _shown(differences: Means) -> Shown:
-    return Shown(float(differences.mean()), interval(list(differences)), len(differences))
+def _shown(differences: Table) -> Shown:
+    return Shown(float(differences.mean()), difference_interval(list(differences)), len(differences))
 
 
 def mistakes(
@@ -199,7 +194,7 @@ def regret(values: Mapping[str, Mapping[str, float]], router: str) -> Regret:
         top = max(routes.values())
         for name, value in routes.items():
             best[name] = best.get(name, 0) + (value == top)
-    return Regret(lost, sum(lost.values()) / len(lost), interval(list(lost.values())), best)
+    return Regret(lost, sum(lost.values()) / len(lost), mean_interval(list(lost.values())), best)
 
 
 def block(

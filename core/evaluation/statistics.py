@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, log2
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ LEVEL = 1 - ALPHA
 ROUNDING = 1e-9  # scores that are nearer to one another are equal
 Key = TypeVar("Key")
 Interval = tuple[float, float]
-Means = NDArray[np.float64]
 Table = NDArray[np.float64]
 _DIGITS = 12  # of a mean: more are rounding, which would part equal means and depend on what else is compared
 _CHUNK = 500  # resamples held in memory at once
@@ -27,73 +27,10 @@ _WORK = 4e8  # additions for one exact p: a finer grid is made coarser, which on
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """95 % percentile bootstrap interval of the mean (Efron 1979); None below two questions.
-
-    The percentile method, because it stays defined where all questions score the same.
-    """
-    return intervals([values])[0]
-
-
-def intervals(columns: Sequence[Sequence[float]]) -> list[Interval | None]:
-    """`interval` of each column. Columns of one length share their resamples, which is what makes this fast;
-    each gets what it would get alone.
-    """
-    found: list[Interval | None] = [None] * len(columns)
-    for places, matrix in _by_length(columns):
-        for place, pair in zip(places, intervals_of(matrix), strict=True):
-            found[place] = pair
-    return found
-
-
-def intervals_of(columns: NDArray[np.float64], of: Callable[[Means], Means] = lambda m: m) -> list[Interval]:
-    """95 % percentile bootstrap intervals of what `of` makes of means over the same questions.
-
-    `columns`: shape (columns, questions), two questions or more; questions are resampled, so that columns
-    stay paired. `of` is given means of shape (columns, resamples) and gives (figures, resamples).
-    """
-    from scipy.stats import bootstrap
-
-    count = columns.shape[1]
-
-    def statistic(drawn: NDArray[np.float64], axis: int) -> Means:  # noqa: ARG001
-        # Means by how often each question was drawn: a matrix product in place of a copy for each column.
-        rows = np.arange(len(drawn))[:, None] * count
-        times = np.bincount((drawn.astype(np.int64) + rows).ravel(), minlength=drawn.size)
-        return of(np.round(columns @ times.reshape(drawn.shape).T.astype(np.float64) / count, _DIGITS))
-
-    found = bootstrap(
-        (np.arange(count),), statistic, vectorized=True, n_resamples=RESAMPLES, batch=_CHUNK,
-        method="percentile", rng=SEED,
-    ).confidence_interval  # fmt: skip
-    return [(float(low), float(high)) for low, high in zip(found.low, found.high, strict=True)]
-
-
-def paired_p(route: Sequence[float], baseline: Sequence[float]) -> float:
-    """Two-sided p of the mean difference under exchange within each question (Fisher's randomisation test).
-
-    Exact while 2^n is at most the number of resamples, else sampled with a fixed seed.
-    """
-    return paired_ps([list(np.asarray(route) - np.asarray(baseline))])[0]
-
-
-def paired_ps(differences: Sequence[Sequence[float]]) -> list[float]:
-    """`paired_p` of each list of differences; lists of one length share their exchanges."""
-    from scipy.stats import permutation_test
-
-    found = [1.0] * len(differences)  # one pair exchanged is as large the other way round
-    for places, matrix in _by_length(differences):
-
-        def mean(signs: Means, axis: int, matrix: Means = matrix) -> Any:  # noqa: ARG001
-            return np.round(signs @ matrix.T / matrix.shape[1], _DIGITS)
-
-        # Exchanging a pair is changing the sign of its difference: what is exchanged are the signs.
-        tested = permutation_test(
-            (np.ones(matrix.shape[1]),), mean, permutation_type="samples", vectorized=True,
-            n_resamples=RESAMPLES, batch=_CHUNK, rng=SEED,
-        )  # fmt: skip
-        for place, p in zip(places, tested.pvalue, strict=True):
-            found[place] = float(p)
-    return found
+    """Return the 95% interval of a mean: t+1 if every value is between 0 and 1, else Student's t."""
+    if all(-ROUNDING <= value <= 1 + ROUNDING for value in values):
+        return mean_interval(values)
+    return unbounded_interval(values)
 
 
 def mean_interval(
@@ -139,15 +76,36 @@ def pair_intervals(table: Table, span: float = 1.0, level: float = LEVEL) -> Tab
     return np.stack([_bounded_intervals(row - table, -span, span, level) for row in table])
 
 
+def largest_interval(columns: Table, low: float, high: float, level: float = LEVEL) -> Interval:
+    """Return an interval of the largest of several means, which values over the same questions have.
+
+    `columns`: shape (means, questions), values between `low` and `high`. Its lower end is the largest one of
+    the means' lower ends, corrected for their number (Bonferroni), because any of them may be too high; its
+    upper end is the largest upper end, which is too low only if that of the largest mean is.
+    """
+    lows = _bounded_intervals(columns, low, high, 1 - (1 - level) / len(columns))[:, 0]
+    return float(lows.max()), float(_bounded_intervals(columns, low, high, level)[:, 1].max())
+
+
 def unbounded_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
     """Return Student's t interval of the mean of values without bounds, such as times; None below two."""
+    if len(values) < 2:
+        return None
+    return _ends(*_student(values), level)
+
+
+def _student(values: Sequence[float]) -> tuple[float, float, int]:
+    """Return the mean of two values or more, its standard error, and the degrees of freedom."""
+    column = np.asarray(values, dtype=float)
+    error = column.std(ddof=1) / np.sqrt(len(column))
+    return float(column.mean()), 0.0 if error < ROUNDING else float(error), len(column) - 1
+
+
+def _ends(mean: float, error: float, freedom: int, level: float) -> Interval:
     from scipy.special import stdtrit
 
-    column = np.asarray(values, dtype=float)
-    if len(column) < 2:
-        return None
-    error = column.std(ddof=1) / np.sqrt(len(column)) * stdtrit(len(column) - 1, (1 + level) / 2)
-    return float(column.mean() - error), float(column.mean() + error)
+    half = error * float(stdtrit(freedom, (1 + level) / 2))
+    return mean - half, mean + half
 
 
 def _bounded_intervals(table: Table, low: float, high: float, level: float) -> Table:
@@ -304,6 +262,80 @@ def least_for_equivalence(margin: float) -> int:
     return ceil(round(3 / margin, 6))
 
 
+@dataclass(frozen=True, slots=True)
+class PairedComparison:
+    """The result of one paired comparison in a family of them; see `compare`."""
+
+    # The larger of the exact sign-flip p and the p of the interval, not adjusted.
+    p: float
+    # Adjusted for the family (Holm).
+    p_holm: float
+    # Excludes 0 exactly if `p_holm` is below ALPHA; None without bounds and below two questions.
+    interval: Interval | None
+    # "better" or "worse" if the interval excludes 0, else "no difference shown".
+    verdict: str
+
+
+def compare(columns: Mapping[Key, Sequence[float]]) -> dict[Key, PairedComparison]:
+    """Compare routes pairwise: paired differences by key, all of one family.
+
+    A difference is shown if both the interval of its mean and the exact sign-flip test exclude 0, after
+    Holm's correction (Holm 1979): the test alone also rejects if only the shapes differ, and the interval
+    alone is too narrow for a handful of questions. Each interval has the level at which Holm's procedure
+    tested the comparison (Serlin 1993, "Confidence intervals and the scientific method: a case for Holm on
+    the range"), so the interval, p and the verdict always agree.
+
+    Intervals are t+1 if all differences are between -1 and 1, as those of metrics between 0 and 1 are, and
+    Student's t otherwise.
+    """
+    bounded = between_bounds(columns.values())
+    known = {key: _measured(column, bounded) for key, column in columns.items()}
+    p = {key: max(sign_flip_p(column), _interval_p(known[key])) for key, column in columns.items()}
+    adjusted = holm(p)
+    left, found = len(columns), {}
+    for key in sorted(p, key=lambda one: p[one]):
+        measured, ends = known[key], None
+        if measured is not None:
+            ends = _ends(*measured, 1 - ALPHA / left)
+            ends = (max(-1.0, ends[0]), min(1.0, ends[1])) if bounded else ends
+        if adjusted[key] < ALPHA:
+            left -= 1
+        elif ends is not None:
+            ends = min(ends[0], 0.0), max(ends[1], 0.0)
+        found[key] = PairedComparison(p[key], adjusted[key], ends, excluded(ends))
+    return {key: found[key] for key in columns}
+
+
+def between_bounds(columns: Iterable[Sequence[float]]) -> bool:
+    """Return whether all differences are between -1 and 1, as those of metrics between 0 and 1."""
+    return all(abs(value) <= 1 + ROUNDING for column in columns for value in column)
+
+
+def excluded(ends: Interval | None) -> str:
+    """Return the verdict that rests on the interval of a difference."""
+    if ends is None or ends[0] <= 0 <= ends[1]:
+        return "no difference shown"
+    return "better" if ends[0] > 0 else "worse"
+
+
+def _measured(column: Sequence[float], bounded: bool) -> tuple[float, float, int] | None:
+    if bounded and len(column):
+        return _student([*column, -1.0, 1.0])
+    return _student(column) if len(column) > 1 else None
+
+
+def _interval_p(measured: tuple[float, float, int] | None) -> float:
+    """Return at which 1 - level an interval ends at 0."""
+    from scipy.special import stdtr
+
+    if measured is None:
+        return 1.0
+    mean, error, freedom = measured
+    if error == 0:
+        return 0.0 if abs(mean) > ROUNDING else 1.0
+    return float(2 * stdtr(freedom, -abs(mean / error)))
+
+
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
     """p-values adjusted for their number (Holm 1979): smallest first, times those left, never falling."""
     adjusted: dict[Key, float] = {}
@@ -319,12 +351,3 @@ def verdict(delta: float, p_holm: float) -> str:
     if p_holm >= ALPHA or delta == 0:
         return "no difference shown"
     return "better" if delta > 0 else "worse"
-
-
-def _by_length(columns: Sequence[Sequence[float]]) -> list[tuple[list[int], NDArray[np.float64]]]:
-    """Columns of two values or more, those of one length as a matrix, with their places."""
-    places: dict[int, list[int]] = {}
-    for place, column in enumerate(columns):
-        if len(column) > 1:
-            places.setdefault(len(column), []).append(place)
-    return [(some, np.asarray([columns[place] for place in some], dtype=float)) for some in places.values()]

@@ -49,8 +49,8 @@ def summarise(
 
     Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the route
     ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
-    over the questions at which both routes ended well; p-values are adjusted over all routes and metrics,
-    routes that returned the same counted once ("equal", and "same_as" of those that another stands for).
+    over the questions at which both routes ended well; they are adjusted over all routes in one metric, and
+    routes that returned the same count once ("equal", and "same_as" of those that another stands for).
     `again` are further rounds of the routes that ask a model, which tell how stable their figures are.
     A route's "answers" are there if some route gave answers. `extra` has further measures, which are averaged
     and compared in the same way under "extra"; a question without a value is not counted there.
@@ -96,12 +96,11 @@ def summarise(
         },
         "unjudged": UNJUDGED,
         "statistics": {
-            "interval": f"95 % percentile bootstrap of the mean, {statistics.RESAMPLES} resamples",
-            "difference": "the same of the mean paired difference, not adjusted for many comparisons",
+            "interval": "95% t+1: t interval with a pseudo-observation at each bound",
+            "difference": "the same of the mean paired difference, at the level at which Holm tests it",
             "effect": "d_z: mean over standard deviation of the differences; superiority: wins, ties as half",
-            "detectable": "smallest difference that a two-sided paired t-test sees with power 0.8",
-            "test": f"paired randomisation, two-sided, {statistics.RESAMPLES} resamples, Holm-adjusted",
-            "seed": statistics.SEED,
+            "detectable": "smallest difference that is shown with power 0.8",
+            "test": "exact paired sign-flip test and interval, two-sided, Holm-adjusted for each metric",
             "alpha": statistics.ALPHA,
         },
         **({"answers": JUDGED_BY} if written else {}),
@@ -204,8 +203,8 @@ def _extra(extra: Extra, baseline: str, same: Mapping[str, str]) -> dict[str, di
 def _by_mode(
     values: ByRoute, modes: Mapping[str, list[str]], baseline: str, same: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Two metrics for each kind of question; all kinds are one Holm family, in which equal routes count
-    once.
+    """Compute two metrics for each kind of question. In each metric all kinds and routes are one family, in
+    which equal routes count once.
     """
     within = {
         mode: {route: {q: by[q] for q in questions if q in by} for route, by in values.items()}
@@ -215,20 +214,16 @@ def _by_mode(
         {(mode, route): by for mode, some in within.items() for route, by in some.items()},
         MODE_METRICS, MODE_METRICS,
     )  # fmt: skip
-    columns = {
-        (mode, route, name): differences(some, route, baseline, name)
-        for mode, some in within.items()
-        for route in some
-        if route != baseline
+    keys = [key for key in rows if key[1] != baseline]
+    twins = {(mode, route): (mode, same[route]) for mode, route in keys if route in same}
+    found = {
+        name: distinct_family(
+            {(mode, route): differences(within[mode], route, baseline, name) for mode, route in keys}, twins
+        )
         for name in MODE_METRICS
     }
-    twins = {(mode, r, name): (mode, same[r], name) for mode, r, name in columns if r in same}
-    found = distinct_family(columns, twins)
-    for (mode, route), row in rows.items():
-        if route != baseline:
-            row["vs_baseline"] = {
-                name: found[mode, route, name] for name in MODE_METRICS if (mode, route, name) in found
-            }
+    for key in keys:
+        rows[key]["vs_baseline"] = {name: by[key] for name, by in found.items() if key in by}
     return {mode: {route: rows[mode, route] for route in some} for mode, some in within.items()}
 
 

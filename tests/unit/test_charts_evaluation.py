@@ -37,8 +37,8 @@ def test_a_forest_has_a_line_each_with_its_interval_the_best_on_top():
     assert figure.layout.yaxis.ticktext == ("Route B", "Route D", "Route C")
 
 
-def test_a_forest_of_one_question_has_no_interval():
-    found = effects.family({"b": [0.5]})
+def test_a_forest_of_one_time_has_no_interval():
+    found = effects.family({"b": [5.0]})
     assert found["b"]["ci95"] is None
     figure = forest([finding.compared(found["b"], "B", "A", "m")])
     assert figure.data[0].error_x.array[0] == 0

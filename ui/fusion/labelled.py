@@ -122,9 +122,7 @@ def _table(compared: Sequence[Finding]) -> Markup:
 
 def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:
     """What the figures are of."""
-    sentences = [
-        f"{len(ids)} labelled questions, the same before and after. Confidence intervals: paired bootstrap."
-    ]
+    sentences = [f"{len(ids)} labelled questions, the same before and after. Intervals: t+1, 95%."]
     if not ranks:
         sentences.append(
             "The figures measure this step's list. Later steps reorder it for the route's final ranking."

@@ -13,7 +13,6 @@ from core.evaluation.audit.loops import other_way
 from core.evaluation.audit.turning import first_of
 from core.evaluation.effects import SAME
 from core.evaluation.outcome import Outcomes
-from core.evaluation.statistics import interval
 
 Kind = tuple[str, str]  # route, step
 
@@ -90,7 +89,7 @@ def _figure(cases: Sequence[Case], metric: str, gain: Mapping[str, Any] | None) 
         return None
     better, worse = (sum(sign * one > SAME for one in fired) for sign in (1, -1))
     missed = sum(one > SAME for one in quiet)
-    ends = interval(quiet)
+    other = effects.family({"": quiet}).get("", {"ci95": None})
     return {
         "fired": len(fired),
         "better": better,
@@ -102,7 +101,7 @@ def _figure(cases: Sequence[Case], metric: str, gain: Mapping[str, Any] | None) 
         "recall": better / (better + missed) if better + missed else None,
         "gain": gain,
         "gain_had_it_fired": sum(quiet) / len(quiet) if quiet else None,
-        "gain_had_it_fired_ci95": list(ends) if ends else None,
+        "gain_had_it_fired_ci95": other["ci95"],
         "touched": any(abs(one) > SAME for one in (*fired, *quiet)),
     }
 

@@ -96,7 +96,7 @@ def _in_words(measured: Measured, metric: str) -> dict[tuple[str, str], dict[str
             "delta": float(told["delta"]),
             "p_holm": adjusted[key],
             "verdict": verdict(float(told["delta"]), adjusted[key]),
-            "detectable_holm": effects.detectable(int(told["n"]), told.get("sd"), alpha=ALPHA / len(known)),
+            "detectable_holm": effects.detectable_of(told, alpha=ALPHA / len(known)),
         }
         for key, told in known.items()
     } or None

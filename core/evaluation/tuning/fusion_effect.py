@@ -9,7 +9,7 @@ from core.analysis.metrics import by_question
 from core.analysis.what_if.fusion import Changes, Fusion, counterpart, outcome, recompute
 from core.domain.types import RouteResult, Scored
 from core.evaluation import statistics
-from core.evaluation.finding import NONE, Finding
+from core.evaluation.finding import Finding
 from core.evaluation.tuning.batch_run import BatchRun, counted
 
 SHOWN = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10"}
@@ -76,19 +76,15 @@ def after(base: Base, route: str, changes: Changes, ids: Sequence[str]) -> Value
 
 
 def compare(before: Values, after: Values) -> list[Finding]:
-    """Each metric shown, over the questions of `after`: the mean difference with the 95 % interval of a
-    paired bootstrap, None below two questions. It is shown where the interval does not hold 0.
-    """
-    ids = list(after)
-    columns = {name: [after[id][name] - before[id][name] for id in ids] for name in SHOWN}
+    """Compare each metric of SHOWN over the questions of `after`: one planned comparison for each metric."""
+    ids, count = list(after), max(1, len(after))
     found = []
-    for name, interval in zip(SHOWN, statistics.intervals(list(columns.values())), strict=True):
-        moved, count = columns[name], max(1, len(ids))
-        shown = interval is not None and (interval[0] > 0 or interval[1] < 0)
-        delta = sum(moved) / count
+    for name, title in SHOWN.items():
+        moved = [after[id][name] - before[id][name] for id in ids]
+        shown = statistics.compare({name: moved})[name]
         found.append(Finding(
-            "the changed route", SHOWN[name], delta, interval, n=len(ids), baseline="the original route",
-            verdict=NONE if not shown else "better" if delta > 0 else "worse",
+            "the changed route", title, sum(moved) / count, shown.interval, n=len(ids),
+            baseline="the original route", verdict=shown.verdict,
             before=sum(before[id][name] for id in ids) / count,
             wins=sum(one > 0 for one in moved), losses=sum(one < 0 for one in moved),
         ))  # fmt: skip

@@ -230,7 +230,7 @@ def _short(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _summary(values: Mapping[str, float]) -> dict[str, Any]:
-    ends = statistics.interval(list(values.values()))
+    ends = statistics.mean_interval(list(values.values()))
     return {METRIC: float(np.mean(list(values.values()))), "ci95": list(ends) if ends else None,
             "n": len(values)}  # fmt: skip
 

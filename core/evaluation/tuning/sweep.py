@@ -24,7 +24,7 @@ Fresh = Mapping[tuple[Point, str], Scored | None]  # (point, question) -> rankin
 @dataclass(frozen=True, slots=True)
 class Effect:
     """The mean of the metric at a point, and the mean difference from the value in use over the `n` questions
-    that have both: with its 95 % interval (paired bootstrap; None below two questions) and p.
+    that have both, compared as in core.evaluation.statistics.compare.
     """
 
     mean: float
@@ -33,12 +33,15 @@ class Effect:
     interval: tuple[float, float] | None
     p: float
     n: int
+    # Adjusted over all points but the one in use.
+    p_holm: float
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
     """One point of the grid on the questions that values are chosen on. `effect` is None while `waiting`
-    questions take a run; `p_holm` is adjusted over all points but the one in use.
+    questions take a run.
     """
 
     point: Point
@@ -46,14 +49,16 @@ class Tried:
     effect: Effect | None
     waiting: int = 0
     failed: int = 0
-    p_holm: float | None = None
+
+    @property
+    def p_holm(self) -> float | None:
+        """The adjusted p; None for the point in use and while questions wait."""
+        return None if self.effect is None or self.by == "in use" else self.effect.p_holm
 
     @property
     def verdict(self) -> str:
-        """What may be said about it; "" where nothing is to be said."""
-        if self.effect is None or self.p_holm is None:
-            return ""
-        return statistics.verdict(self.effect.delta, self.p_holm)
+        """The verdict against the point in use; "" for that point and while questions wait."""
+        return "" if self.effect is None or self.by == "in use" else self.effect.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +118,11 @@ def curve(
         points.sort(key=lambda point: tuple(_order(value) for value in point))
     fresh = fresh or {}
     tried = _tried(rankings, points, metric, parts.chosen_on, fresh)
-    family = {one.point: one.effect.p for one in tried if one.effect is not None and one.point != about.now}
-    adjusted = statistics.holm(family)
-    whole = tuple(replace(one, p_holm=adjusted.get(one.point)) for one in tried)
-    best = _best(whole, about.now)
+    best = _best(tried, about.now)
     held = None
     if best.point != about.now and parts.held_out:
         held = _tried(rankings, [best.point], metric, parts.held_out, fresh)[0].effect
-    return Curve(about, metric, parts, whole, best, held, len(about.way.untouched))
+    return Curve(about, metric, parts, tuple(tried), best, held, len(about.way.untouched))
 
 
 def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh) -> dict[Point, list[str]]:
@@ -138,20 +140,17 @@ def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh
 def _tried(
     rankings: Rankings, points: Sequence[Point], metric: str, ids: Sequence[str], fresh: Fresh
 ) -> list[Tried]:
-    """Each point over the questions `ids`, without the adjustment for their number."""
+    """Measure each point over the questions `ids`; all but the one in use are one family."""
     base = rankings.stored(rankings.subject.now, metric)
-    found, pairs = [], []
+    found, pairs = [], {}
     for point in points:
         one, values = _values(rankings, point, metric, ids, fresh)
         found.append(one)
-        pairs.append([(values[q], base[q]) for q in ids if q in values and q in base])
-    effects = iter(
-        _effects([both for one, both in zip(found, pairs, strict=True) if not one.waiting and both])
-    )
-    return [
-        replace(one, effect=next(effects)) if not one.waiting and both else one
-        for one, both in zip(found, pairs, strict=True)
-    ]
+        both = [(values[q], base[q]) for q in ids if q in values and q in base]
+        if both and not one.waiting:
+            pairs[point] = both
+    effects = _effects(pairs, rankings.subject.now)
+    return [replace(one, effect=effects.get(one.point)) for one in found]
 
 
 def _values(
@@ -168,17 +167,18 @@ def _values(
     return Tried(point, by, None, left, sum(hits is None for hits in ran.values())), values
 
 
-def _effects(pairs: Sequence[Sequence[tuple[float, float]]]) -> list[Effect]:
-    """Of each list of (after, before)."""
-    moved = [[a - b for a, b in both] for both in pairs]
-    ends, ps = statistics.intervals(moved), statistics.paired_ps(moved)
-    return [
-        Effect(
+def _effects(pairs: Mapping[Point, Sequence[tuple[float, float]]], now: Point) -> dict[Point, Effect]:
+    """Compare (after, before) of each point."""
+    moved = {point: [a - b for a, b in both] for point, both in pairs.items()}
+    others = {point: column for point, column in moved.items() if point != now}
+    compared = statistics.compare(others) | statistics.compare({now: moved[now]} if now in moved else {})
+    return {
+        point: Effect(
             sum(a for a, _ in both) / len(both), sum(b for _, b in both) / len(both),
-            sum(column) / len(both), interval, p, len(both),
+            sum(moved[point]) / len(both), one.interval, one.p, len(both), one.p_holm, one.verdict,
         )
-        for both, column, interval, p in zip(pairs, moved, ends, ps, strict=True)
-    ]  # fmt: skip
+        for point, both in pairs.items() for one in [compared[point]]
+    }  # fmt: skip
 
 
 def _best(tried: Sequence[Tried], now: Point) -> Tried:

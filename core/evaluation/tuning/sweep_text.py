@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.domain.errors import BadInput
-from core.evaluation.finding import NONE, Finding, count, number, sentence
+from core.evaluation.finding import Finding, count, number, sentence
 from core.evaluation.tuning.sweep import METRICS, Curve, Effect, Tried
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_subject import Point, Subject
@@ -35,7 +35,7 @@ def in_words(curve: Curve) -> list[str]:
 
 
 def found(curve: Curve, tried: Tried) -> Finding:
-    """A point against the value in use; p is adjusted for all that were tried."""
+    """Return the comparison of a point with the value in use, adjusted for all that were tried."""
     if tried.effect is None:
         raise BadInput("a value that needs a run has no figure yet")
     return _finding(curve, tried.point, tried.effect, tried.p_holm, tried.verdict, curve.split.names[0])
@@ -46,7 +46,7 @@ def counted(curve: Curve) -> str:
     about = curve.subject
     sentences = [
         f"{len(curve.split.chosen_on)} labelled questions to choose on and {len(curve.split.held_out)} held "
-        f"out ({curve.split.said}). Intervals are from a paired bootstrap, tests are randomisation tests."
+        f"out ({curve.split.said}). Intervals and tests are corrected for all values tried."
     ]
     if curve.untouched:
         sentences.append(
@@ -92,9 +92,7 @@ def held(curve: Curve) -> Finding | None:
     effect = curve.held
     if effect is None:
         return None
-    shown_ = effect.interval is not None and (effect.interval[0] > 0 or effect.interval[1] < 0)
-    verdict = NONE if not shown_ else "better" if effect.delta > 0 else "worse"
-    return _finding(curve, curve.best.point, effect, None, verdict, "held-out questions")
+    return _finding(curve, curve.best.point, effect, None, effect.verdict, "held-out questions")
 
 
 def _held(curve: Curve) -> str:
