@@ -44,7 +44,7 @@ def family(differences: Mapping[Key, Sequence[float]]) -> dict[Key, dict[str, An
 
 
 def detectable_of(row: Mapping[str, Any], *, alpha: float = ALPHA, bounded: bool = True) -> float | None:
-    """Return `detectable` of a comparison of `family`; None if fewer than LEAST_DIFFERING questions differ."""
+    """Return `detectable` of a row of `family`; None if fewer than LEAST_DIFFERING questions differ."""
     if row.get("wins", 0) + row.get("losses", 0) < LEAST_DIFFERING:
         return None
     return detectable(int(row["n"]), row.get("sd"), alpha=alpha, bounded=bounded)

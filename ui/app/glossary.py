@@ -472,10 +472,11 @@ _ALL = (
     ),
     Term(
         "confidence interval", "Confidence interval",
-        "A range computed so that, over many samples of questions, 95 % of such ranges would hold the true "
-        "value.",
-        "Efron & Tibshirani 1993, An Introduction to the Bootstrap, Chapman & Hall, chapter 13",
-        _doi("10.1201/9780429246593"),
+        "A range computed so that, over many samples of questions, 95% of such ranges would hold the true "
+        "value. Here: a t interval of the values and one more at each end of the scale.",
+        "Agresti & Coull 1998, Approximate Is Better than \"Exact\" for Interval Estimation of Binomial "
+        "Proportions, The American Statistician 52(2)",
+        _doi("10.1080/00031305.1998.10480550"),
     ),
     Term(
         "bootstrap", "Bootstrap (resample)",
@@ -583,10 +584,7 @@ _ALL = (
     Term(
         "more labels", "How many more labels",
         "How many more labelled questions would show the measured difference between two routes "
-        "four times in "
-        "five, with an interval from resampling the questions, which has no upper end where the "
-        "difference may "
-        "be 0.",
+        "four times in five, or show that it is within the margin.",
         f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
     ),
     Term(
