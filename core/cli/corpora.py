@@ -11,6 +11,7 @@ import click
 
 from core.cli.common import Bar, emit, note, output_options, stoppable, worker_options
 from core.cli.text import table
+from core.corpus.types import PDF
 from core.domain.errors import BadInput
 from core.domain.format import size
 
@@ -73,6 +74,16 @@ def corpora_(as_json: bool) -> int:
     help="main: HTML pages without navigation, header and footer, as new corpora are read; all: with them.",
 )
 @click.option(
+    "--reader",
+    type=click.Choice([f"pdf={name}" for name in PDF]),
+    help="Reader of PDF files. oxide (default): columns one after the other; kreuzberg: more headings.",
+)
+@click.option(
+    "--ocr/--no-ocr",
+    default=None,
+    help="Read pages that hold only pictures by OCR: needs pip install -r requirements-ocr.txt.",
+)
+@click.option(
     "--with",
     "enrichments",
     metavar="A,B",
@@ -105,6 +116,8 @@ def index_(
     language: str | None,
     text_columns: str | None,
     html: str | None,
+    reader: str | None,
+    ocr: bool | None,
     enrichments: str | None,
     chunkings: str | None,
     removed: str | None,
@@ -116,7 +129,7 @@ def index_(
 
     Only what has changed is processed again, and a stopped build continues where it was. What the files were
     taken as, and which were left out for what reason, is told on stderr and on the page Corpus. The corpus
-    keeps --text-columns and --html; --text-columns "" goes back to finding them.
+    keeps --text-columns, --html, --reader and --ocr; --text-columns "" goes back to finding them.
 
     A source may have several chunkings: see --chunkings, and eval --chunkings. They are refreshed with it.
 
@@ -141,11 +154,14 @@ def index_(
             usual.overlap if chunk_overlap is None else chunk_overlap,
         )
         source = catalogue.source(source, settings=now, chunking=chunking)
-    if text_columns is not None or html is not None:
-        was = source.reading
-        reading = Reading(
-            was.text_columns if text_columns is None else columns(text_columns), html or was.html
-        )
+    was = source.reading
+    reading = Reading(
+        was.text_columns if text_columns is None else columns(text_columns),
+        html or was.html,
+        reader.removeprefix("pdf=") if reader else was.pdf,
+        was.ocr if ocr is None else ocr,
+    )
+    if reading != was:
         source = catalogue.source(source, settings=now, reading=reading)
     if place is not None:
         source = replace(source, place="" if place == "files" else remember(place))
@@ -240,7 +256,10 @@ def indexed(given: str, settings: Settings) -> str:
 
 
 def _info(info: CorpusInfo) -> dict[str, Any]:
+    """Return an index's record as JSON; each file that was left out has a path and a reason."""
     told = asdict(info)
+    told["skipped"] = [{"path": name, "reason": one.reason} for one in info.skipped for name in one.names]
+    told["warnings"] = told.pop("notes")
     if not told["place"]:
         del told["place"]
     return {

@@ -16,7 +16,7 @@ from core.domain.types import Passage
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-MARKDOWN = (*endings.MARKDOWN, *endings.CONVERTED)  # what such a file becomes
+MARKDOWN = endings.MARKED
 SMALLEST = 8  # a piece under 1/8 of the size, such as a heading alone, joins its neighbour
 WINDOW, PIECES = 20_000, 64  # characters, and pieces, that a text is cut in at once: see `pieces`
 SETTLED = 4  # pieces from the end of a window on, what follows it no longer changes how it is cut

@@ -10,6 +10,7 @@ from typing import Any
 TEXT_COLUMNS = ("text", "content", "body")
 NONE = ("none",)  # chosen: no rows are documents
 SAMPLED = 200  # rows that are looked at
+SHORT = 40  # characters of a value that identifies a row
 WORDS, FEW = 8, 4  # a cell of prose has so many on average; fewer are enough under a name that means prose
 QUESTIONS = frozenset(
     (
@@ -45,32 +46,40 @@ _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the columns of a file are. `text` is empty where its rows are data and no documents.
-
-    `usual`: it has a column of TEXT_COLUMNS. Each row's first one of them counts, and only "title" is one.
-    """
+    """What the columns of a file are."""
 
     columns: tuple[str, ...]
-    text: tuple[str, ...]
+    text: tuple[str, ...]  # written as paragraphs
     title: str | None = None
-    usual: bool = False
+    usual: bool = False  # it has a column of TEXT_COLUMNS: each row's first one counts, only "title" is one
+    lines: tuple[str, ...] = ()  # written as lines `name: value` above the text, identifying ones first
+
+    @property
+    def rows(self) -> bool:
+        """Whether each row is a document; else one document describes the table."""
+        return bool(self.text or self.lines)
 
     def in_words(self) -> str:
-        """What was taken as what."""
-        if not self.text:
+        """Describe how the columns were taken."""
+        if not self.rows:
             return (
                 f"a table ({_listed(self.columns)}): one document describes it; with text columns chosen"
                 " (--text-columns) its rows are documents"
             )
-        rest = [name for name in self.columns if name not in (*self.text, self.title, "id", "_id")]
-        said = f"each row is a document, text: {_listed(self.text)}"
+        shown = (*self.text, *self.lines)
+        rest = [name for name in self.columns if name not in (*shown, self.title, "id", "_id")]
+        said = "each row is a document"
+        said += f", text: {_listed(self.text)}" if self.text else ""
         said += f"; title: {self.title}" if self.title in self.columns else ""
+        said += f"; name: value lines: {_listed(self.lines)}" if self.lines else ""
         return said + (f"; metadata: {_listed(rest)}" if rest else "")
 
 
 def plan(columns: Sequence[str], sample: Sequence[Mapping[str, Any]], chosen: Sequence[str]) -> Plan:
-    """What the columns of a file are, by those that were `chosen` (in small letters) if it has any of them,
-    else by their names and by what some rows have in them.
+    """Decide what the columns of a file are: only those `chosen` (in small letters) if it has any of them.
+
+    Without a choice every column is searched: prose, found by names and by the cells of some rows, as text,
+    the others as lines. Rows of numbers alone are data, which one document describes.
     """
     names = tuple(dict.fromkeys(columns))
     small = {name.strip().lower(): name for name in reversed(names)}
@@ -78,16 +87,46 @@ def plan(columns: Sequence[str], sample: Sequence[Mapping[str, Any]], chosen: Se
         return Plan(names, picked, _title(small, picked))
     if tuple(chosen) == NONE:
         return Plan(names, ())
-    if usual := [name for name in TEXT_COLUMNS if name in names]:
-        return Plan(names, (usual[0],), "title", usual=True)
     question = next((small[name] for name in small if name in QUESTIONS), None)
-    answers = tuple(small[name] for name in small if name in ANSWERS)
-    if question is not None and answers:
-        return Plan(names, tuple(name for name in names if name in answers), question)
-    prose = tuple(name for name in names if _is_prose(name, sample))
-    title = _title(small, ())
-    text = tuple(name for name in prose if name != title) or prose
-    return Plan(names, text, _title(small, text) if text else None)
+    answers = tuple(name for name in names if name.strip().lower() in ANSWERS)
+    usual = [name for name in TEXT_COLUMNS if name in names]
+    text: tuple[str, ...]
+    title: str | None
+    if usual:
+        text, title = (usual[0],), "title"
+    elif question is not None and answers:
+        text, title = answers, question
+    else:
+        prose = tuple(name for name in names if _is_prose(name, sample))
+        title = _title(small, ())
+        text = tuple(name for name in prose if name != title) or prose
+        title = _title(small, text) if text else None
+    apart = (*text, title, *(("id", "_id") if usual else ()))
+    lines = tuple(name for name in names if name not in apart and _fits_line(name, sample))
+    if not text and not any(map(_is_words, _cells(lines, sample))):
+        return Plan(names, ())
+    return Plan(
+        names, text, title, bool(usual), tuple(sorted(lines, key=lambda name: not _identifies(name, sample)))
+    )
+
+
+def _cells(names: Sequence[str], sample: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [cell for row in sample for name in names if (cell := row.get(name)) not in (None, "")]
+
+
+def _is_words(cell: object) -> bool:
+    return isinstance(cell, str) and any(map(str.isalpha, cell))
+
+
+def _fits_line(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a column is no nested metadata."""
+    return not any(isinstance(cell, dict) for cell in _cells((name,), sample))
+
+
+def _identifies(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each row has a short value of its own."""
+    cells = [str(cell) for cell in _cells((name,), sample)]
+    return len(cells) == len(sample) == len(set(cells)) and max(map(len, cells), default=0) <= SHORT
 
 
 def _title(small: Mapping[str, str], text: Sequence[str]) -> str | None:

@@ -6,8 +6,10 @@ MARKDOWN = (".md", ".markdown", ".mdx")
 PLAIN = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org", ".tex")
 HTML = (".html", ".htm", ".xhtml")
 PDF = (".pdf",)
-CONVERTED = (".docx", ".pptx", ".epub")  # to Markdown, by markitdown
-ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")
+CONVERTED = (".docx", ".pptx", ".odt", ".epub", ".rtf", ".eml")  # to Markdown, by kreuzberg
+ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")  # and .json that is a list of objects
+DATA = (".json", ".ipynb", ".xml")
+ARCHIVES = (".zip",)
 CODE = (
     *(
         ".py",
@@ -28,22 +30,23 @@ CODE = (
     *(".cc", ".cpp", ".hpp", ".cs", ".rb", ".php", ".swift", ".sh", ".bash", ".ps1", ".sql", ".r", ".jl"),
     *(".lua", ".pl", ".proto", ".graphql", ".tf", ".yaml", ".yml", ".toml", ".ini"),
 )
-READ = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS, *CODE)
+READ = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS, *DATA, *ARCHIVES, *CODE)
+MARKED = (*MARKDOWN, *HTML, *PDF, *CONVERTED, ".ipynb")  # what becomes Markdown
 # What was read before there were others: an index of that time is up to date while these are as they were.
 FIRST = (".csv", ".htm", ".html", ".jsonl", ".markdown", ".md", ".pdf", ".txt")
 _PICTURE = "pictures are not read (they hold no text)"
 _UNPACK = "archives are not opened; unpack it into the folder"
 _INSTEAD = {
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".tiff", ".ico"), _PICTURE),
-    **dict.fromkeys((".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst"), _UNPACK),
+    **dict.fromkeys((".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst"), _UNPACK),
     ".doc": "save it as .docx", ".ppt": "save it as .pptx", ".xls": "save it as .xlsx",
-    ".rtf": "save it as .docx", ".odt": "save it as .docx", ".odp": "save it as .pptx",
+    ".odp": "save it as .pptx", ".msg": "save it as .eml",
     ".ods": "save it as .xlsx", ".xlsm": "save it as .xlsx", ".docm": "save it as .docx",
-    ".json": "give one object a line, in a .jsonl file", ".parquet": "save it as .jsonl or .csv",
+    ".parquet": "save it as .jsonl or .csv",
 }  # fmt: skip
 IN_WORDS = (
-    ".md, .txt, .rst, .html, .pdf, .docx, .pptx, .epub, .jsonl, .csv, .tsv, .xlsx, or of source code"
-    " (.py, .js, …)"
+    ".md, .txt, .rst, .html, .pdf, .docx, .pptx, .odt, .epub, .rtf, .eml, .ipynb, .xml, .json, .jsonl, .csv,"
+    " .tsv, .xlsx, .zip, or of source code (.py, .js, …)"
 )
 
 

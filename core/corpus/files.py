@@ -1,30 +1,32 @@
-"""One document a file: Markdown, plain text, source code, HTML, PDF, and what is converted to Markdown."""
+"""One document a file: Markdown, plain text, source code, HTML, PDF, notebooks, XML, and office documents."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from core.corpus import endings
 from core.corpus.load_report import LoadReport
-from core.corpus.types import Document, Reading
+from core.corpus.types import Document, FileRecord, Reading
 from core.domain.encoding import decoded, shown
 from core.domain.errors import BadInput, describe, shortened
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 BROKEN = 0.45  # of the characters: with more that did not decode a file is no text, or of another encoding
 NO_MEMORY = "it needs more memory than the reader may use"
-AROUND = "without navigation, header and footer of the page (--html all keeps them)"
 PACKED = 5_000  # characters of a line of code: nobody wrote that, a program made it
-# A line is looked at once: text is anybody's, and must not take time with its square.
-_HEADING = re.compile(r"^#[ \t]+(?=[^ \t\n])(.*)$", re.MULTILINE)
+Parts = tuple[str, str, Mapping[str, str]]  # title, text, metadata
 
 
-def read(path: Path, name: str, reading: Reading, report: LoadReport) -> Iterator[Document]:
-    """The document in `path`; nothing when it is empty or cannot be read, with the reason in `report`."""
+def read(
+    path: Path, name: str, reading: Reading, report: LoadReport, record: FileRecord
+) -> Iterator[Document]:
+    """Yield the document in `path`; nothing if it is empty or unreadable, with the reason in `report`."""
     try:
-        title, text = map(storable, READERS[path.suffix.lower()](path, _Asked(name, reading, report)))
+        title, text, meta = READERS[path.suffix.lower()](path, _Asked(name, reading, report, record))
+        title, text = storable(title), storable(text)
         if text.count(REPLACED) + text.count("\0") > BROKEN * len(text):
             raise BadInput("most of it does not decode: it is not text or has another encoding than it says")
     except MemoryError:
@@ -35,98 +37,195 @@ def read(path: Path, name: str, reading: Reading, report: LoadReport) -> Iterato
         return
     if REPLACED in text:
         report.replaced.add(name)
+    for why in record.dropped:
+        report.take(name, f"without {why}")
+    if record.unread_pages:
+        report.take(name, f"{_pages(record.unread_pages, record.pages)} only pictures, no text: not read")
+    if record.ocr_pages:
+        report.take(name, f"{_pages(record.ocr_pages, record.pages)} only pictures: read by OCR")
     if text.strip():
-        yield Document(name, title or re.sub(r"[-_]+", " ", path.stem), text)
+        yield Document(name, title or re.sub(r"[-_]+", " ", Path(name).stem), text, meta)
     else:
         report.empty.add(name)
 
 
+def _pages(numbers: tuple[int, ...], count: int) -> str:
+    listed = ", ".join(map(str, numbers[:20])) + (" …" if len(numbers) > 20 else "")
+    return f"page {listed} of {count} holds" if len(numbers) == 1 else f"pages {listed} of {count} hold"
+
+
 def reason(error: Exception) -> str:
-    """Why a file cannot be read: the system's words where it says so, without naming the file again."""
+    """Explain why a file cannot be read, in the system's words if it has some, without naming the file."""
     return error.strerror if isinstance(error, OSError) and error.strerror else describe(error)
 
 
 def storable(text: str) -> str:
-    """`text` as UTF-8 can hold it: half of a surrogate pair becomes a replacement character."""
+    """Return `text` as UTF-8 can hold it: half of a surrogate pair becomes a replacement character."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
 
 
-class _Asked:
-    """What a reader is told beside the path."""
+def flat(value: object) -> str:
+    """Return a value of JSON as text."""
+    return storable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
-    def __init__(self, name: str, reading: Reading, report: LoadReport) -> None:
-        self.name, self.reading, self.report = name, reading, report
+
+def listed(value: object) -> str:
+    """Return a field as one line."""
+    found = ", ".join(map(flat, value)) if isinstance(value, list) else flat(value)
+    return " ".join(found.split())
+
+
+def flattened(value: object, path: str = "") -> Iterator[str]:
+    """Yield a line `path: value` for each value in nested JSON, in order."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from flattened(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from flattened(inner, path)
+            if isinstance(inner, Mapping):
+                yield ""
+    elif value not in (None, ""):
+        line = listed(value)
+        yield f"{path}: {line}" if path else line
+
+
+class _Asked:
+    """What a reader is given besides the path."""
+
+    def __init__(self, name: str, reading: Reading, report: LoadReport, record: FileRecord) -> None:
+        self.name, self.reading, self.report, self.record = name, reading, report, record
+        record.ocr = reading.ocr
 
     def decode(self, raw: bytes) -> str:
-        """The text of a file, with plain line ends; an encoding that had to be guessed is told."""
+        """Return the text of a file with plain line ends; report an encoding that had to be guessed."""
         text, encoding = decoded(raw)
         told(self.name, encoding, self.report)
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def told(name: str, encoding: str, report: LoadReport) -> None:
-    """Tell the encoding of a file that says nothing about it and is not UTF-8."""
+    """Report the encoding of a file that does not declare one and is not UTF-8."""
     if not encoding.startswith("utf-8") and encoding not in ("utf-16", "utf-32"):
         report.take(name, f"not UTF-8, read as {shown(encoding)}")
 
 
-def _plain(path: Path, asked: _Asked) -> tuple[str, str]:
-    return "", asked.decode(path.read_bytes())
+def _plain(path: Path, asked: _Asked) -> Parts:
+    return "", asked.decode(path.read_bytes()), {}
 
 
-def _code(path: Path, asked: _Asked) -> tuple[str, str]:
+def _code(path: Path, asked: _Asked) -> Parts:
     text = asked.decode(path.read_bytes())
     if max(map(len, text.split("\n"))) > PACKED:
         raise BadInput(f"a line is longer than {PACKED:,} characters: generated or minified code is not read")
-    return path.name, text
+    return path.name, text, {}
 
 
-def _markdown(path: Path, asked: _Asked) -> tuple[str, str]:
-    return headed(asked.decode(path.read_bytes()))
+def _markdown(path: Path, asked: _Asked) -> Parts:
+    from core.corpus.markdown import titled
+
+    asked.record.reader = "markdown-it-py"
+    return titled(asked.decode(path.read_bytes()))
 
 
-def headed(text: str) -> tuple[str, str]:
-    """The text below a leading `# ` heading, which is the title and so searched with every passage."""
-    for heading in _HEADING.finditer(text):
-        if title := heading[1].rstrip(" \t#"):
-            body = text[heading.end() :].lstrip("\n")
-            leads = not text[: heading.start()].strip()
-            return title, body if leads and body.strip() else text
-    return "", text
-
-
-def _html(path: Path, asked: _Asked) -> tuple[str, str]:
+def _html(path: Path, asked: _Asked) -> Parts:
     from core.corpus import html
 
     page = html.read(path.read_bytes(), main=asked.reading.html == "main")
     told(asked.name, page.guessed or "utf-8", asked.report)
-    if page.dropped:
-        asked.report.take(asked.name, AROUND)
-    return page.title, page.text
+    asked.record.reader, asked.record.tables = "lxml", page.tables
+    for why, text in page.dropped.items():
+        asked.record.drop(why, text)
+    return page.title, page.text, {}
 
 
-def _pdf(path: Path, _asked: _Asked) -> tuple[str, str]:
-    from pypdf import PdfReader
+def _pdf(path: Path, asked: _Asked) -> Parts:
+    from core.corpus import pdf
 
-    reader = PdfReader(path)
-    title = reader.metadata.title if reader.metadata else None
-    text = "\n\n".join(page.extract_text() for page in reader.pages)
-    if not text.strip():
-        raise BadInput("this PDF contains no text; run OCR on scans first")
-    return title or "", text
+    title, text = pdf.read(path, asked.reading.pdf, asked.record)
+    return title or _heading(text), text, {}
 
 
-def _converted(path: Path, _asked: _Asked) -> tuple[str, str]:
+def _converted(path: Path, asked: _Asked) -> Parts:
     from core.corpus.converted import markdown
+    from core.corpus.markdown import titled
 
-    title, text = markdown(path)
-    heading, body = headed(text)
-    return (title, text) if title and title != heading else (heading, body)
+    title, text = markdown(path, asked.record)
+    heading, body, _ = titled(text)
+    return (title, text, {}) if title and title != heading else (heading or _heading(text), body, {})
 
 
-Read = Callable[[Path, _Asked], tuple[str, str]]
+def _heading(text: str) -> str:
+    from core.corpus.markdown import headings
+
+    return next((one.text for one in headings(text) if one.text), "")
+
+
+def _notebook(path: Path, asked: _Asked) -> Parts:
+    """Read a Jupyter notebook: its texts, its code and what the code printed; no pictures."""
+    from core.corpus.markdown import titled
+
+    asked.record.reader = "notebook"
+    book = json.loads(path.read_bytes())
+    language = str(book.get("metadata", {}).get("kernelspec", {}).get("language", ""))
+    blocks = []
+    for cell in book["cells"]:
+        source = _joined(cell.get("source", ""))
+        blocks.append(f"```{language}\n{source}\n```" if cell.get("cell_type") == "code" else source)
+        for output in cell.get("outputs", ()):
+            printed = _joined(output.get("text") or output.get("data", {}).get("text/plain", ""))
+            blocks.append(f"```\n{printed}\n```" if printed.strip() else "")
+            if any(kind.startswith("image/") for kind in output.get("data", ())):
+                asked.record.drop("pictures that code drew", "")
+    title, text, meta = titled("\n\n".join(block.strip("\n") for block in blocks if block.strip()))
+    return title, text, meta
+
+
+def _joined(lines: str | list[str]) -> str:
+    return lines if isinstance(lines, str) else "".join(lines)
+
+
+def _xml(path: Path, asked: _Asked) -> Parts:
+    """Read an XML file, a line an element with text of its own; the first <title> is its title."""
+    from lxml import etree
+
+    asked.record.reader = "lxml"
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    root = etree.parse(str(path), parser).getroot()
+    title = next((one.text or "" for one in root.iter("{*}title")), "")
+    lines, waiting = list[str](), [root]
+    while waiting:
+        element = waiting.pop()
+        if not isinstance(element.tag, str):
+            continue
+        children = list(element)
+        own = [element.text, *(child.tail for child in children)]
+        if any(text and text.strip() for text in own):
+            lines.append(" ".join("".join(element.itertext("*")).split()))
+        elif children:
+            waiting += reversed(children)
+        elif element.attrib:
+            lines.append(
+                ", ".join(f"{etree.QName(name).localname}: {value}" for name, value in element.items())
+            )
+    return " ".join(title.split()), "\n".join(lines), {}
+
+
+def _json(path: Path, asked: _Asked) -> Parts:
+    """Read nested JSON: a line `path: value` for each value."""
+    asked.record.reader = "json"
+    try:
+        found = json.loads(asked.decode(path.read_bytes()))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not valid JSON: {error}") from None
+    title = found.get("title", found.get("name", "")) if isinstance(found, dict) else ""
+    return title if isinstance(title, str) else "", "\n".join(flattened(found)), {}
+
+
+Read = Callable[[Path, _Asked], Parts]
 READERS: Mapping[str, Read] = {
     **dict.fromkeys(endings.MARKDOWN, _markdown), **dict.fromkeys(endings.PLAIN, _plain),
     **dict.fromkeys(endings.HTML, _html), **dict.fromkeys(endings.PDF, _pdf),
     **dict.fromkeys(endings.CONVERTED, _converted), **dict.fromkeys(endings.CODE, _code),
+    ".ipynb": _notebook, ".xml": _xml, ".json": _json,
 }  # fmt: skip

@@ -1,11 +1,11 @@
-"""The text and the title of an HTML page, in time and memory that grow with its length alone."""
+"""The text of an HTML page as Markdown and its title, in time and memory that grow with its length alone."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.domain import encoding
@@ -28,6 +28,11 @@ KEPT_SPACE = frozenset(("pre", "textarea"))
 DEEPEST = 512  # elements within one another, as in browsers; a closing tag is looked for in all of them
 FED = 65_536  # bytes given to the parser at once: what it is told to end, it ends behind them
 _SPACE = " \t\n\f\r"
+HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+WIDEST, TALLEST = 50, 1_000  # columns and rows that one cell may span
+AROUND, HIDDEN = "navigation, header and footer of the page (--html all keeps them)", "hidden elements"
+KEPT_DROPPED = 20_000  # characters of what was left out for one reason
+_HIDING = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
 _DECLARED = re.compile(
     rb"<(?:meta[^<>]*?charset|\?xml[^<>]*?encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})", re.IGNORECASE
 )
@@ -43,15 +48,13 @@ class _TooDeep(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The title (or first heading) of a page and its text, a line a block.
+    """A page as Markdown: a line a block, headings marked, rows of tables by cell."""
 
-    `guessed`: its encoding where the page does not say it. `dropped`: text around the content was left out.
-    """
-
-    title: str
+    title: str  # of the page, or else its first heading
     text: str
-    guessed: str | None
-    dropped: bool
+    guessed: str | None  # its encoding if the page does not declare one
+    dropped: Mapping[str, str]  # the beginning of what was left out, by reason
+    tables: int = 0
 
 
 def read(raw: bytes, *, main: bool = False) -> Page:
@@ -59,19 +62,13 @@ def read(raw: bytes, *, main: bool = False) -> Page:
     by their elements and roles. Where nothing else is there, they are kept. Raises BadInput.
     """
     page, guessed = decoded(raw)
-    title, text, dropped = _read(page, main)
-    if dropped and not text:
-        title, text, dropped = _read(page, main=False)
-    return Page(title, text, guessed, dropped)
+    found = _read(page, main)
+    if AROUND in found.dropped and not found.text:
+        found = _read(page, main=False)
+    return replace(found, guessed=guessed)
 
 
-def text_of(raw: bytes) -> tuple[str, str]:
-    """The title and all text of a page; raises BadInput."""
-    page = read(raw)
-    return page.title, page.text
-
-
-def _read(page: str, main: bool) -> tuple[str, str, bool]:
+def _read(page: str, main: bool) -> Page:
     try:
         return _parsed(page, main)
     except _TooDeep:
@@ -109,7 +106,7 @@ def _known(declared: str) -> str | None:
     return {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(name, name) if _TEXTS.match(name) else None
 
 
-def _parsed(page: str, main: bool) -> tuple[str, str, bool]:
+def _parsed(page: str, main: bool) -> Page:
     from lxml.etree import HTMLParser
 
     found = _Text(main)
@@ -135,14 +132,37 @@ def _flat(page: str) -> str:
     return _TAG.sub(put, page)
 
 
+@dataclass(slots=True)
+class _Row:
+    """A row of a table while it is read."""
+
+    begin: int  # of its text in the parts
+    cell: int = -1  # where the open cell's text begins, or -1
+    cells: list[str] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)  # columns and rows that each cell takes
+    header: bool = True  # all its cells are <th>
+    plain: bool = True  # no cell holds blocks
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table while it is read."""
+
+    rows: int = 0
+    row: _Row | None = None
+    below: dict[int, tuple[int, str]] = field(default_factory=dict)  # column -> rows still taken, and by what
+
+
 class _Text:
-    """What a parser is told of a page, put together as it comes: no tree is made."""
+    """Collects the text of a page from a parser's events; builds no tree."""
 
     def __init__(self, main: bool) -> None:
         self._main = main
-        self._around: list[str] = []  # of each open element: "around" the content, a "part" of it, or ""
-        self._outside = self._inside = 0  # how many of either
-        self._dropped = False
+        self._kinds: list[str] = []  # of each open element: why it is left out, "part" of the content, or ""
+        self._outside = self._inside = 0  # how many are left out, and how many are parts
+        self._dropped: dict[str, list[str]] = {}
+        self._tables: list[_Table] = []
+        self._found_tables = 0
         self._head = False  # within it
         self._parts: list[str] = []
         self._run: list[str] = []  # of text, since the last tag
@@ -154,8 +174,7 @@ class _Text:
         """An element begins."""
         self._flush()
         self._depth += 1
-        if self._main:
-            self._begun(name, attributes)
+        self._begun(name, attributes)
         if self._depth > DEEPEST:
             raise _TooDeep
         if name not in IN_HEAD:
@@ -167,17 +186,24 @@ class _Text:
         if name in ("title", "h1") and (name in self._within or name not in self._headings):
             self._headings.setdefault(name, [])
             self._within[name] = self._within.get(name, 0) + 1
+        self._tabular(name, attributes)
         if name in BLOCKS or name == "br":
             self._put("\n")
+        if name in HEADINGS:
+            self._put("\n" + HEADINGS[name])
 
     def end(self, name: str) -> None:
         """An element ends."""
         self._flush()
         self._depth -= 1
-        if self._main:
-            self._ended()
+        self._ended()
         if name in CELLS:
+            self._end_cell()
             self._put(" ")
+        if name == "tr":
+            self._end_row()
+        if name == "table" and self._tables:
+            self._tables.pop()
         if name in BLOCKS:
             self._put("\n")
         if name in self._within:
@@ -207,33 +233,101 @@ class _Text:
         """The page has ended."""
         self._flush()
 
-    def result(self) -> tuple[str, str, bool]:
-        """Title and text, and whether some was left out because it stands around the content."""
+    def result(self) -> Page:
+        """Return the page as far as it was read."""
         title = " ".join(self._headings.get("title", self._headings.get("h1", [])))
         lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
-        return title, re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), self._dropped
+        text = re.sub(
+            r"\n{3,}", "\n\n", "\n".join("" if line.strip("# ") == "" else line for line in lines)
+        ).strip()
+        dropped = {
+            why: " ".join("".join(parts).split())[:KEPT_DROPPED] for why, parts in self._dropped.items()
+        }
+        return Page(
+            title, text, None, {why: text for why, text in dropped.items() if text}, self._found_tables
+        )
 
     def _leave_head(self) -> None:
         self._hidden -= self._head
         self._head = False
 
     def _begun(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Note whether the element stands around the content, as ARIA in HTML maps elements to roles."""
+        """Note whether the element is hidden or stands around the content, as ARIA in HTML maps roles."""
         role = attributes.get("role", "").strip().lower()
         around = role in ROLES or name == "nav" or (name in ("header", "footer") and not self._inside)
-        kind = "around" if around else "part" if name in PARTS else ""
-        self._around.append(kind)
-        self._outside += kind == "around"
+        hidden = "hidden" in attributes or _HIDING.search(attributes.get("style", "")[:1_000])
+        kind = HIDDEN if hidden else AROUND if around and self._main else "part" if name in PARTS else ""
+        self._kinds.append(kind)
+        self._outside += kind in (HIDDEN, AROUND)
         self._inside += kind == "part"
 
     def _ended(self) -> None:
-        kind = self._around.pop() if self._around else ""
-        self._outside -= kind == "around"
+        kind = self._kinds.pop() if self._kinds else ""
+        self._outside -= kind in (HIDDEN, AROUND)
         self._inside -= kind == "part"
+
+    def _tabular(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Note that a table, a row or a cell begins, or that a cell holds blocks."""
+        table = self._tables[-1] if self._tables else None
+        row = table.row if table else None
+        if name == "table":
+            if row is not None:
+                row.plain = False  # a table in a table is layout
+            self._tables.append(_Table())
+        elif name == "tr" and table is not None:
+            table.row = _Row(len(self._parts))
+        elif name in CELLS and row is not None:
+            self._end_cell()
+            row.cell = len(self._parts)
+            row.header = row.header and name == "th"
+            row.spans.append((_span(attributes, "colspan", WIDEST), _span(attributes, "rowspan", TALLEST)))
+        elif row is not None and row.cell >= 0 and (name in BLOCKS or name == "br"):
+            row.plain = row.plain and name in ("p", "div", "br") and not self._parts[row.cell :]
+
+    def _end_cell(self) -> None:
+        row = self._tables[-1].row if self._tables else None
+        if row is not None and row.cell >= 0:
+            if row.plain:
+                row.cells.append(" ".join("".join(self._parts[row.cell :]).split()))
+            row.cell = -1
+
+    def _end_row(self) -> None:
+        """Write a row of plain cells as Markdown, with those that reach into it from above."""
+        table = self._tables[-1] if self._tables else None
+        row = table.row if table else None
+        if table is None or row is None:
+            return
+        self._end_cell()
+        table.row = None
+        cells, column = list[str](), 0
+        above = table.below
+        table.below = {}
+        for text, (wide, tall) in zip(row.cells, row.spans, strict=False):
+            while column in above:
+                cells.append(above[column][1])
+                column += 1
+            for n in range(wide):
+                cells.append("" if n else text)
+                if tall > 1:
+                    table.below[column] = (tall - 1, "" if n else text)
+                column += 1
+        cells += [above[column][1] for column in sorted(above) if column >= len(cells)]
+        table.below.update({at: (left - 1, text) for at, (left, text) in above.items() if left > 1})
+        if not row.plain or len(cells) < 2 or not any(cells) or self._outside or self._hidden:
+            return
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"]
+        lines += ["|" + " --- |" * len(cells)] if row.header and not table.rows else []
+        self._parts[row.begin :] = ["\n".join(lines)]
+        self._found_tables += not table.rows
+        table.rows += 1
 
     def _put(self, text: str) -> None:
         if self._outside:
-            self._dropped = self._dropped or not (self._hidden or text.isspace())
+            if not self._hidden:
+                why = HIDDEN if HIDDEN in self._kinds else AROUND
+                parts = self._dropped.setdefault(why, [])
+                if len(parts) < KEPT_DROPPED:
+                    parts.append(text)
             text = "\n"
         if not self._hidden:
             self._parts.append(text)
@@ -246,8 +340,16 @@ class _Text:
         if self._unsaid:
             return
         if not self._kept and not text.strip(_SPACE):  # only what separates two elements
+            if self._tables and ((row := self._tables[-1].row) is None or row.cell < 0):
+                return  # between rows or cells
             text = "\n" if "\n" in text else " "
         self._put(text)
         if self._within and (clean := text.strip()):
             for name in self._within:
                 self._headings[name].append(clean)
+
+
+def _span(attributes: Mapping[str, str], name: str, most: int) -> int:
+    """Return how many columns or rows a cell takes, from 1 to `most`."""
+    given = attributes.get(name, "").strip()
+    return max(1, min(int(given), most)) if given.isdecimal() and len(given) < 9 else 1

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from core.corpus import endings, files, rows, table_files
+from core.corpus.cleaning import cleaned
+from core.corpus.converted import unpackable
 from core.corpus.folder import walk
 from core.corpus.load_report import LoadReport
-from core.corpus.types import Document, Reading
+from core.corpus.types import Document, FileRecord, Reading
 from core.domain.errors import BadInput, Unavailable
 
 _READ = f"give a folder with corpus.jsonl (BEIR) or files ending in .sqlite, .db, {endings.IN_WORDS}"
@@ -22,41 +29,53 @@ MAX_BYTES = 50_000_000  # of one document; a larger one is more likely a mistake
 def documents(
     path: Path, report: LoadReport | None = None, reading: Reading | None = None
 ) -> Iterator[Document]:
-    """Every document below `path` in a repeatable order; what is left out or changed goes to `report`.
+    """Yield every document below `path` in a repeatable order; what is left out or changed goes to `report`.
 
     A document's id is its path relative to `path`, or the id its row gives. Raises BadInput for a path that
-    is not there, holds nothing readable, has a broken line or gives two documents one id.
+    does not exist or holds nothing readable.
 
-    It reads here and now: what others may have written is read by `core.corpus.reading`.
+    It reads in this process: documents from others are read by `core.corpus.reading`.
     """
     report = report if report is not None else LoadReport()
     alone = Distinct(report)
     for file in readable_files(path, report):
         for document, where in documents_of(file, path, reading or Reading(), report):
-            if alone.keeps(document, where):
-                yield document
+            if (kept := alone.kept(document, where)) is not None:
+                yield kept
 
 
 class Distinct:
-    """Sees to it that no two documents of a corpus have one id; counts those of equal text."""
+    """Gives every document of a corpus an id of its own; counts those of equal text."""
 
     def __init__(self, report: LoadReport) -> None:
         self._report = report
-        self._seen: dict[str, str] = {}  # id -> where it was
+        self._seen: set[str] = set()
         self._contents: set[bytes] = set()
 
-    def keeps(self, document: Document, where: str) -> bool:
-        """Whether the document is one of the corpus: one without any text is not. BadInput for a known id."""
+    def kept(self, document: Document, where: str) -> Document | None:
+        """Return the document with its id; None if it has no text.
+
+        Ids are unique per file: one that an earlier file used is written `file#id`, and one that occurs twice
+        in a file gets the number of its line.
+        """
         if not document.text.strip() and not document.title.strip():
             self._report.empty.add(where)
-            return False
-        if document.id in self._seen:
-            raise BadInput(f"{where}: duplicate id {document.id!r}, first used at {self._seen[document.id]}")
-        self._seen[document.id] = where
+            return None
+        file, _, line = where.rpartition(":") if where.rpartition(":")[2].isdigit() else (where, "", "")
+        for id in (document.id, f"{file}#{document.id}", f"{file}#{document.id}:{line}"):
+            if id not in self._seen:
+                break
+        else:
+            self._report.skip(where, f"its id {document.id[:80]!r} is used twice")
+            return None
+        if id != document.id:
+            self._report.take(file, "ids that other rows have, too, are written with the file's name")
+            document = replace(document, id=id)
+        self._seen.add(id)
         digest = hashlib.blake2b(document.text.encode(), digest_size=16).digest()
         self._report.duplicates += digest in self._contents
         self._contents.add(digest)
-        return True
+        return document
 
 
 def is_beir(path: Path) -> bool:
@@ -141,7 +160,7 @@ def survey(path: Path, reading: Reading, report: LoadReport) -> dict[str, int]:
                     report.empty.add(name)
                     continue
                 report.saw(part.columns)
-                if not plan.text:
+                if not plan.rows:
                     part.check_described(file)
                 report.take(f"{name}/{part.sheet}" if part.sheet else name, plan.in_words())
         except rows.NotRead as error:
@@ -154,37 +173,78 @@ def survey(path: Path, reading: Reading, report: LoadReport) -> dict[str, int]:
 
 
 def name_of(file: Path, path: Path) -> str:
-    """What a file of the source `path` is called: its path below it, as text that UTF-8 can hold."""
+    """Return a file's name in the source `path`: its path below it, composed (NFC), as UTF-8 can hold it."""
     relative = file.relative_to(path if path.is_dir() else path.parent)
-    return os.fsencode(relative.as_posix()).decode("utf-8", "replace")
+    return cleaned(os.fsencode(relative.as_posix()).decode("utf-8", "replace"))
 
 
 def documents_of(
-    file: Path, path: Path, reading: Reading, report: LoadReport
+    file: Path, path: Path, reading: Reading, report: LoadReport, record: FileRecord | None = None
 ) -> Iterator[tuple[Document, str]]:
-    """The documents of one of the source's readable files, each with where it was found.
+    """Yield the documents of one of the source's readable files, each with where it was found.
 
-    A file that cannot be read is left out, with the reason in `report`. Raises BadInput for a broken row:
-    what a file of rows holds is read as a whole or not at all. So it does for a source of one file without
-    text.
+    A file that cannot be read is left out, and so is a broken row, each with the reason in `report`.
     """
-    name, ending = name_of(file, path), file.suffix.lower()
+    name = name_of(file, path)
+    record = record if record is not None else FileRecord(name)
+    for document, where in _documents_of(file, name, is_beir(path), reading, report, record):
+        record.documents += 1
+        record.characters += len(document.text)
+        yield replace(document, title=cleaned(document.title), text=cleaned(document.text)), where
+    left = [why for why, one in report.left.items() if name in one.names]
+    record.skipped = left[0] if left and not record.documents else record.skipped
+
+
+def _documents_of(
+    file: Path, name: str, beir: bool, reading: Reading, report: LoadReport, record: FileRecord
+) -> Iterator[tuple[Document, str]]:
+    ending = file.suffix.lower()
     try:
-        if is_beir(path):
+        if beir:
             yield from rows.read_beir(file, report, MAX_BYTES)
         elif ending in table_files.ENDINGS:
             for document in table_files.documents(file, name, report):
                 yield document, name
-        elif ending in endings.ROWS:
-            yield from rows.read(file, name, reading, report, MAX_BYTES)
+        elif ending in endings.ARCHIVES:
+            yield from _archived(file, name, reading, report, record)
+        elif ending in endings.ROWS or (ending == ".json" and rows.is_list(file)):
+            record.reader = "rows"
+            yield from rows.read(file, name, reading, report, record, MAX_BYTES)
         elif file.stat().st_size > MAX_BYTES:
             report.skip(name, f"larger than {MAX_BYTES // 1_000_000} MB, not read")
         else:
-            for document in files.read(file, name, reading, report):
+            for document in files.read(file, name, reading, report, record):
                 yield document, name
     except rows.NotRead as error:
-        if file == path:
-            raise
         report.skip(name, error.why)
-    except (OSError, Unavailable) as error:
-        report.skip(name, files.reason(error))
+    except (OSError, BadInput, Unavailable) as error:
+        report.skip(name, files.reason(error).removeprefix(f"{file}: "))
+
+
+def _archived(
+    file: Path, name: str, reading: Reading, report: LoadReport, record: FileRecord
+) -> Iterator[tuple[Document, str]]:
+    """Yield the documents in a ZIP archive, called `archive.zip/member`; archives within it stay closed."""
+    record.reader = "zip"
+    with zipfile.ZipFile(io.BytesIO(unpackable(file))) as archive, TemporaryDirectory() as scratch:
+        for member in archive.infolist():
+            inside, ending = f"{name}/{cleaned(member.filename)}", Path(member.filename).suffix.lower()
+            if member.is_dir() or Path(member.filename).name.startswith((".", "__MACOSX")):
+                continue
+            if ending not in endings.READ or ending in endings.ARCHIVES:
+                report.skip(inside, endings.unread(ending))
+            elif member.file_size > MAX_BYTES or member.flag_bits & 1:
+                why = (
+                    "it needs a password"
+                    if member.flag_bits & 1
+                    else f"larger than {MAX_BYTES // 1_000_000} MB"
+                )
+                report.skip(inside, why)
+            else:
+                unpacked = Path(scratch) / f"member{ending}"
+                try:
+                    unpacked.write_bytes(archive.read(member))
+                except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+                    report.skip(inside, f"it is damaged: {error}")
+                    continue
+                yield from _documents_of(unpacked, inside, False, reading, report, FileRecord(inside))

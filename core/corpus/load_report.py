@@ -9,7 +9,7 @@ from typing import Any
 from core.corpus.types import MOST_COLUMNS
 from core.domain.errors import shortened
 
-NAMED, TOLD = 10, 50  # files that are named at a time, and reasons that are told
+SHOWN, NAMED, TOLD = 10, 1_000, 50  # files shown at a time and remembered by reason, and reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Skipped:
 
 def named(names: Sequence[str], count: int) -> str:
     """The names that are known of `count`."""
-    return ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
+    shown = names[:SHOWN]
+    return ", ".join(shown) + (f" and {count - len(shown):,} more" if count > len(shown) else "")
 
 
 @dataclass(slots=True)

@@ -9,14 +9,16 @@ import resource
 import sys
 import time
 import warnings
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from core.corpus import load
+from core.corpus import endings, load
 from core.corpus.chunk import Chunking, spans
+from core.corpus.cleaning import BROKEN_LINE, Words
 from core.corpus.files import NO_MEMORY
 from core.corpus.load_report import LoadReport
-from core.corpus.types import Reading
+from core.corpus.types import FileRecord, Reading
 from core.domain.errors import BadInput, RouteScopeError
 
 OUT = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -31,7 +33,7 @@ def say(told: dict[str, Any]) -> None:
 def serve(request: dict[str, Any], seconds: int) -> None:
     """Read the source that is asked for, but for its first `skip` files."""
     path, chunking = Path(request["path"]), Chunking(**request["chunking"])
-    reading = Reading(tuple(request["reading"]["text_columns"]), request["reading"]["html"])
+    reading = Reading(**{**request["reading"], "text_columns": tuple(request["reading"]["text_columns"])})
     whole = LoadReport()
     if request.get("survey"):
         allow(seconds)
@@ -42,25 +44,57 @@ def serve(request: dict[str, Any], seconds: int) -> None:
     found = load.readable_files(path, whole)
     if not request["skip"]:
         say({"report": whole.record()})
-    for file in found[request["skip"] :]:
-        report = LoadReport()
-        say({"file": load.name_of(file, path)})
-        OUT.flush()  # before something is read that may end this process
-        allow(seconds)
-        began = allowed = time.perf_counter()
-        for document, where in load.documents_of(file, path, reading, report):
-            read = time.perf_counter()
-            cut = spans(document, chunking)
-            now = time.perf_counter()
-            parts = [document.id, document.title, document.text, dict(document.meta)]
-            ms = [(read - began) * 1000, (now - read) * 1000]
-            say({"document": parts, "where": where, "cut": cut, "ms": ms})
-            began = time.perf_counter()
-            if began - allowed > 1:  # there may be thousands a second
-                allow(seconds)
-                allowed = began
-        say({"report": report.record()})
+    pdfs = [file for file in found if file.suffix.lower() in endings.PDF]
+    order = [*(file for file in found if file.suffix.lower() not in endings.PDF), *pdfs]
+    words = Words() if pdfs else None
+    # A PDF with words that no text before it decides is read again after all the others.
+    waiting = [order[number] for number in request["again"]]
+    for number, file in enumerate(order[request["skip"] :], request["skip"]):
+        last = number == len(order) - 1
+        if not _serve(file, path, chunking, reading, words, seconds, final=last):
+            say({"again": number})
+            waiting.append(file)
+    for file in waiting[max(0, request["skip"] - len(order)) :]:
+        _serve(file, path, chunking, reading, words, seconds, final=True)
     say({"end": True})
+
+
+def _serve(
+    file: Path,
+    path: Path,
+    chunking: Chunking,
+    reading: Reading,
+    words: Words | None,
+    seconds: int,
+    *,
+    final: bool,
+) -> bool:
+    """Report the documents of one file; False, with nothing reported, if undecided words let it wait."""
+    report, record = LoadReport(), FileRecord(load.name_of(file, path))
+    say({"file": record.file})
+    OUT.flush()  # before something is read that may end this process
+    allow(seconds)
+    began = allowed = time.perf_counter()
+    for document, where in load.documents_of(file, path, reading, report, record):
+        if words is not None and BROKEN_LINE in document.text:
+            text, undecided = words.joined(document.text)
+            if undecided and not final:
+                return False
+            document = replace(document, text=text)
+        elif words is not None:
+            words.learn(document.text)
+        read = time.perf_counter()
+        cut = spans(document, chunking)
+        now = time.perf_counter()
+        parts = [document.id, document.title, document.text, dict(document.meta)]
+        ms = [(read - began) * 1000, (now - read) * 1000]
+        say({"document": parts, "where": where, "cut": cut, "ms": ms})
+        began = time.perf_counter()
+        if began - allowed > 1:  # there may be thousands a second
+            allow(seconds)
+            allowed = began
+    say({"report": report.record(), "record": asdict(record)})
+    return True
 
 
 def allow(seconds: int) -> None:

@@ -19,7 +19,7 @@ from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
 from core.corpus.load_report import LoadReport
-from core.corpus.types import Cut, Document, Reading
+from core.corpus.types import Cut, Document, FileRecord, Reading
 from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.settings import PROJECT
 
@@ -69,31 +69,41 @@ class Reader:
             self._child = None
 
     def documents(
-        self, path: Path, chunking: Chunking, report: LoadReport, reading: Reading | None = None
+        self,
+        path: Path,
+        chunking: Chunking,
+        report: LoadReport,
+        reading: Reading | None = None,
+        note: Callable[[FileRecord], object] = lambda _: None,
     ) -> Iterator[Cut]:
-        """Every document below `path`, as `core.corpus.load.documents` gives them, cut.
+        """Yield every document below `path`, as `core.corpus.load.documents` does, split into passages.
 
-        A file that reaches a limit is left out, with the reason in `report`. Raises BadInput as that does,
-        for a file of rows that reaches one after some were read, and when too many do.
+        A file that reaches a limit is left out, or what follows in it, with the reason in `report`; after
+        several of them the rest of the source is. `note` gets the record of each file.
         """
         alone, late, begun, whole = Distinct(report), 0, 0, False
+        again: list[int] = []  # files that come a second time, by number
         try:
             while not whole:
-                name, given = "", False  # the file that is being read, and whether it gave a document
+                record = FileRecord("")  # of the file that is being read
                 request = {
-                    "path": str(path), "chunking": chunking.record(), "skip": begun,
+                    "path": str(path), "chunking": chunking.record(), "skip": begun, "again": again,
                     "reading": asdict(reading or Reading()),
                 }  # fmt: skip
                 try:
                     for told in self._answers(request):
                         if "file" in told:
-                            name, given, begun = told["file"], False, begun + 1
+                            record, begun = FileRecord(told["file"]), begun + 1
+                        elif "again" in told:
+                            again.append(told["again"])
                         elif "report" in told:
                             report.add(LoadReport.of(told["report"]))
+                            if "record" in told:
+                                note(FileRecord(**told["record"]))
                         else:
-                            document = Document(*told["document"])
-                            if alone.keeps(document, told["where"]):
-                                given = True
+                            document = alone.kept(Document(*told["document"]), told["where"])
+                            if document is not None:
+                                record.documents += 1
                                 yield Cut(document, [(a, b) for a, b in told["cut"]], *told["ms"])
                     whole = True
                 except _Refused as refused:
@@ -101,12 +111,17 @@ class Reader:
                     raise refused.error from None
                 except _Ended as end:
                     self.close()
-                    if not name:
+                    if not record.file:
                         raise Unavailable(f"the document reader does not work here: {end}") from None
                     late += 1
-                    if given or late >= self._limits.files:
-                        raise BadInput(f"{name}: {end}; nothing was indexed") from None
-                    report.skip(name, str(end))
+                    rest = f"; its first {record.documents:,} documents were read" if record.documents else ""
+                    record.skipped = f"{end}{rest}"
+                    report.skip(record.file, record.skipped)
+                    note(record)
+                    if late >= self._limits.files:
+                        why = f"not read: {late} files before reached a limit"
+                        report.skip("all further files", why)
+                        return
         finally:
             if not whole:  # it may still speak of this source
                 self.close()
@@ -217,7 +232,8 @@ def read(
     report: LoadReport,
     check: Callable[[], object] = lambda: None,
     reading: Reading | None = None,
+    note: Callable[[FileRecord], object] = lambda _: None,
 ) -> Iterator[Cut]:
-    """Every document below `path`, cut; see `Reader.documents`."""
+    """Yield every document below `path`, split into passages; see `Reader.documents`."""
     with Reader(check) as reader:
-        yield from reader.documents(path, chunking, report, reading)
+        yield from reader.documents(path, chunking, report, reading, note)

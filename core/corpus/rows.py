@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from core.corpus import columns, table_files
+from core.corpus.cleaning import cleaned
 from core.corpus.columns import TEXT_COLUMNS, Plan
-from core.corpus.files import REPLACED, storable, told
+from core.corpus.files import REPLACED, flat, listed, storable, told
 from core.corpus.load_report import LoadReport
-from core.corpus.types import Document, Reading
+from core.corpus.types import Document, FileRecord, Reading
 from core.domain.encoding import encoding_of
 from core.domain.errors import BadInput, Unavailable
 
 ID_COLUMNS = ("_id", "id")
 LOOKED_AT = 20  # rows of a sheet, for the one that names the columns
+LARGE_TABLE = 5_000_000  # bytes: the rows of a larger table without prose are described, not searched
 EXAMPLES = 5  # values of a column in a sheet's document
+LONGEST_LINE = 50_000_000  # characters of a line of JSON
 Placed = tuple[Document, str]  # a document and where it was found: "file:line"
 
 
@@ -51,6 +54,7 @@ class Rows:
     sheet: str = ""
     above: int = 0  # rows left out above the header of a sheet
     encoding: str = "utf-8"
+    broken: list[tuple[int, str]] = field(default_factory=list)  # lines left out and why, found on the way
 
     def check_described(self, path: Path) -> None:
         """Raise NotRead for rows without text that are no table either: objects may have any fields."""
@@ -73,75 +77,90 @@ class _Told:
     """What is counted while the rows of a file are read."""
 
     rows: int = 0
-    ragged: int = 0
     damaged: bool = field(default=False)
 
 
 def read_beir(path: Path, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
-    """BEIR documents: `_id` and `text` must be there, `title` may."""
-    for row in _json_lines(path, str(path), "utf-8-sig"):
-        for column in ("_id", "text"):
-            if column not in row.cells:
-                raise BadInput(
-                    f"{path}:{row.line}: no {column!r}; a BEIR line has _id, text and an optional title"
-                )
-        usual = Plan(("text",), ("text",), "title", usual=True)
-        yield from _document(path.name, str(path), row, usual, report, max_bytes, lambda: None)
+    """Yield BEIR documents: `_id` and `text` must be there, `title` may; a broken line is left out."""
+    broken: list[tuple[int, str]] = []
+    usual = Plan(("text",), ("text",), "title", usual=True)
+    for row in _json_lines(path, "utf-8-sig", broken):
+        missing = [column for column in ("_id", "text") if column not in row.cells]
+        if missing:
+            broken.append((row.line, f"no {missing[0]!r}; a BEIR line has _id, text and an optional title"))
+            continue
+        yield from _document(path.name, path.name, row, usual, report, max_bytes, lambda: None)
+    _tell_broken(path.name, broken, report)
 
 
-def read(path: Path, name: str, reading: Reading, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
-    """Documents of a file of rows; a row without id gets `name#line`, in a workbook `name/sheet#line`.
+def _tell_broken(name: str, broken: Sequence[tuple[int, str]], report: LoadReport) -> None:
+    for line, why in broken:
+        report.skip(f"{name}:{line}", why)
 
-    What its columns were taken as goes to `report`. Raises NotRead for a file without text, and BadInput for
-    a broken row.
+
+def read(
+    path: Path, name: str, reading: Reading, report: LoadReport, record: FileRecord, max_bytes: int
+) -> Iterator[Placed]:
+    """Yield the documents of a file of rows.
+
+    A row without id gets `name#line`, in a workbook `name/sheet#line`.
+
+    What its columns were taken as goes to `report`, and so does each row that is left out, with its line.
+    Raises NotRead for a file without text.
     """
-    for found in opened(path, str(path)):
+    for found in opened(path, str(path), lambda sheet: _hidden(name, sheet, report, record)):
         called = f"{name}/{found.sheet}" if found.sheet else name
         report.saw(map(str, found.columns))
         told(name, found.encoding, report)
         plan = found.plan(reading)
         if not found.columns:
+            _tell_broken(called, found.broken, report)
             report.empty.add(name)
             continue
         if found.above:
             report.take(called, f"{found.above} rows above the header left out")
-        if not plan.text:
-            if path.suffix.lower() in table_files.TABLES:
-                try:
-                    table = list(table_files.csv_documents(path, name, report))
-                except (BadInput, Unavailable) as error:
-                    raise NotRead(str(path), str(error).removeprefix(f"{path}: ")) from None
-                report.take(name, plan.in_words())
-                yield from ((document, name) for document in table)
-                return
+        table = path.suffix.lower() in table_files.TABLES
+        if not plan.text and path.stat().st_size > LARGE_TABLE:
+            plan = replace(plan, lines=())
+        if not plan.rows:
             found.check_described(path)
             report.take(called, plan.in_words())
-            yield Document(called, found.sheet, _described(found, name)), f"{path}:{found.sheet}"
+            if table:
+                yield from _described_by_sql(path, name, report)
+            else:
+                yield Document(called, found.sheet, _described(found, name)), f"{path}:{found.sheet}"
             continue
-        yield from _documents(found, called, str(path), plan, report, max_bytes)
+        yield from _documents(found, called, plan, report, max_bytes)
 
 
-def _documents(
-    found: Rows, called: str, path: str, plan: Plan, report: LoadReport, max_bytes: int
-) -> Iterator[Placed]:
+def _described_by_sql(path: Path, name: str, report: LoadReport) -> Iterator[Placed]:
+    try:
+        described = list(table_files.csv_documents(path, name, report))
+    except (BadInput, Unavailable) as error:
+        raise NotRead(str(path), str(error).removeprefix(f"{path}: ")) from None
+    yield from ((document, name) for document in described)
+
+
+def _hidden(name: str, sheet: str, report: LoadReport, record: FileRecord) -> None:
+    report.take(f"{name}/{sheet}", "hidden sheet left out")
+    record.drop("hidden sheets", sheet)
+
+
+def _documents(found: Rows, called: str, plan: Plan, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
     count = _Told()
-    where = f"{path}/{found.sheet}" if found.sheet else path
 
     def damaged() -> None:
         count.damaged = True
 
     for row in found.rows:
         count.rows += 1
-        count.ragged += row.ragged
-        if row.ragged and plan.usual:
-            raise BadInput(
-                f"{where}:{row.line}: the row does not have the {len(found.columns)} columns of the header"
+        if row.ragged:
+            report.take(
+                f"{called}:{row.line}", "a row with more or fewer cells than the header: joined, or filled up"
             )
-        yield from _document(called, where, row, plan, report, max_bytes, damaged)
+        yield from _document(called, called, row, plan, report, max_bytes, damaged)
+    _tell_broken(called, found.broken, report)
     report.take(f"{called} ({count.rows:,} {'row' if count.rows == 1 else 'rows'})", plan.in_words())
-    if count.ragged:
-        wrong = "rows have not the cells of the header: joined, or filled up"
-        report.take(called, f"{count.ragged} {wrong}")
     if count.damaged:
         report.replaced.add(called)
 
@@ -155,47 +174,54 @@ def _document(
     max_bytes: int,
     damaged: Callable[[], None],
 ) -> Iterator[Placed]:
+    """Yield a row's document; a row that is none is left out with its line and the reason."""
     where, cells = f"{path}:{row.line}", row.cells
-    used = _used(cells, plan, where)
-    text, title = _text(cells, used, plan, where), cells.get(plan.title) if plan.title else None
-    if title is not None and not isinstance(title, str):
-        if plan.usual:
-            raise BadInput(f"{where}: 'title' is {_kind(title)}; give text")
-        title = _flat(title)
-    if len(text) > max_bytes:
-        report.skip(where, f"text longer than {max_bytes // 1_000_000} million characters, not read")
+    try:
+        used = _used(cells, plan)
+        text, title = _text(cells, used, plan), cells.get(plan.title) if plan.title else None
+        if title is not None and not isinstance(title, str):
+            if plan.usual:
+                raise BadInput(f"'title' is {_kind(title)}; give text")
+            title = flat(title)
+        if len(text) > max_bytes:
+            raise BadInput(f"text longer than {max_bytes // 1_000_000} million characters, not read")
+        given = next((cells[key] for key in ID_COLUMNS if cells.get(key) not in (None, "")), None)
+        if given is not None and (isinstance(given, bool) or not isinstance(given, str | int)):
+            raise BadInput(f"id is {_kind(given)}; give text or a whole number")
+    except BadInput as error:
+        report.skip(where, str(error))
         return
-    given = next((cells[key] for key in ID_COLUMNS if cells.get(key) not in (None, "")), None)
-    if given is not None and (isinstance(given, bool) or not isinstance(given, str | int)):
-        raise BadInput(f"{where}: id is {_kind(given)}; give text or a whole number")
     clean = storable(text)
     if REPLACED in clean:
         damaged()
     apart = {*ID_COLUMNS, *used, *([plan.title] if plan.title else [])}
-    meta = {storable(key): _flat(value) for key, value in cells.items() if key not in apart and value}
-    identity = f"{name}#{row.line}" if given is None else storable(str(given))
+    meta = {storable(key): flat(value) for key, value in cells.items() if key not in apart and value}
+    identity = f"{name}#{row.line}" if given is None else cleaned(storable(str(given)))
     yield Document(identity, storable(title or ""), clean, meta), where
 
 
-def _used(cells: Mapping[str, Any], plan: Plan, where: str) -> tuple[str, ...]:
-    """The columns of a row that are its text."""
+def _used(cells: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
+    """Return the columns of a row that are its text."""
     if not plan.usual:
         return plan.text
     column = next((column for column in TEXT_COLUMNS if column in cells), None)
     if column is None:
         found = ", ".join(map(repr, cells)) or "none"
-        raise BadInput(f"{where}: no text column; give one of {', '.join(TEXT_COLUMNS)} (found: {found})")
+        raise BadInput(f"no text column; give one of {', '.join(TEXT_COLUMNS)} (found: {found})")
     return (column,)
 
 
-def _text(cells: Mapping[str, Any], used: tuple[str, ...], plan: Plan, where: str) -> str:
-    if plan.usual:
-        text = cells[used[0]]
-        if not isinstance(text, str):
-            raise BadInput(f"{where}: {used[0]!r} is {_kind(text)}; give text")
-        return text
-    parts = [_lines(value) for column in used if (value := cells.get(column)) not in (None, "", [], {})]
-    return "\n\n".join(part for part in parts if part.strip())
+def _text(cells: Mapping[str, Any], used: tuple[str, ...], plan: Plan) -> str:
+    if plan.usual and not isinstance(cells[used[0]], str):
+        raise BadInput(f"{used[0]!r} is {_kind(cells[used[0]])}; give text")
+    there = {column: value for column, value in cells.items() if value not in (None, "", [], {})}
+    parts = [_lines(there[column]) for column in used if column in there]
+    text = "\n\n".join(part for part in parts if part.strip())
+    named = [
+        (column, value) for column in plan.lines if (value := cells.get(column)) not in (None, "", [], {})
+    ]
+    lines = "\n".join(f"{column}: {listed(value)}" for column, value in named)
+    return "\n\n".join(part for part in (lines, text) if part)
 
 
 def _lines(value: object) -> str:
@@ -205,11 +231,11 @@ def _lines(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def opened(path: Path, name: str) -> Iterator[Rows]:
-    """A file of rows, and each sheet of a workbook that has cells; raises NotRead for what is none."""
+def opened(path: Path, name: str, hidden: Callable[[str], object] = lambda _sheet: None) -> Iterator[Rows]:
+    """Yield a file of rows, or each visible sheet of a workbook that has cells. Raises NotRead."""
     ending = path.suffix.lower()
     if ending == ".xlsx":
-        yield from _sheets(path, name)
+        yield from _sheets(path, name, hidden)
         return
     try:
         with path.open("rb") as file:
@@ -219,23 +245,51 @@ def opened(path: Path, name: str) -> Iterator[Rows]:
     if ending in (".csv", ".tsv"):
         yield _csv_rows(path, name, encoding)
         return
-    rows = _json_lines(path, name, encoding)
+    broken: list[tuple[int, str]] = []
+    rows = _json_list(path, name, encoding) if is_list(path) else _json_lines(path, encoding, broken)
     sample = list(islice(rows, columns.SAMPLED))
     named = dict.fromkeys(key for row in sample for key in row.cells)
-    yield Rows(tuple(named), sample, chain(sample, rows), encoding=encoding)
+    yield Rows(tuple(named), sample, chain(sample, rows), encoding=encoding, broken=broken)
 
 
-def _json_lines(path: Path, name: str, encoding: str) -> Iterator[Row]:
+def is_list(path: Path) -> bool:
+    """Whether a JSON file is one list of objects."""
+    with path.open("rb") as file:
+        head = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
+    return head.startswith(b"[") and head[1:].lstrip().startswith(b"{")
+
+
+def _json_list(path: Path, name: str, encoding: str) -> Iterator[Row]:
+    """Yield the objects of one list, numbered from 1."""
+    if path.stat().st_size > LONGEST_LINE:
+        raise NotRead(name, f"a list larger than {LONGEST_LINE // 1_000_000} MB; give one object a line")
+    try:
+        found = json.loads(path.read_text(encoding=encoding, errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise NotRead(name, f"not valid JSON: {error}") from None
+    yield from (Row(number, row) for number, row in enumerate(found, 1) if isinstance(row, dict))
+
+
+def _json_lines(path: Path, encoding: str, broken: list[tuple[int, str]]) -> Iterator[Row]:
+    """Yield the objects of JSON lines; those that are none go to `broken`."""
     with path.open(encoding=encoding, errors="replace", newline="\n") as lines:
-        for number, line in enumerate(lines, 1):
+        number = 0
+        while line := lines.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE:
+                broken.append((number, f"a line longer than {LONGEST_LINE // 1_000_000} million characters"))
+                while len(line) == LONGEST_LINE:
+                    line = lines.readline(LONGEST_LINE)
+                continue
             if not line.strip():
                 continue
             try:
                 row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError(f"{_kind(row)}; give a JSON object")
             except (ValueError, RecursionError) as error:
-                raise BadInput(f"{name}:{number}: not valid JSON: {error}") from None
-            if not isinstance(row, dict):
-                raise BadInput(f"{name}:{number}: {_kind(row)}; give a JSON object")
+                broken.append((number, f"not valid JSON: {error}"))
+                continue
             yield Row(number, row)
 
 
@@ -253,6 +307,10 @@ def _csv_cells(path: Path, name: str, encoding: str) -> Iterator[tuple[int, list
     with path.open(encoding=encoding, errors="replace", newline="") as file:
         sample = file.read(65_536)
         file.seek(0)
+        said = sample.split("\n", 1)[0].strip().lower()
+        if said.startswith("sep=") and len(said) == 5:  # Excel's first line, which names the delimiter
+            file.readline()
+            sample = said[-1]
         reader = csv.reader(file, dialect=_dialect(sample))
         try:
             for cells in reader:
@@ -282,12 +340,12 @@ def _dialect(sample: str) -> type[csv.Dialect]:
     return Found
 
 
-def _sheets(path: Path, name: str) -> Iterator[Rows]:
+def _sheets(path: Path, name: str, hidden: Callable[[str], object]) -> Iterator[Rows]:
     from core.corpus.converted import sheets
 
     found = None
     try:
-        for title, cells in sheets(path):
+        for title, cells in sheets(path, hidden):
             found = _sheet(title, cells) or found
             if found is not None and found.sheet == title:
                 yield found
@@ -340,7 +398,3 @@ def _described(found: Rows, name: str) -> str:
 def _kind(value: object) -> str:
     kinds = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return kinds.get(type(value), "a number")
-
-
-def _flat(value: object) -> str:
-    return storable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

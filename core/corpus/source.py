@@ -20,7 +20,7 @@ from core.corpus.load import is_beir, readable_files
 from core.corpus.load_report import LoadReport
 from core.corpus.reading import read
 from core.corpus.table_files import ENDINGS as DATABASES
-from core.corpus.types import Cut, Reading
+from core.corpus.types import Cut, FileRecord, Reading
 from core.domain.errors import BadInput
 
 Kind = Literal["built-in", "snapshot", "indexed", "table"]
@@ -45,12 +45,20 @@ class Source:
     reading: Reading = USUAL
     place: str = ""
 
-    def documents(self, report: LoadReport, check: Callable[[], object] = lambda: None) -> Iterator[Cut]:
-        """The documents, read anew and cut; `check` is called often and may raise Cancelled."""
+    def documents(
+        self,
+        report: LoadReport,
+        check: Callable[[], object] = lambda: None,
+        note: Callable[[FileRecord], object] = lambda _: None,
+    ) -> Iterator[Cut]:
+        """Read and chunk the documents; `check` is called often and may raise Cancelled.
+
+        `note` gets the record of each file.
+        """
         if self.kind == "table":
             raise BadInput(f"corpus {self.name} is a table that is searched in place: it is not indexed")
         if self.path is not None:
-            return read(self.path, self.chunking, report, check, self.reading)
+            return read(self.path, self.chunking, report, check, self.reading, note)
         from core.corpus import pydocs
 
         return (Cut(document, spans(document, self.chunking)) for document in pydocs.documents())
@@ -80,7 +88,7 @@ class Source:
         told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading", "place")}
         told["chunking"] = self.chunking.record()
         if self.reading != USUAL:  # an index read in the usual way is recorded as it always was
-            told["reading"] = {"text_columns": list(self.reading.text_columns), "html": self.reading.html}
+            told["reading"] = asdict(self.reading)
         if self.place:
             told["place"] = self.place
         return {**told, "path": path}
@@ -95,7 +103,7 @@ def from_record(record: Mapping[str, Any]) -> Source:
     if not isinstance(record.get("place", ""), str):
         raise TypeError("place is no text")
     read = record.get("reading") or {}
-    reading = Reading(tuple(map(str, read.get("text_columns", ()))), str(read.get("html", "all")))
+    reading = Reading(**{**read, "text_columns": tuple(map(str, read.get("text_columns", ())))})
     return Source(**{**record, "path": path, "chunking": Chunking(**record["chunking"]), "reading": reading})
 
 

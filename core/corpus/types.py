@@ -9,6 +9,8 @@ from core.domain.errors import BadInput
 
 MOST_COLUMNS, LONGEST_COLUMN = 100, 200
 HTML = ("all", "main")
+PDF = ("oxide", "kreuzberg")
+KEPT_DROPPED = 20_000  # characters of a text that was left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +38,55 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files become documents.
+    """How files become documents."""
 
-    `text_columns`: what is text in files of rows, in small letters; without them it is found by names and
-    lengths. `html`: "all" text of a page, or "main": without its navigation, header and footer.
-    """
-
-    text_columns: tuple[str, ...] = ()
-    html: str = "all"
+    text_columns: tuple[str, ...] = ()  # in small letters, only these are text; empty: every column is
+    html: str = "all"  # or "main": without navigation, header and footer of the page
+    pdf: str = "oxide"  # the reader of PDF files, one of PDF
+    ocr: bool = False  # read pages that hold only pictures by OCR
 
     def __post_init__(self) -> None:
+        if self.pdf not in PDF:
+            raise BadInput(f"PDF files are read by {' or '.join(PDF)}, not by {self.pdf!r}")
         if self.html not in HTML:
             raise BadInput(f"HTML is read as {' or '.join(HTML)}, not as {self.html!r}")
         if len(self.text_columns) > MOST_COLUMNS:
             raise BadInput(f"{len(self.text_columns)} text columns; at most {MOST_COLUMNS}")
         if any(len(column) > LONGEST_COLUMN or not column.strip() for column in self.text_columns):
             raise BadInput(f"a text column is named by 1 to {LONGEST_COLUMN} characters")
+
+
+@dataclass(slots=True)
+class FileRecord:
+    """How one file was read."""
+
+    file: str
+    reader: str = "text"
+    documents: int = 0
+    characters: int = 0
+    pages: int = 0  # 0: the kind of file has none
+    tables: int = 0
+    unread_pages: tuple[int, ...] = ()  # from 1: they hold only pictures
+    ocr_pages: tuple[int, ...] = ()  # from 1: their text was read by OCR
+    dropped: dict[str, str] = field(default_factory=dict)  # the beginning of what was left out, by reason
+    skipped: str = ""  # why the file, or the rest of it, was not read
+    ocr: bool = False  # whether OCR was asked for
+
+    def drop(self, why: str, text: str) -> None:
+        """Note a text that was left out."""
+        before = self.dropped.get(why, "")
+        if len(before) < KEPT_DROPPED:
+            self.dropped[why] = f"{before}\n{text}".strip()[:KEPT_DROPPED]
+
+    @property
+    def coverage(self) -> float:
+        """The share of the file that was read, from 0 to 1: of its pages, or of its characters."""
+        if self.skipped and not self.documents:
+            return 0.0
+        if self.unread_pages:
+            return 1 - len(self.unread_pages) / self.pages
+        left = sum(map(len, self.dropped.values()))
+        return self.characters / (self.characters + left) if left else 1.0
 
 
 def columns(given: str) -> tuple[str, ...]:

@@ -47,6 +47,14 @@ class Given:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The names of the files that were kept, and why others were not."""
+
+    names: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
 def folder(corpus: str, settings: Settings) -> Path:
     """Where the files of a corpus are kept; BadInput for a name that cannot be one."""
     return settings.home / "uploads" / slug(corpus)
@@ -89,13 +97,11 @@ def read(name: str, content: bytes, reading: Reading | None = None) -> Given:
         return Given(tuple(found), report.notes(), tuple(report.columns))
 
 
-def add(
-    corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Reading | None = None
-) -> list[str]:
-    """Keep files, all or none, and give their names; one of a known name takes the place of the earlier one.
+def add(corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Reading | None = None) -> Added:
+    """Keep the files that can be read; one of a known name replaces the earlier one.
 
-    Each file is read first as indexing reads it. Raises BadInput for files without text, in one message for
-    all of them, and for no files; Unavailable where they cannot be saved.
+    Each file is read first as indexing reads it. Raises BadInput if none can be read, in one message for all
+    of them, and for no files; Unavailable if they cannot be saved.
     """
     people.require("edit")
     if not files:
@@ -111,8 +117,12 @@ def add(
         home.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
         try:
-            _check(names, files, scratch, reading)
-            for name in names:
+            refused = _refused(names, files, scratch, reading)
+            kept = [name for name in names if name not in refused]
+            if not kept:
+                more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
+                raise BadInput("; ".join(list(refused.values())[:5]) + more)
+            for name in kept:
                 os.replace(scratch / name, home / name)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -120,8 +130,8 @@ def add(
                 home.rmdir()
     except OSError as error:
         raise Unavailable(f"cannot save the files in {home}: {error.strerror or error}") from error
-    people.record("files uploaded", f"{corpus}: {', '.join(names)}")
-    return list(names)
+    people.record("files uploaded", f"{corpus}: {', '.join(kept)}")
+    return Added(tuple(kept), tuple(refused.values()))
 
 
 def kept(corpus: str, settings: Settings) -> list[Kept]:
@@ -202,31 +212,19 @@ def _names(files: Mapping[str, bytes]) -> dict[str, str]:
     return names
 
 
-def _check(
+def _refused(
     names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path, reading: Reading | None
-) -> None:
-    """Write the files and read them; BadInput names each one that cannot be used."""
-    wrong, seen = [], dict[str, str]()
+) -> dict[str, str]:
+    """Write the files and read them; return why some cannot be used, by name."""
+    wrong: dict[str, str] = {}
     with Reader() as reader:
         for name, given in names.items():
             (scratch / name).write_bytes(files[given])
             try:
-                for document in _documents(scratch / name, reader, reading):
-                    if document.id in seen:
-                        raise BadInput(f"{name}: id {document.id!r} is also used in {seen[document.id]}")
-                    seen[document.id] = name
+                _documents(scratch / name, reader, reading)
             except BadInput as error:
-                wrong.append(str(error).replace(f"{scratch}{os.sep}", ""))
-    if wrong:
-        kept_none = (
-            "" if len(names) == 1 else f" No file was added; the other {len(names) - len(wrong)} can be."
-        )
-        raise BadInput(
-            "; ".join(wrong[:5])
-            + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-            + "."
-            + kept_none
-        )
+                wrong[name] = str(error).replace(f"{scratch}{os.sep}", "")
+    return wrong
 
 
 def _documents(

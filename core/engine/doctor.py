@@ -18,8 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from core.corpus.converted import CONVERTERS, missing
 from core.corpus.converted import HOW as INSTALL
+from core.corpus.converted import missing
+from core.corpus.endings import CONVERTED
 from core.domain import sign_in
 from core.domain.errors import RouteScopeError
 from core.domain.format import size
@@ -138,7 +139,7 @@ def _sign_in(settings: Settings) -> Checks:
 
 def _documents(_: Settings) -> Checks:
     """The libraries that only some kinds of documents need."""
-    wanted = {"markitdown": ", ".join(CONVERTERS), "openpyxl": ".xlsx"}
+    wanted = {"kreuzberg": ", ".join(CONVERTED), "openpyxl": ".xlsx"}
     lacking = [kinds for name, kinds in wanted.items() if missing(name)]
     found = f"{', '.join(lacking)} cannot be read" if lacking else f"{', '.join(wanted.values())} can be read"
     yield Check("documents", "ok", found + (f"; to read them: {INSTALL}" if lacking else ""))

@@ -3,12 +3,12 @@
 import pytest
 
 from core.corpus import html
-from core.corpus.html import text_of
 from core.domain.errors import BadInput
 
 
 def said(page: str) -> tuple[str, str]:
-    return text_of(page.encode())
+    found = html.read(page.encode())
+    return found.title, found.text
 
 
 def test_blocks_are_lines_and_what_is_not_shown_is_left_out() -> None:
@@ -18,7 +18,7 @@ def test_blocks_are_lines_and_what_is_not_shown_is_left_out() -> None:
         "<table><tr><td>a<td>b<tr><th>c</table>"
         "<svg><text>drawn</text></svg><ruby>漢<rt>kan</rt></ruby> &amp; &lt;p&gt;"
     )
-    assert said(page) == ("The\n page", "Head\n\nOne bold word\n\nNext\nline\n\na b\n\nc\n\n漢 & <p>")
+    assert said(page) == ("The\n page", "# Head\n\nOne bold word\n\nNext\nline\n\n| a | b |\n\nc\n\n漢 & <p>")
 
 
 def test_a_heading_is_the_title_of_a_page_without_one() -> None:
@@ -49,7 +49,7 @@ def test_space_is_kept_in_lines_only() -> None:
     ],
 )
 def test_every_encoding_of_pages_is_read(raw: bytes, text: str) -> None:
-    assert text_of(raw)[1] == text
+    assert html.read(raw).text == text
 
 
 def test_what_is_nested_too_deep_is_read_without_its_tree() -> None:
@@ -70,8 +70,9 @@ AROUND = (
 
 def test_what_stands_around_the_content_is_left_out_by_choice() -> None:
     page = html.read(AROUND.encode(), main=True)
-    assert (page.title, page.dropped) == ("T", True)
-    assert page.text.split() == ["Head", "By", "Ann", "Words.", "Remark", "Filed", "under", "x"]
+    assert (page.title, list(page.dropped)) == ("T", [html.AROUND])
+    assert page.dropped[html.AROUND].startswith("Logo Home Menu Find")
+    assert page.text.split() == ["#", "Head", "By", "Ann", "Words.", "Remark", "Filed", "under", "x"]
     whole = html.read(AROUND.encode())
     assert not whole.dropped
     for word in ("Logo", "Home", "Menu", "Find", "In this article", "Imprint", "Cookies"):
@@ -81,8 +82,8 @@ def test_what_stands_around_the_content_is_left_out_by_choice() -> None:
 
 def test_a_page_that_is_nothing_else_keeps_what_stands_around() -> None:
     page = html.read(b"<title>T</title><nav>Home</nav><footer>Imprint</footer>", main=True)
-    assert (page.text, page.dropped) == ("Home\n\nImprint", False)
-    assert html.read(b"<p>Words", main=True) == html.Page("", "Words", "utf-8", False)
+    assert (page.text, page.dropped) == ("Home\n\nImprint", {})
+    assert html.read(b"<p>Words", main=True) == html.Page("", "Words", "utf-8", {})
 
 
 def test_a_page_without_a_body_is_read_behind_its_head() -> None:

@@ -119,7 +119,7 @@ def _upload(here: str | None) -> None:
 def take(
     corpus: str, given: list[UploadedFile], chunking: Chunking | None, reading: Reading | None = None
 ) -> None:
-    """Store the files and index them; on BadInput nothing is stored."""
+    """Store the files that can be read and index them; raises BadInput if none can be."""
     settings = state.engine().settings
     files: dict[str, bytes] = {}
     for file in given:
@@ -128,9 +128,12 @@ def take(
         files[file.name] = file.getvalue()
     _free(corpus)
     had = {one.name for one in uploads.kept(corpus, settings)}
-    names = uploads.add(corpus, files, settings, reading)
+    added = uploads.add(corpus, files, settings, reading)
+    names = added.names
     again = sorted(had & set(names))
     message = f"{len(names)} {'file' if len(names) == 1 else 'files'} saved. Indexing…"
+    if added.refused:
+        message += f" Not added: {'; '.join(added.refused[:5])}{' …' if len(added.refused) > 5 else ''}."
     if again:
         message += f" Replaced: {', '.join(again[:5])}{' …' if len(again) > 5 else ''}."
     st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1

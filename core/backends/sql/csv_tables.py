@@ -117,6 +117,9 @@ def _rows(file: Path, told_by: int = -1) -> Iterator[list[str]]:
     with file.open(encoding=encoding, errors="replace", newline="") as opened:
         first = opened.read(SAMPLE).split("\n", 1)[0]
         opened.seek(0)
+        if first.strip().lower()[:-1] == "sep=":  # Excel's first line, which names the delimiter
+            opened.readline()
+            first = first.strip()[-1]
         try:
             yield from csv.reader(
                 (line.replace("\0", "\N{REPLACEMENT CHARACTER}") for line in opened),

@@ -1,0 +1,72 @@
+"""The headings and the title of a Markdown text, as CommonMark defines them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from core.corpus.metadata import header
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+FRONT = re.compile(r"\A---[ \t]*\n((?:[^\n]{0,2000}\n){0,100}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_POSSIBLE = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading with the characters [start, end) of its lines."""
+
+    level: int  # from 1
+    text: str
+    start: int
+    end: int
+
+
+def headings(text: str, most_level: int = 6) -> Iterator[Heading]:
+    """Yield the headings outside of code, lists and quotes, up to a level."""
+    if not _POSSIBLE.search(text):
+        return
+    edges = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    tokens = _parser().parse(text)
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open" and not opening.level and opening.map:
+            level, (first, last) = int(opening.tag[1]), opening.map
+            if level <= most_level:
+                yield Heading(
+                    level, " ".join(inline.content.split()), edges[first], min(edges[last], len(text))
+                )
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Return a parser of blocks alone: what is in a paragraph does not matter here."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"maxNesting": 20})
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def titled(text: str) -> tuple[str, str, dict[str, str]]:
+    """Return a text's title, its body and the fields of its front matter.
+
+    The title is that of the front matter, or else the first heading of level 1; a leading heading that became
+    the title is not repeated in the body.
+    """
+    fields: dict[str, str] = {}
+    if front := FRONT.match(text):
+        fields = header(f"{front[1]}")
+        text = text[front.end() :].lstrip("\n")
+    title = fields.pop("title", "")
+    first = next((one for one in headings(text, 1) if one.text), None)
+    if first is None:
+        return title, text, fields
+    body = text[first.end :].lstrip("\n")
+    leads = not text[: first.start].strip() and title in ("", first.text)
+    return title or first.text, body if leads and body.strip() else text, fields
