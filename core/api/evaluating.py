@@ -38,6 +38,7 @@ from core.evaluation import text as words
 from core.evaluation.chunkings import measuring
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.question_formats import read_columns
 from core.evaluation.spec import SEED, Spec
 from core.evaluation.summary import check_baseline
 
@@ -152,6 +153,7 @@ def evaluate(
     per_mode: int | None = None,
     seed: int = SEED,
     questions: File | Sequence[File] = (),
+    columns: Mapping[str, str] | None = None,
     qrels: File | None = None,
     labels: str | None = None,
     parameters: Parameters = None,
@@ -171,8 +173,9 @@ def evaluate(
 ) -> Evaluated:
     """Measure `routes` on the labelled questions of `target`, as the command `eval` does.
 
-    `target` is the name of a corpus with questions, or the path of a BEIR folder; with `questions` (JSONL or
-    CSV), `qrels` (TREC) or `labels` (a label set) of any corpus. `routes` are names; None stands for all that
+    `target` is the name of a corpus with questions, or the path of a BEIR folder; with `questions` (files
+    of this tool or of another, whose columns `columns` names by field), `qrels` (TREC) or `labels` (a label
+    set) of any corpus. `routes` are names; None stands for all that
     can run here without a language model. `own` are pipelines of your own, {name: "FILE.py:FUNCTION" or an
     address}, measured beside them; `python` is the interpreter of those that are functions, else this one.
     `baseline` is the route that the others are compared with, the first unless given. `split` is dev, test or
@@ -194,6 +197,7 @@ def evaluate(
         raise BadInput("fresh and retry_failed need out or keep")
     files = paths(questions, "questions") if questions else ()
     judged = None if qrels is None else path(qrels, "qrels")
+    named = read_columns(f"{name}={column}" for name, column in (columns or {}).items())
     if labels is not None and (files or judged):
         raise BadInput("labels cannot be combined with questions or qrels")
     for value, called in ((queries, "queries"), (per_mode, "per_mode")):
@@ -214,7 +218,9 @@ def evaluate(
     others = () if chunkings is None else _chunkings(origin, chunkings, settings)
     found = None
     if labels is None:  # before an index is built: a wrong file is told at once
-        found = sets.read(origin.name, origin.path, split=text(split, "split"), questions=files, qrels=judged)
+        found = sets.read(
+            origin.name, origin.path, split=text(split, "split"), questions=files, qrels=judged, columns=named
+        )
         if mode:
             dataset.of_mode(found, mode)
     spec = Spec(
@@ -222,7 +228,7 @@ def evaluate(
         count(seed, "seed", least=0), labels, tuple(map(str, files)), str(judged) if judged else None, timing,
         flag(answers, "answers"), baseline=baseline, repeats=count(repeats, "repeats", most=20),
         chunkings=tuple(one.chunking.key for one in others),
-        filters=tuple(map(str, conditions(filters))),
+        filters=tuple(map(str, conditions(filters))), columns=named,
     )  # fmt: skip
     with reporting(progress) as report:
         if build:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from core.cli.ask import read_parameters
-from core.cli.common import emit, note, output_options, parameter_options, stoppable
+from core.cli.common import columns_option, emit, note, output_options, parameter_options, stoppable
 from core.cli.evaluate import SEED
 from core.domain.errors import BadInput
 
@@ -34,8 +34,8 @@ _FILE = click.Path(path_type=Path)
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the sample.")
 @click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
 @click.option("--mode", help="Only questions of this kind.")
-@click.option("--questions", type=_FILE, multiple=True, metavar="FILE",
-              help="Questions as JSONL or CSV; repeatable.")  # fmt: skip
+@click.option("--questions", type=_FILE, multiple=True, metavar="FILE", help="As of `eval`; repeatable.")
+@columns_option
 @click.option("--qrels", type=_FILE, metavar="FILE", help="TREC qrels for --questions.")
 @click.option("--labels", metavar="NAME", help="Questions and labels of a label set from the Label page.")
 @parameter_options
@@ -58,6 +58,7 @@ def audit_(
     split: str,
     mode: str | None,
     questions: Sequence[Path],
+    columns: Mapping[str, str],
     qrels: Path | None,
     labels: str | None,
     parameters: Sequence[str],
@@ -102,6 +103,7 @@ def audit_(
         source.name, (), given, split, mode, queries, seed=seed,
         labels=labels, questions=tuple(map(str, questions)), qrels=str(qrels) if qrels else None,
         answers=wanted, answer_by=answer_by, baseline=baseline, audit=tuple(route.name for route in chosen),
+        columns=columns,
     )  # fmt: skip
     return _performed(engine, spec, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json)
 
@@ -118,12 +120,14 @@ def _performed(
     if spec.labels is None:  # before an index is built: an invalid file is reported immediately
         found = sets.read(
             source.name, source.path, split=spec.split, questions=[Path(one) for one in spec.questions],
-            qrels=Path(spec.qrels) if spec.qrels else None,
+            qrels=Path(spec.qrels) if spec.qrels else None, columns=spec.columns,
         )  # fmt: skip
         if spec.mode:
             dataset.of_mode(found, spec.mode)
     ensure(source, settings.current())
     ready, said = audit.prepare(engine, spec, found, source.path)
+    for line in ready.labelled.reading:
+        note(line)
     for warning in (*said, *ready.warnings):
         note(f"warning: {warning}")
     note(f"{len(ready.labelled.questions)} questions, {len(ready.plan.routes)} routes; results in {folder}")

@@ -64,6 +64,22 @@ def filter_option(function: F) -> F:
     )(function)  # fmt: skip
 
 
+def columns_option(function: F) -> F:
+    """Add --columns FIELD=COLUMN,..., given as `columns`: field -> column, {} without it."""
+
+    @wraps(function)
+    def call(*args: Any, columns: Sequence[str], **options: Any) -> Any:
+        from core.evaluation.question_formats import read_columns
+
+        return function(*args, columns=read_columns(columns), **options)
+
+    return click.option(
+        "--columns", multiple=True, metavar="FIELD=COLUMN,...",
+        help="Which columns of the questions mean what: question, answer, relevant (ids of documents or "
+        "passages, or texts), grade, id, mode, split, history, answerable.",
+    )(cast("F", call))  # fmt: skip
+
+
 def pipeline_options(function: F) -> F:
     """Add --route NAME=TARGET and --python; the pipelines are routes of this process, given by name as
     `own`.

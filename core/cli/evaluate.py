@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ import click
 from core.cli.ask import answer_options, read_parameters
 from core.cli.common import (
     Bar,
+    columns_option,
     emit,
     filter_option,
     note,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from core.engine.engine import Engine
     from core.evaluation.dataset import Found
 
+QUESTIONS = (
+    "Questions as JSONL, CSV, TSV, JSON, parquet or a dataset's folder, of this tool or another (ragas, "
+    "AutoRAG, DeepEval, promptfoo, LangSmith, SQuAD, Quepid, TREC ...); repeatable."
+)
 SEED = 13  # of the sample that --queries draws
 _FILE = click.Path(path_type=Path)
 
@@ -64,9 +69,8 @@ _FILE = click.Path(path_type=Path)
     help="Only a sample of N labelled questions per mode.",
 )
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the sample.")
-@click.option(
-    "--questions", type=_FILE, multiple=True, metavar="FILE", help="Questions as JSONL or CSV; repeatable."
-)
+@click.option("--questions", type=_FILE, multiple=True, metavar="FILE", help=QUESTIONS)
+@columns_option
 @click.option(
     "--qrels",
     type=_FILE,
@@ -126,6 +130,7 @@ def eval_(
     per_mode: int | None,
     seed: int,
     questions: Sequence[Path],
+    columns: Mapping[str, str],
     qrels: Path | None,
     labels: str | None,
     preset: str | None,
@@ -198,7 +203,9 @@ def eval_(
     applied = with_preset(named, chosen, read_parameters(parameters, chosen))
     found = None
     if labels is None:  # before an index is built: an invalid file is reported immediately
-        found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
+        found = sets.read(
+            source.name, source.path, split=split, questions=questions, qrels=qrels, columns=columns
+        )
         if mode:
             dataset.of_mode(found, mode)
     if files:
@@ -210,6 +217,7 @@ def eval_(
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
         chunkings=tuple(one.chunking.key for one in others),
         filters=tuple(map(str, read_filters(filters))),
+        columns=columns,
     )  # fmt: skip
     if judge and others:
         raise BadInput("--judge and --chunkings cannot be combined; give one")
@@ -236,6 +244,8 @@ def eval_(
                 progress=lambda done, total: bar("judging unjudged passages", done, total),
             )  # fmt: skip
     bar.close()
+    for line in figures["reading"]:
+        note(line)
     for warning in figures["warnings"]:
         note(f"warning: {warning}")
     emit(figures, lambda: figures_text(figures, out), as_json=as_json)

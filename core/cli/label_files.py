@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from core.cli.common import emit, output_options, write_new
+from core.cli.common import columns_option, emit, output_options, write_new
 from core.cli.sessions import open_store
 from core.domain.errors import BadInput
 
@@ -68,11 +69,15 @@ def export_(
 @click.argument("file", type=_FILE, metavar="FILE")
 @click.option("--annotator", metavar="WHO",
               help="Annotator of the judgements; required for TREC qrels.")  # fmt: skip
+@columns_option
 @output_options
-def import_(name: str, file: Path, annotator: str | None, as_json: bool) -> int:
-    """Add the judgements of a file to a set, all or none: CSV (.csv), or TREC or BEIR qrels."""
+def import_(name: str, file: Path, annotator: str | None, columns: Mapping[str, str], as_json: bool) -> int:
+    """Add the judgements of a file to a set, all or none: CSV of `labels export`, TREC or BEIR qrels, or a
+    file with questions and labels of another tool (Quepid ratings, ragas ...; see `eval --questions`).
+    """
     from core.engine.engine import shared_engine
-    from core.evaluation.labels import desk, exchange
+    from core.evaluation import dataset
+    from core.evaluation.labels import csv_format, desk, exchange
 
     store = open_store()
     try:
@@ -81,10 +86,14 @@ def import_(name: str, file: Path, annotator: str | None, as_json: bool) -> int:
         content = file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
-    if file.suffix.lower() == ".csv":
+    if file.suffix.lower() == ".csv" and not columns and csv_format.is_own(content):
         added = exchange.import_table(store, name, content, str(file), annotator)
     elif annotator is None:
         raise BadInput(f"{file} does not name an annotator; give --annotator WHO")
+    elif columns or file.suffix.lower() in (".csv", ".json", ".jsonl", ".parquet"):
+        corpus = shared_engine().corpus(desk.load(store, name).set.corpus)
+        written = dataset.written([file], name=file.name, columns=columns)
+        added = exchange.import_questions(store, name, written, annotator, corpus)
     else:
         corpus = shared_engine().corpus(desk.load(store, name).set.corpus)
         added = exchange.import_qrels(store, name, content, str(file), annotator, corpus)
@@ -92,6 +101,7 @@ def import_(name: str, file: Path, annotator: str | None, as_json: bool) -> int:
         {"set": name, **asdict(added)},
         lambda: (
             f"Added {added.added} judgements and {added.passages} passages; {added.known} existed already"
+            + "".join(f"\nLeft out: {why}" for why in added.left_out)
         ),
         as_json=as_json,
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from core.cli.common import emit, note, output_options
+from core.cli.common import columns_option, emit, note, output_options
 from core.cli.following import ended, followed
 from core.cli.label_files import export_, import_
 from core.cli.label_judge import judge_
@@ -66,8 +66,11 @@ def list_(as_json: bool) -> int:
 @labels_.command("create")
 @click.argument("name")
 @click.option("--corpus", required=True, metavar="CORPUS", help="Indexed corpus to search.")
-@click.option("--questions", type=_FILE, multiple=True, metavar="FILE",
-              help="Questions as JSONL or CSV; repeatable. Default: those of the corpus.")  # fmt: skip
+@click.option("--questions", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
+              help="As of `eval`; repeatable. Default: those of the corpus.")  # fmt: skip
+@columns_option
+@click.option("--with-labels", is_flag=True,
+              help="Also take over the labels of --questions, as judgements of `imported`.")  # fmt: skip
 @click.option("--from-sessions", is_flag=True, help="Use the questions of stored sessions over the corpus.")
 @click.option("--relevant-from", type=click.IntRange(1, 3), default=2, show_default=True, metavar="GRADE",
               help="Lowest grade of a relevant passage.")  # fmt: skip
@@ -76,6 +79,8 @@ def create_(
     name: str,
     corpus: str,
     questions: Sequence[Path],
+    columns: Mapping[str, str],
+    with_labels: bool,
     from_sessions: bool,
     relevant_from: Literal[1, 2, 3],
     as_json: bool,
@@ -83,14 +88,24 @@ def create_(
     """Create a label set from questions; `labels pool` then finds the passages to judge."""
     from core.corpus import catalogue
     from core.domain import settings
-    from core.evaluation.labels import desk
+    from core.engine.engine import shared_engine
+    from core.evaluation import dataset
+    from core.evaluation.labels import desk, exchange, origins
 
     if questions and from_sessions:
         raise BadInput("--questions and --from-sessions cannot be combined; give one")
     store = open_store()
     known = catalogue.source(corpus, settings=settings.current(), known_only=True).name
-    asked = _questions(known, questions, from_sessions=from_sessions)
+    if (columns or with_labels) and not questions:
+        raise BadInput("--columns and --with-labels need --questions FILE")
+    written = dataset.written(questions, name=known, columns=columns) if questions else None
+    asked = written.questions if written else _questions(known, from_sessions=from_sessions)
+    for line in origins.about(written) if written else ():
+        note(line)
     made = desk.create(store, name, known, asked, relevant_from=relevant_from)
+    if written and with_labels:
+        added = exchange.import_questions(store, name, written, "imported", shared_engine().corpus(known))
+        note("; ".join([f"{added.added} labels taken over", *added.left_out]))
     emit(
         {"set": made.name, "corpus": known, "questions": len(asked)},
         lambda: f"Created label set {made.name} with {len(asked)} questions; next: labels pool '{made.name}'",
@@ -236,13 +251,10 @@ def _summary(opened: Desk) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _questions(corpus: str, files: Sequence[Path], *, from_sessions: bool) -> tuple[Question, ...]:
+def _questions(corpus: str, *, from_sessions: bool) -> tuple[Question, ...]:
     from core.domain import settings
-    from core.evaluation import dataset
     from core.evaluation.labels import origins
 
-    if files:
-        return dataset.written(files, name=corpus).questions
     if not from_sessions:
         return origins.of_corpus(corpus, settings.current())
     if asked := origins.of_sessions(open_store(), corpus):

@@ -1,9 +1,7 @@
-"""Reads JSON lines and CSV; what is broken is named by file and line."""
+"""Reads JSON lines; what is broken is named by file and line."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,25 +12,10 @@ from core.domain.errors import BadInput
 
 
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of a JSONL or CSV file; the columns of CSV in small letters."""
+    """Yield (line number, object) for each line of a JSONL file."""
     if not path.is_file():
         raise BadInput(f"no questions: {path} does not exist")
-    if path.suffix.lower() == ".csv":
-        text = _any_text(path)
-        header = text.split("\n", 1)[0]
-        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))
-        try:
-            for row in rows:
-                if None in row:
-                    raise BadInput(
-                        f"{path} line {rows.line_num}: more cells than the header; put a cell that holds a"
-                        " comma into quotes"
-                    )
-                yield rows.line_num, {str(key).strip().lower(): value for key, value in row.items()}
-        except csv.Error as error:
-            raise BadInput(f"{path} line {rows.line_num}: not valid CSV: {error}") from None
-        return
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(utf8_text(path).split("\n"), 1):
         if line.strip():
             item = parse(line, f"{path} line {number}")
             if not isinstance(item, dict):
@@ -57,15 +40,16 @@ def parse(text: str, where: str) -> Any:
         raise BadInput(f"{where}: not valid JSON: {error}") from None
 
 
-def _any_text(path: Path) -> str:
-    """A file that spreadsheets write, in the encoding of where that was."""
+def any_text(path: Path) -> str:
+    """Return a text file's content in whichever encoding it is. Raises BadInput if it is not text."""
     try:
         return decoded(path.read_bytes())[0].removeprefix("\ufeff")
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
 
 
-def _text(path: Path) -> str:
+def utf8_text(path: Path) -> str:
+    """Return the content of a UTF-8 file. Raises BadInput if it is in another encoding."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -7,26 +7,31 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
-from core.domain.jsonl import lines, objects, parse
+from core.domain.jsonl import objects, parse
 from core.domain.ranked import Ranked
 from core.domain.types import Query, Turn
 from core.evaluation import counting
 from core.evaluation.counting import Place
 from core.evaluation.files import Qrels, merge, read_qrels
 from core.evaluation.outcome import Outcome
+from core.evaluation.question_folder import files_of, texts_beside
+from core.evaluation.question_formats import NAME_THEM, Converted, converted
+from core.evaluation.question_rows import rows
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _ROLES = {"human": "user", "agent": "assistant", "system": "assistant", "bot": "assistant", "ai": "assistant"}
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
 UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
 IDS = ("id", "_id", "qid")
+MEANS = {"answers": "answer", "texts": "relevant text", "docs": "relevant document", "source": "document",
+         "impossible": "not answerable"}  # fmt: skip
 _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
 
 
@@ -113,12 +118,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """An author's label: a document, or the place in it that `quote` stands at. `where` is for messages."""
+    """An author's label: a document, or the place in it that `quote` stands at."""
 
     doc: str
     grade: int
     quote: str | None = None
-    where: str = ""
+    where: str = ""  # for messages
+    matched: bool = False  # from another tool: a text or an id to be matched to any passage of the corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class LabelledSet:
     drop_self: bool = False
     # The labels of questions whose labels are not passages; `qrels` then has the passages that have them.
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    reading: tuple[str, ...] = ()  # how a file of another tool was read, in sentences
 
     def __post_init__(self) -> None:
         counted = Counter(question.id for question in self.questions)
@@ -202,6 +209,8 @@ class Written:
     name: str
     questions: tuple[Question, ...]
     evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)
+    format: str = ""  # of another tool's file, as a sentence names it
+    remarks: tuple[str, ...] = ()  # what else is to be known of how it was read, in sentences
 
 
 Found = LabelledSet | Written
@@ -255,20 +264,28 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
     return LabelledSet(folder.name, tuple(questions), kept, drop_self=True)
 
 
-def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
-    """Questions from JSONL or CSV files: text (or question, or query); if known, id, history, mode, answer
-    (or answers), answerable, relevant, split (or query_split: no query of one split is in another), sql.
+def written(
+    paths: Iterable[Path], *, name: str, split: str = "all", columns: Mapping[str, str] | None = None
+) -> Written:
+    """Read questions from files of this project (text, or question, or query; if known, id, history, mode,
+    answer or answers, answerable, relevant, sql, and split, or query_split: no query of one split is in
+    another) or of another tool, whose columns `columns` can name by field: see question_formats.
 
     A question without an id has one made of its text and history, the same wherever it stands. Where no
-    question says its split, all are of "test".
+    question says its split, all are of "test". Raises BadInput with file and line.
     """
-    read = [(f"{path} line {line}", item) for path in paths for line, item in lines(path)]
-    if split == "test" and not any(item.get("split") or item.get("query_split") for _, item in read):
+    files = [one for path in paths for one in files_of(path)]
+    read = [(_with_texts(converted([*rows(path)], columns), path), part) for path, part in files]
+    items = [
+        (where, {"split": part, **item} if part else item) for one, part in read for where, item in one.rows
+    ]
+    known = {str(item.get("split") or item.get("query_split") or "") for _, item in items}
+    if split == "test" and (known <= {""} or ("test" not in known and any(one.name for one, _ in read))):
         split = "all"
     questions: dict[str, Question] = {}
     evidence: dict[str, tuple[Evidence, ...]] = {}
     splits: set[str] = set()
-    for where, item in read:
+    for where, item in items:
         question = _question(item, where)
         if question.id in questions and not _first(item, *IDS):
             raise BadInput(f"{where}: this question was asked before; give both an id, or remove one")
@@ -285,7 +302,34 @@ def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
         raise BadInput(
             f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
         )
-    return Written(name, tuple(questions.values()), evidence)
+    return Written(name, tuple(questions.values()), evidence, *_about([one for one, _ in read]))
+
+
+def _with_texts(read: Converted, path: Path) -> Converted:
+    """The rows with the texts of a corpus file beside them in place of its passages' ids."""
+    known = texts_beside(path) if "docs" in read.columns else {}
+    for _, item in read.rows if known else ():
+        item["relevant"] = [
+            {**one, "doc": known[one["doc"]][0], "quote": known[one["doc"]][1]}
+            if one["doc"] in known
+            else one
+            for one in item["relevant"]
+        ]
+    return read
+
+
+def _about(read: Sequence[Converted]) -> tuple[str, tuple[str, ...]]:
+    """What the files are, and in sentences which of their columns were read as what, and which were not."""
+    used = [
+        f"{' and '.join(columns)} as {MEANS.get(name, name)}"
+        for one in read
+        for name, columns in one.columns.items()
+    ]
+    unused = dict.fromkeys(column for one in read for column in one.unused)
+    remarks = [f"Columns read: {', '.join(dict.fromkeys(used))}"] if used else []
+    remarks += [f"Columns not used: {', '.join(unused)}"] if unused else []
+    remarks += [remark for one in read for remark in one.remarks]
+    return " and ".join(dict.fromkeys(one.name for one in read if one.name)), tuple(remarks)
 
 
 def _conversation(item: Mapping[str, Any], where: str) -> Query:
@@ -368,7 +412,7 @@ def _question(item: Mapping[str, Any], where: str) -> Question:
     if not isinstance(text, str) or not text.strip():
         raise BadInput(
             f"{where}: a question needs 'text' (or 'question', or 'query'); it has:"
-            f" {', '.join(map(str, item)) or 'nothing'}"
+            f" {', '.join(map(str, item)) or 'nothing'}; {NAME_THEM}"
         )
     history = item.get("history") or []
     if isinstance(history, str):
@@ -410,7 +454,7 @@ def _evidence(entry: Any, where: str) -> Evidence:
             f"{where}: 'relevant' holds ids of documents, or {{'doc', 'grade': 0 or more, 'quote'}}, not"
             f" {entry!r}"[:300]
         )
-    return Evidence(doc, grade, entry.get("quote") or None, where)
+    return Evidence(doc, grade, entry.get("quote") or None, where, bool(entry.get("matched")))
 
 
 def _first(item: Mapping[str, Any], *keys: str) -> Any:

@@ -212,6 +212,7 @@ def perform(
         **machines.figures(outcomes.values()),
         "answering": asdict(plan.style) if plan.style else None,
         "interrupted": not whole,
+        "reading": list(drawn.reading),
         "warnings": list(warnings),
     }
     for name, file in _files(plan).items():
@@ -311,7 +312,7 @@ def _questions(
             folder = catalogue.source(spec.corpus, settings=engine.settings, known_only=True).path
         found = sets.read(
             spec.corpus, folder, split=spec.split, questions=[Path(one) for one in spec.questions],
-            qrels=Path(spec.qrels) if spec.qrels else None,
+            qrels=Path(spec.qrels) if spec.qrels else None, columns=spec.columns,
         )  # fmt: skip
     return sets.tie(dataset.of_mode(found, spec.mode) if spec.mode else found, corpus)
 

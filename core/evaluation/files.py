@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core.domain.errors import BadInput
-from core.domain.jsonl import _text
+from core.domain.jsonl import utf8_text
 
 Qrels = dict[str, dict[str, int]]  # question id -> passage id -> grade
 
@@ -20,7 +20,7 @@ def read_qrels(path: Path) -> Qrels:
     if not path.is_file():
         raise BadInput(f"no relevance judgements: looked for {path} (TREC: question, 0, passage, grade)")
     qrels: Qrels = {}
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(utf8_text(path).split("\n"), 1):
         cells = line.split("\t") if "\t" in line else line.split()
         if not line.strip() or (number == 1 and cells[-1].strip() in ("score", "relevance", "rel", "grade")):
             continue

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from core.corpus import variants
@@ -12,20 +13,29 @@ from core.domain.settings import PROJECT
 from core.evaluation import dataset
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.execution import with_tables
-from core.evaluation.files import read_qrels
-from core.evaluation.labels_file import Documents, place, with_judgements
+from core.evaluation.files import Qrels, merge, read_qrels
+from core.evaluation.labels_file import place, with_judgements
+from core.evaluation.matched_labels import MatchedCorpus, resolved
+from core.evaluation.question_folder import judgements
 
 BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.jsonl"}
 
 
 def read(
-    corpus: str, folder: Path | None, *, split: str, questions: Sequence[Path] = (), qrels: Path | None = None
+    corpus: str,
+    folder: Path | None,
+    *,
+    split: str,
+    questions: Sequence[Path] = (),
+    qrels: Path | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Found:
     """The questions of `corpus`, whose documents are in `folder`: those given, built-in ones, BEIR's,
     or those beside a database.
 
-    With `qrels` the judgements are those of that file, in place of what the questions say. Reads no index, so
-    that a broken file is told before an index is built for it.
+    With `qrels` the judgements are those of that file, in place of what the questions say; `columns` names
+    the columns of the questions by field. Reads no index, so that a broken file is reported before an index
+    is built for it.
     """
     corpus = variants.base_of(corpus)  # the questions of a source are those of all its chunkings
     if not questions and corpus in BUILT_IN:
@@ -34,9 +44,14 @@ def read(
             raise BadInput(f"no questions: looked for {PROJECT / 'data' / BUILT_IN[corpus]}")
     if qrels is not None and not questions:
         raise BadInput(f"--qrels {qrels} needs --questions FILE with the questions that it judges")
+    if columns and not questions:
+        raise BadInput("--columns needs --questions FILE whose columns it names")
     if questions:
-        found = dataset.written(questions, name=corpus, split=split)
-        return LabelledSet(found.name, found.questions, read_qrels(qrels)) if qrels else found
+        found = dataset.written(questions, name=corpus, split=split, columns=columns)
+        judged: Qrels = read_qrels(qrels) if qrels else {}
+        for path in () if qrels else questions:
+            merge(judged, judgements(path, split))
+        return _judged(found, judged) if judged else found
     if folder is not None and folder.is_dir() and (folder / "queries.jsonl").is_file():
         return dataset.beir(folder, split=split)
     if folder is not None and folder.is_dir() and (folder / QUESTIONS).is_file() and databases(folder):
@@ -48,13 +63,24 @@ def read(
     )
 
 
-def tie(found: Found, corpus: Documents) -> tuple[LabelledSet, list[str]]:
+def _judged(found: Written, judged: Qrels) -> LabelledSet:
+    """The questions with the judgements of a file, which may be of fewer questions."""
+    reading = (f"Read as {found.format}: {len(found.questions):,} questions",) if found.format else ()
+    return LabelledSet(found.name, found.questions, judged, reading=(*reading, *found.remarks))
+
+
+def tie(found: Found, corpus: MatchedCorpus) -> tuple[LabelledSet, list[str]]:
     """`found` with its judgements as passages of `corpus`, and what is to be said about it.
 
     Questions with labels of their own are graded 0-3 and count as found from grade 2, others from grade 1.
     """
     if isinstance(found, Written):
-        return place(found, corpus), []
+        if not found.format and not found.remarks:
+            return place(found, corpus), []
+        known = resolved(found, corpus)
+        labelled = place(known.written, corpus)
+        merge(qrels := dict(labelled.qrels), known.lost)
+        return replace(labelled, qrels=qrels, reading=known.reading), []
     labelled, unknown = with_judgements(found, corpus)
     said = (
         f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown, default='')!r}"

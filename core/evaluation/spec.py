@@ -51,6 +51,7 @@ class Spec:
     runs: tuple[str, ...] = ()
     chunkings: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)  # of `questions`: field -> column
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 

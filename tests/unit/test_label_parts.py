@@ -183,11 +183,11 @@ def test_questions_of_sessions_come_once_each_with_their_conversation(store):
 
 def test_questions_of_a_file_name_the_file_and_line_of_what_is_broken():
     made = origins.of_file("mine.JSONL", b'{"id": 7, "text": "Why?", "answer": "So.", "split": "dev"}\n')
-    assert made == (
+    assert made.questions == (
         Question("7", Query("Why?"), split="dev", answer="So.", answers=("So.",), answerable=True),
     )
-    assert origins.of_file("mine.csv", b"id,text\n1,Why?\n")[0].query == Query("Why?")
+    assert origins.of_file("mine.csv", b"id,text\n1,Why?\n").questions[0].query == Query("Why?")
     with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*needs 'text'"):
         origins.of_file("mine.csv", b"id,text\n1,Why?\n2,\n")
-    with pytest.raises(BadInput, match=r"'mine\.xlsx': give a file ending in \.jsonl or \.csv"):
+    with pytest.raises(BadInput, match=r"'mine\.xlsx': give a file ending in one of \.jsonl, "):
         origins.of_file("mine.xlsx", b"")

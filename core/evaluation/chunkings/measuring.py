@@ -23,6 +23,7 @@ from core.evaluation.experiment import Prepared, Progress
 from core.evaluation.experiment_store import LABELLED, opened, write_labelled
 from core.evaluation.journal import Journal
 from core.evaluation.labels_file import place
+from core.evaluation.matched_labels import resolved
 from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended
 from core.evaluation.spec import Spec
@@ -68,6 +69,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
         found = sets.read(
             spec.corpus, folder or source.path, split=spec.split,
             questions=[Path(one) for one in spec.questions], qrels=Path(spec.qrels) if spec.qrels else None,
+            columns=spec.columns,
         )  # fmt: skip
     written, relevant_from, lost = _written(engine, spec, found, base)
     placed = areas(written, base, relevant_from)
@@ -211,7 +213,8 @@ def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> t
         written, lost = written_of(found, base)
         return written, found.relevant_from, lost
     assert found is not None
-    return found, 2, []
+    known = resolved(found, base)
+    return known.written, 2, [id for ids in known.lost.values() for id in ids]
 
 
 def _begin(engine: Engine, out: Path, first: Prepared, *, fresh: bool) -> None:

@@ -84,6 +84,14 @@ def table_lines(text: str, file: str) -> Iterator[tuple[str, dict[str, str]]]:
         raise BadInput(f"{file} line {reader.line_num}: not CSV: {error}") from None
 
 
+def is_own(content: bytes) -> bool:
+    """Whether a CSV file has the columns of `labels export`, or none that another tool's questions have."""
+    head = content[:10_000].decode("utf-8", "replace").removeprefix("\ufeff").split("\n", 1)[0]
+    cells = {cell.strip().strip('"').lower() for cell in re.split("[,;\t]", head)}
+    asked = {"query", "question", "user_input", "input", "query text"}
+    return bool(cells & {*_NEEDED, "annotator"}) or not cells & asked
+
+
 def whole(cell: str, column: str, where: str) -> int:
     """A number of 0 or more, 0 for an empty cell."""
     if not re.fullmatch(r"[0-9]{0,15}", cell.strip()):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from reprlib import repr as short
 from typing import Any
 from urllib.parse import unquote
 
+from core.corpus.corpus import Corpus
 from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Passage
+from core.evaluation import sets
+from core.evaluation.dataset import Written
 from core.evaluation.labels import csv_format, rows
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import Desk, Judgement, Pair, Pooled
+from core.evaluation.labels.types import GRADES, Desk, Judgement, Pair, Pooled
 from core.evaluation.labels_file import Documents
 from core.store import Store
 from core.store.codec import to_bytes
@@ -29,6 +32,7 @@ class Imported:
     added: int
     known: int
     passages: int
+    left_out: tuple[str, ...] = ()  # what could not be added, in sentences
 
 
 def qrels(desk: Desk, annotator: str | None = None) -> bytes:
@@ -153,6 +157,44 @@ def import_table(
         if _content(said.setdefault(key, one)) != _content(one):
             raise BadInput(f"{where}: {short(one.annotator)} judged passage {short(id)} in a line above")
     return _add(store, name, list(said.values()), found)
+
+
+def import_questions(store: Store, name: str, written: Written, annotator: str, corpus: Corpus) -> Imported:
+    """Add the labels of a question file to the questions of a set with the same id or text, as judgements of
+    `annotator`, all or none. Labels and questions that the corpus or the set do not have are counted.
+
+    Raises BadInput if nothing can be added.
+    """
+    desk = desks.load(store, name)
+    known = {_spoken(one.query.text): id for id, one in desk.asked.items()} | {id: id for id in desk.asked}
+    labelled, _ = sets.tie(written, corpus)
+    said: list[Judgement] = []
+    found: dict[str, list[Pooled]] = {}
+    strangers: list[str] = []
+    lost = 0
+    for asked in labelled.questions:
+        grades = labelled.qrels.get(asked.id, {})
+        question = known.get(asked.id) or known.get(_spoken(asked.query.text))
+        if question is None:
+            strangers += [asked.query.text] if grades else []
+            continue
+        passages = corpus.by_ids(list(grades))
+        lost += len(grades.keys() - passages.keys())
+        for id, passage in passages.items():
+            if id not in desk.pool.get(question, {}):
+                found.setdefault(question, []).append(Pooled(passage))
+            grade = min(grades[id], max(GRADES))
+            said.append(_checked(Judgement(question, id, annotator, "import", "grade", grade), asked.id))
+    left = [f"{lost} labels match nothing in corpus {corpus.name}"] if lost else []
+    if strangers:
+        left.append(f"{len(strangers)} questions are not in the set, for example {short(strangers[0])}")
+    if not said:
+        raise BadInput(f"{written.name}: no label to add; {'; '.join(left) or 'it has no labels'}")
+    return replace(_add(store, name, said, found), left_out=tuple(left))
+
+
+def _spoken(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def check_annotator(desk: Desk, annotator: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from core.corpus import catalogue
 from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation import dataset, sets
-from core.evaluation.dataset import Question
+from core.evaluation.dataset import Question, Written
+from core.evaluation.question_rows import ENDINGS
 from core.store.codec import dumps, to_bytes
 from core.store.files import reading
 from core.store.rows import bind, parsed, text
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from core.domain.settings import Settings
     from core.store import Store
 
-ENDINGS = (".jsonl", ".csv")
 NEWEST = 1000  # runs that are looked through for questions
 
 
@@ -33,20 +34,31 @@ def of_corpus(corpus: str, settings: Settings) -> tuple[Question, ...]:
     return sets.read(origin.name, origin.path, split="all").questions
 
 
-def of_file(name: str, content: bytes) -> tuple[Question, ...]:
-    """The questions of a JSONL or CSV file: text; if known, id, history, mode, split, answer(s),
-    answerable. BadInput names the line of what cannot be read.
-    """
+def of_file(name: str, content: bytes, columns: Mapping[str, str] | None = None) -> Written:
+    """Read the questions and labels of an uploaded file. Raises BadInput naming the line."""
     ending = Path(name).suffix.lower()
     if ending not in ENDINGS:
-        raise BadInput(f"{name!r}: give a file ending in {' or '.join(ENDINGS)}")
+        raise BadInput(f"{name!r}: give a file ending in one of {', '.join(ENDINGS)}")
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"questions{ending}"
         path.write_bytes(content)
         try:
-            return dataset.written([path], name=name).questions
+            return dataset.written([path], name=name, columns=columns)
         except BadInput as error:
             raise BadInput(str(error).replace(str(path), name)) from None
+
+
+def of_lines(text: str) -> tuple[Question, ...]:
+    """Read pasted questions, one a line; each once."""
+    asked = dict.fromkeys(" ".join(line.split()) for line in text.splitlines())
+    return tuple(Question(id_of(Query(one)), Query(one)) for one in asked if one)
+
+
+def about(written: Written) -> list[str]:
+    """What a file was read as, in sentences, before its labels are matched to a corpus."""
+    some = sum(bool(entries) for entries in written.evidence.values())
+    read = f"Read as {written.format}: {len(written.questions):,} questions, {some:,} with labels"
+    return [*([read] if written.format else []), *written.remarks]
 
 
 def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Question, ...]:

@@ -62,7 +62,7 @@ def quoted(settings: Settings, spec: Mapping[str, object]) -> Mapping[str, Seque
         return quotes(
             sets.read(
                 origin.name, origin.path, split=str(spec.get("split") or "all"), questions=files,
-                qrels=Path(str(qrels)) if qrels else None,
+                qrels=Path(str(qrels)) if qrels else None, columns=spec.get("columns"),
             )
         )  # fmt: skip
     except BadInput:

@@ -1,0 +1,94 @@
+"""The files of a dataset's folder, as Hugging Face's libraries write it: shards by split, queries, qrels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from core.domain.errors import BadInput
+from core.evaluation.files import Qrels, merge
+from core.evaluation.question_formats import texts
+from core.evaluation.question_rows import ENDINGS, rows
+
+_SPLIT = re.compile(r"(?:^|[-_/])(train|dev|validation|valid|test)(?:[-_./]|$)")
+_SHARDS = tuple(ending for ending in ENDINGS if ending not in (".txt", ".xml", ".topics"))
+_ABOUT = ("dataset_info.json", "state.json", "dataset_dict.json", "dataset_infos.json", "config.json")
+_PASSAGE = (("doc_id", "_id", "id"), ("contents", "text", "content"))  # of a corpus file
+MAX_FILES = 1_000
+_SAME = {"validation": "dev", "valid": "dev"}
+_COLUMNS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "doc_id", "docid"),
+            ("score", "relevance", "grade", "rating"))  # fmt: skip
+
+
+def files_of(path: Path) -> list[tuple[Path, str]]:
+    """The question files of `path` with their splits ("": not known): itself, or those of a folder."""
+    if not path.is_dir():
+        return [(path, "")]
+    found = [(file, split_of(file, path)) for file in _shards(path) if not _role(file, path)]
+    queries = [(file, split_of(file, path)) for file in _shards(path) if _role(file, path) == "queries"]
+    if not found and not queries:
+        raise BadInput(f"{path}: no question file in this folder; looked for {', '.join(_SHARDS)}")
+    return queries or found
+
+
+def judgements(path: Path, split: str) -> Qrels:
+    """The judgements of a dataset's folder for `split` ("all"); {} if it has none. If the split has none,
+    those of all splits.
+    """
+    found: dict[str, Qrels] = {}
+    for file in _shards(path) if path.is_dir() else ():
+        if _role(file, path) != "qrels":
+            continue
+        own = found.setdefault(split_of(file, path), {})
+        for where, row in rows(file):
+            values = [
+                next((row[name] for name in names if row.get(name) is not None), None) for names in _COLUMNS
+            ]
+            query, doc = (next(iter(texts(value)), "") for value in values[:2])
+            try:
+                grade = float(values[2]) if values[2] is not None else 1.0
+            except (TypeError, ValueError):
+                grade = -1.0
+            if not query or not doc or grade < 0 or not grade.is_integer():
+                raise BadInput(f"{where}: expected query-id, corpus-id and a score of 0 or more")
+            merge(own, {query: {doc: int(grade)}})
+    whole: Qrels = {}
+    for own in [found[split]] if split in found else found.values():
+        merge(whole, own)
+    return whole
+
+
+def split_of(file: Path, root: Path) -> str:
+    """The split that a file's path names, "" for none."""
+    found = _SPLIT.search(file.relative_to(root).as_posix().lower())
+    return _SAME.get(found[1], found[1]) if found else ""
+
+
+def _role(file: Path, root: Path) -> str:
+    """Whether a file is the "queries", "corpus" or "qrels" of a retrieval dataset; "" for any other."""
+    parts = re.split(r"[-_./]", file.relative_to(root).as_posix().lower())
+    roles = {"query": "queries", "documents": "corpus"}
+    named = (roles.get(part, part) for part in parts)
+    return next((part for part in named if part in ("queries", "corpus", "qrels")), "")
+
+
+def _shards(path: Path) -> list[Path]:
+    files = sorted(
+        file for file in path.rglob("*")
+        if file.suffix.lower() in _SHARDS and file.name not in _ABOUT and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+    )  # fmt: skip
+    if len(files) > MAX_FILES:
+        raise BadInput(f"{path}: more than {MAX_FILES:,} files; give one of them")
+    return files
+
+
+def texts_beside(path: Path) -> dict[str, tuple[str, str]]:
+    """The texts of the passages in a file `corpus` next to `path` (AutoRAG): id -> document, text."""
+    files = [file for ending in _SHARDS if (file := path.with_name(f"corpus{ending}")).is_file()]
+    found: dict[str, tuple[str, str]] = {}
+    for _, row in rows(files[0]) if files and files[0] != path else ():
+        id, text = (next((row[name] for name in names if row.get(name)), None) for names in _PASSAGE)
+        if isinstance(text, str) and id is not None:
+            found[str(id)] = (str(row.get("path") or row.get("title") or ""), text)
+    return found

@@ -1,0 +1,491 @@
+"""Question files of other tools: which columns mean what, and their rows as `dataset.written` reads them.
+
+A format is a row of FORMATS: its name, the columns that it is recognised by, and for each field the columns
+that may hold it, the first that is not empty. Names are compared without case; a dot leads into an object.
+
+Sources, as of November 2026: ragas 0.1 to 0.4 (Testset, EvaluationDataset); AutoRAG's data format; DeepEval's
+Golden; promptfoo's test cases; LangSmith's examples; MLflow's and Databricks' evaluation sets; Langfuse's
+dataset items; Giskard's QATestset; LlamaIndex' LabelledRagDataset; TruLens; Braintrust; Quepid's ratings;
+SQuAD (arXiv:1806.03822); MS MARCO (arXiv:1611.09268); HotpotQA (arXiv:1809.09600).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from core.domain.errors import BadInput
+from core.evaluation.question_rows import Row
+
+NAME_THEM = "name its columns with --columns question=COLUMN,answer=COLUMN,relevant=COLUMN"
+LOOKED_AT = 200  # rows whose columns are looked at to recognise a format
+MAX_LITERAL = 1_000_000  # characters of a cell that is read as a list
+DEPTH = 3  # of objects in each other whose columns can be named
+FULL = 3  # the grade of a label without one
+Names = tuple[str, ...]
+
+_ID = ("id", "_id", "qid", "query_id", "question_id", "example_id")
+_QUESTION = (
+    "question", "query", "user_input", "input", "prompt", "text", "query_text", "user_query", "user_question",
+    "question_text", "search_query", "utterance", "instruction", "request",
+)  # fmt: skip
+_ANSWER = (
+    "answer", "answers", "ground_truth", "ground_truths", "reference", "reference_answer", "expected_answer",
+    "expected_output", "expected_response", "expected", "gold_answer", "correct_answer", "ideal", "output",
+    "response", "result",
+)  # fmt: skip
+_REFERENCE = (
+    "reference_contexts", "reference_context", "ground_truth_context", "ground_truth_contexts",
+    "gold_contexts", "gold_context", "positive_passages", "positives", "positive", "relevant_passages",
+    "supporting_text", "evidence",
+)  # fmt: skip
+_DOCUMENTS = (
+    "relevant_doc_ids", "relevant_docs", "relevant_documents", "relevant_ids", "relevant_passage_ids",
+    "gold_doc_ids", "gold_docs", "gold_ids", "expected_doc_ids", "expected_docs", "expected_documents",
+    "expected_sources",
+)  # fmt: skip
+_HISTORY = ("history", "chat_history", "conversation_history")
+
+
+def _in(folder: str, names: Names, *more: str) -> Names:
+    return (*(f"{folder}.{name}" for name in names), *more)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of question file. Each field lists the columns that may hold it."""
+
+    name: str
+    needs: Names  # each has to be there, or one of those that | separates
+    question: Names
+    answers: Names = ()
+    texts: Names = ()  # texts of the passages that answer
+    docs: Names = ()  # ids of documents or passages that answer
+    relevant: Names = ()  # either
+    source: Names = ()  # the document of `texts`, or a label itself if there is no text
+    grade: Names = ()  # of the one document of the row; the rows of a question are put together
+    id: Names = _ID
+    mode: Names = ()
+    split: Names = ()
+    history: Names = _HISTORY
+    answerable: Names = ()
+    impossible: Names = ()  # the opposite of answerable
+    pick: Callable[[Mapping[str, Any]], list[str]] | None = field(
+        default=None, compare=False
+    )  # texts of a row
+
+
+def _supporting(row: Mapping[str, Any]) -> list[str]:
+    """The paragraphs that HotpotQA's supporting facts name."""
+    facts, context = row.get("supporting_facts"), row.get("context")
+    if isinstance(facts, dict):
+        wanted, pairs = set(facts["title"]), zip(context["title"], context["sentences"], strict=False)  # type: ignore[index]
+    else:
+        wanted, pairs = {title for title, _ in facts or ()}, iter(context or ())
+    return ["".join(sentences) for title, sentences in pairs if title in wanted]
+
+
+FORMATS = (
+    Format("a ragas test set", ("user_input", "reference_contexts|reference|retrieved_contexts|response"),
+           ("user_input",), ("reference",), ("reference_contexts",), mode=("synthesizer_name",)),
+    Format("a ragas test set of version 0.1", ("question", "ground_truth|ground_truths",
+           "evolution_type|episode_done"), ("question",), ("ground_truth", "ground_truths"), ("contexts",),
+           mode=("evolution_type",)),
+    Format("a ragas evaluation set of version 0.1", ("question", "contexts", "ground_truth|ground_truths"),
+           ("question",), ("ground_truth", "ground_truths")),
+    Format("an AutoRAG dataset", ("query", "retrieval_gt"), ("query",), ("generation_gt",),
+           docs=("retrieval_gt",)),
+    Format("Langfuse dataset items", ("input", "expected_output", "dataset_id|dataset_name|source_trace_id"),
+           ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
+           ("expected_output", *_in("expected_output", _ANSWER, "expected_output.*")),
+           _in("expected_output", _REFERENCE)),
+    Format("DeepEval goldens", ("input", "expected_output|context|source_file"), ("input",),
+           ("expected_output",), ("context",), source=("source_file",)),
+    Format("promptfoo tests", ("__expected|__expected1",), _QUESTION,
+           ("__expected", *(f"__expected{n}" for n in range(1, 10))),
+           source=("__metadata_source", "__metadata_doc", "__metadata_document"), id=("id",)),
+    Format("promptfoo tests", ("vars",), _in("vars", _QUESTION, "vars.*"), ("assert",),
+           _in("vars", _REFERENCE), source=("metadata.source", "metadata.doc", "metadata.document"),
+           id=("id",)),
+    Format("an MLflow evaluation set", ("inputs", "expectations"),
+           _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
+           ("expectations.expected_response", "expectations.expected_facts"),
+           ("expectations.expected_retrieved_context",)),
+    Format("a LangSmith dataset", ("inputs", "outputs|reference_outputs"),
+           _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
+           (*_in("outputs", _ANSWER), *_in("reference_outputs", _ANSWER), "outputs.*"),
+           _in("outputs", (*_REFERENCE, "contexts", "documents")), history=_in("inputs", _HISTORY)),
+    Format("a Databricks evaluation set", ("request",
+           "expected_response|expected_retrieved_context|expected_facts"),
+           ("request", *_in("request", _QUESTION, "request.messages")),
+           ("expected_response", "expected_facts"), ("expected_retrieved_context",), id=("request_id",)),
+    Format("a Giskard test set", ("question", "reference_answer", "reference_context"), ("question",),
+           ("reference_answer",), ("reference_context",), mode=("metadata.question_type",)),
+    Format("a LlamaIndex dataset", ("query", "reference_contexts"), ("query",), ("reference_answer",),
+           ("reference_contexts",)),
+    Format("a TruLens ground truth", ("query", "expected_chunks"), ("query",), ("expected_response",),
+           ("expected_chunks",)),
+    Format("Quepid ratings", ("query|query_text", "docid|doc_id", "rating"), ("query", "query_text"),
+           docs=("docid", "doc_id"), grade=("rating",), id=("query_id", "qid")),
+    Format("HotpotQA", ("question", "supporting_facts", "context"), ("question",), ("answer",),
+           mode=("type",), pick=_supporting),
+    Format("MS MARCO", ("query", "passages"), ("query",), ("answers",), ("passages",), mode=("query_type",)),
+    Format("a SQuAD file", ("question", "context", "answers"), ("question",), ("answers",), ("context",),
+           answerable=("answerable",), impossible=("is_impossible",)),
+    Format("questions with their context", ("question", "context"), ("question",), _ANSWER, ("context",)),
+    Format("pairs of a query and its passage", ("anchor|query", "positive"), ("anchor", "query"),
+           texts=("positive",)),
+    Format("OpenAI evals", ("input", "ideal"), ("input",), ("ideal",)),
+    Format("a Braintrust or Phoenix dataset", ("input", "expected|output"),
+           ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
+           (*_in("expected", _ANSWER), "expected", *_in("output", _ANSWER), "output", "output.*"),
+           _in("expected", _REFERENCE)),
+)  # fmt: skip
+OTHER = Format(
+    "a table of questions", (), _QUESTION, _ANSWER, _REFERENCE, _DOCUMENTS, ("relevant",), mode=("mode",),
+    split=("split", "query_split"), answerable=("answerable",), impossible=("is_impossible",),
+)  # fmt: skip
+OWN = frozenset((
+    "id", "_id", "qid", "text", "question", "query", "history", "mode", "split", "query_split", "answer",
+    "answers", "answerable", "relevant", "sql", "generated", "web", "sample", "filters",
+))  # fmt: skip
+FIELDS = {  # of --columns
+    "question": "question", "answer": "answers", "relevant": "relevant", "grade": "grade", "id": "id",
+    "mode": "mode", "split": "split", "history": "history", "answerable": "answerable",
+}  # fmt: skip
+_TEXT = (
+    "text", "page_content", "content", "contents", "passage_text", "answer_text", "value", "doc_uri", "title",
+    "name",
+)  # fmt: skip
+_ROLES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "agent": "assistant"}
+_HOP = re.compile(r"^\s*<\d+-hop>\s*")  # ragas marks the passages of a question that needs several
+_GISKARD = re.compile(r"^Document \d+: ", re.MULTILINE)
+_ASSERTION = re.compile(r"(not-)?([a-z-]+)(?:\([^)]*\))?:\s*(.*)", re.DOTALL)  # promptfoo's TYPE: VALUE
+_SAYS = ("equals", "contains", "icontains", "contains-any", "contains-all", "icontains-any", "icontains-all",
+         "starts-with", "similar", "factuality", "model-graded-closedqa")  # fmt: skip
+_NUMPY = re.compile(r"""(['"])\s+(?=['"])""")  # between the texts of an array as numpy prints it
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A file's rows as `dataset.written` reads them."""
+
+    rows: Sequence[Row]
+    name: str = ""  # of the format; "" for the project's own
+    unused: Names = ()  # columns that mean nothing here
+    columns: Mapping[str, Names] = field(default_factory=dict)  # field -> the columns it was read from
+    remarks: Names = ()
+
+
+def read_columns(given: str | Iterable[str]) -> dict[str, str]:
+    """Read `question=a,answer=b` (one text, or several) as field -> column; BadInput lists the fields."""
+    parts = [given] if isinstance(given, str) else list(given)
+    found: dict[str, str] = {}
+    for part in (one for text in parts for one in text.split(",") if one.strip()):
+        name, equals, column = (one.strip() for one in part.partition("="))
+        if not equals or not column or name not in FIELDS:
+            raise BadInput(
+                f"--columns {part.strip()!r}: give FIELD=COLUMN with a field of {', '.join(FIELDS)}"
+            )
+        found[name] = column
+    return found
+
+
+def converted(rows: Sequence[Row], columns: Mapping[str, str] | None = None) -> Converted:
+    """Recognise the format of `rows` (or take `columns`, by field) and convert them.
+
+    Raises BadInput if a column of `columns` is not there, or no column can be the question.
+    """
+    flat = [(where, _flat(row)) for where, row in rows]
+    names = {
+        key: column for _, row in (flat if columns else flat[:LOOKED_AT]) for key, (column, _) in row.items()
+    }
+    if columns:
+        return _convert(rows, flat, _given(columns, names, rows[0][0] if rows else ""))
+    found = recognised(names)
+    if found is not None:
+        return _convert(rows, flat, found)
+    unused = [row[key][0] for _, row in flat for key in row if key not in OWN and "." not in key
+              and row[key][1] not in (None, "", [], {})]  # fmt: skip
+    own = [(where, {_name(key): value for key, value in row.items()}) for where, row in rows]
+    return Converted(own, unused=tuple(dict.fromkeys(unused)))
+
+
+def recognised(names: Iterable[str]) -> Format | None:
+    """Return the format that has these columns; None for the project's own, and if none can be a question."""
+    known = set(names)
+    asked = known & {"text", "question", "query"}
+    if asked and known & {"relevant", "generated", "sql"}:
+        return None
+    for one in FORMATS:
+        if all(known & set(need.split("|")) for need in one.needs):
+            return one
+    used = [name for values in _columns(OTHER).values() for name in values if name in known]
+    if asked and set(used) <= OWN:
+        return None
+    return OTHER if known & set(OTHER.question) else None
+
+
+def _given(columns: Mapping[str, str], names: Mapping[str, str], where: str) -> Format:
+    """A format of columns that a person named."""
+    for name, column in columns.items():
+        if _name(column) not in names:
+            there = ", ".join(column for key, column in names.items() if "." not in key) or "none"
+            raise BadInput(f"{where}: no column {column!r} for {name}; it has: {there}")
+    fresh = {FIELDS[name]: (_name(column),) for name, column in columns.items()}
+    rest = {"question": _QUESTION, "id": _ID, "split": OTHER.split}
+    return Format("a file with named columns", (), **{"history": (), **rest, **fresh})  # type: ignore[arg-type]
+
+
+def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: Format) -> Converted:
+    used: dict[str, dict[str, None]] = {}
+    there = dict(one for _, row in flat for one in row.items() if one[1][1] not in (None, "", [], {}))
+    out: list[Row] = []
+    remarks: list[str] = []
+    top = (
+        max((_number(_first(row, format.grade)) or 0.0 for _, row in flat), default=0.0)
+        if format.grade
+        else 0.0
+    )
+    scale = FULL / top if top and (top <= 1 or top > FULL) else 1.0
+    if scale != 1.0:
+        remarks.append(f"ratings from 0 to {top:g} were read as grades from 0 to {FULL}")
+    grouped: dict[str, dict[str, Any]] = {}
+    empty = again = 0
+    for (where, whole), (_, row) in zip(rows, flat, strict=True):
+        taken = {name: _found(row, columns, name, used) for name, columns in _columns(format).items()}
+        text, history = _asked(taken["question"])
+        if not text.strip():
+            empty += 1
+            continue
+        answerable = _answerable(taken)
+        entries = _labels(taken, format, scale) if answerable is not False else []
+        if format.pick is not None:
+            entries += [{"doc": "", "quote": one, "matched": True} for one in format.pick(whole)]
+            used |= {name: {name: None} for name in ("supporting_facts", "context")}
+        native: dict[str, Any] = {
+            "id": _plain(taken["id"]), "text": text, "history": history or _turns(taken["history"]),
+            "answers": (answers := _answers(taken["answers"], format)), "answer": next(iter(answers), None),
+            "relevant": entries,
+            "mode": _plain(taken["mode"]), "split": _plain(taken["split"]), "answerable": answerable,
+        }  # fmt: skip
+        key = native["id"] or f"{text}\0{native['history']}"
+        if key in grouped and (format.grade or not native["id"]):
+            grouped[key]["relevant"] += entries
+            again += not format.grade
+        else:
+            grouped[key] = native
+            out.append((where, native))
+    if not out:
+        asked = ", ".join(column for column, _ in there.values() if "." not in column) or "none"
+        raise BadInput(
+            f"{flat[0][0] if flat else 'the file'}: no question in it; {NAME_THEM}; it has: {asked}"
+        )
+    if again:
+        remarks.append(f"{again} rows repeat a question: their labels were put together")
+    if empty:
+        remarks.append(f"{empty} rows without a question were left out")
+    return Converted(
+        out, format.name, _unused(there, used), {k: tuple(v) for k, v in used.items()}, tuple(remarks)
+    )
+
+
+def _labels(taken: Mapping[str, Any], format: Format, scale: float) -> list[dict[str, Any]]:
+    """The entries of "relevant" that a row has. They may be matched anywhere in the corpus."""
+    source = next(iter(texts(taken["source"])), "")
+    quotes = [_HOP.sub("", text) for text in _contexts(taken["texts"], format)]
+    found: list[dict[str, Any]] = [{"doc": source, "quote": text, "matched": True} for text in quotes]
+    if format.grade:
+        grade = _number(taken["grade"])
+        docs = texts(taken["docs"]) or texts(taken["relevant"])
+        if grade is not None and docs:
+            found += [{"doc": doc, "grade": max(0, round(scale * grade)), "matched": True} for doc in docs]
+        return found
+    named = [*texts(taken["docs"]), *texts(taken["relevant"])]
+    named += [] if found or named or not source else [source]
+    return found + [{"doc": doc, "matched": True} for doc in dict.fromkeys(named)]
+
+
+def _contexts(value: Any, format: Format) -> list[str]:
+    if isinstance(value, str) and format.name == "DeepEval goldens" and _literal(value) is None:
+        # save_as joins contexts by "|", and the loader's default is ";"
+        return [one.strip() for one in re.split(r"\|" if "|" in value else r";(?=\S)", value) if one.strip()]
+    if isinstance(value, str) and format.name == "a Giskard test set":
+        return [one.strip() for one in _GISKARD.split(value) if one.strip()]
+    return texts(value)
+
+
+def texts(value: Any) -> list[str]:
+    """The texts in a value: a text, a list, an object with a text, or a list written as text."""
+    if isinstance(value, str):
+        inner = _literal(value)
+        return texts(inner) if inner is not None else [value.strip()] * bool(value.strip())
+    if isinstance(value, dict):
+        if isinstance(value.get("is_selected"), list):  # MS MARCO
+            chosen = zip(value["is_selected"], value.get("passage_text") or (), strict=False)
+            return [text for selected, text in chosen if selected]
+        return next((texts(value[name]) for name in _TEXT if value.get(name)), [])
+    if isinstance(value, list | tuple):
+        return [text for one in value for text in texts(one)]
+    return [str(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+def _literal(text: str) -> Any:
+    """The list or object that a cell holds as JSON or Python prints it; None for any other text."""
+    text = text.strip()
+    if text[:1] not in ("[", "{") or len(text) > MAX_LITERAL:
+        return None
+    for read in (json.loads, lambda given: ast.literal_eval(_NUMPY.sub(r"\1, ", given))):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return value if isinstance(value, list | dict) else None
+    return None
+
+
+def _asked(value: Any) -> tuple[str, list[dict[str, str]]]:
+    """The question and the turns before it, of a text or of messages."""
+    if isinstance(value, str) and value.lstrip().startswith("[{"):
+        value = _literal(value) or value
+    if isinstance(value, dict):
+        value = value.get("messages") or value
+    turns = _turns(value)
+    while turns and turns[-1]["role"] != "user":
+        turns.pop()
+    if turns:
+        return turns[-1]["text"], turns[:-1]
+    found = texts(value) if not isinstance(value, str) else [value]
+    return (found[0] if found else ""), []
+
+
+def _turns(value: Any) -> list[dict[str, str]]:
+    """Messages as turns, whichever tool wrote them; [] if they are none."""
+    if isinstance(value, str):
+        value = _literal(value)
+    found = []
+    for one in value if isinstance(value, list) else ():
+        if isinstance(one, list | tuple) and len(one) == 2 and all(isinstance(text, str) for text in one):
+            found += [{"role": "user", "text": one[0]}, {"role": "assistant", "text": one[1]}]
+            continue
+        if not isinstance(one, dict):
+            return []
+        inner = one.get("kwargs") or one.get("data") or one  # LangChain's serialised messages
+        role = str(
+            one.get("role") or inner.get("type") or one.get("type") or one.get("speaker") or ""
+        ).lower()
+        role = _ROLES.get(role, role)
+        said = texts(inner.get("content") if "content" in inner else inner.get("text"))
+        if role in ("user", "assistant") and said:
+            found.append({"role": role, "text": said[0]})
+    return found
+
+
+def _answers(value: Any, format: Format) -> list[str]:
+    if format.name != "promptfoo tests":
+        return texts(value)
+    given = value if isinstance(value, list) else [value]
+    found = []
+    for one in given:
+        kind, said = (one.get("type"), one.get("value")) if isinstance(one, dict) else ("", one)
+        if isinstance(said, str) and not kind:
+            split = _ASSERTION.fullmatch(said.strip())
+            kind, said = (f"{split[1] or ''}{split[2]}", split[3]) if split else ("equals", said)
+        found += texts(said) if kind in _SAYS else []
+    return found
+
+
+def _answerable(taken: Mapping[str, Any]) -> bool | None:
+    said, impossible = _truth(taken["answerable"]), _truth(taken["impossible"])
+    return said if said is not None else None if impossible is None else not impossible
+
+
+def _truth(value: Any) -> bool | None:
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    return known.get(str(value).strip().lower())
+
+
+def _plain(value: Any) -> str | None:
+    return str(value).strip() or None if isinstance(value, str | int | float) else None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, str | int | float) and str(value).strip() else None
+    except ValueError:
+        return None
+
+
+# Columns.
+
+_Flat = dict[str, tuple[str, Any]]  # name as compared -> (name as written, value)
+
+
+def _name(column: Any) -> str:
+    """A column's name as it is compared: `Query Text`, `queryText` and `query-text` are `query_text`."""
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(column).strip())
+    return re.sub(r"[\s:/-]", "_", split).lower()
+
+
+def _flat(row: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> _Flat:
+    """A row's values by name, those of objects in it by their names with dots, too."""
+    found: _Flat = {}
+    for key, value in row.items():
+        written = f"{above}.{key}" if above else str(key)
+        if isinstance(value, str) and value.lstrip()[:1] == "{":
+            inner = _literal(value)
+            value = inner if isinstance(inner, dict) else value
+        found[".".join(map(_name, written.split(".")))] = (written, value)
+        if isinstance(value, dict) and depth > 0:
+            found |= _flat(value, written, depth - 1)
+    return found
+
+
+def _columns(format: Format) -> dict[str, Names]:
+    names = [one.name for one in fields(format) if one.name not in ("name", "needs", "pick")]
+    return {name: getattr(format, name) for name in names}
+
+
+def _first(row: _Flat, columns: Names) -> Any:
+    return next((row[name][1] for name in columns if name in row and row[name][1] not in (None, "")), None)
+
+
+def _found(row: _Flat, columns: Names, name: str, used: dict[str, dict[str, None]]) -> Any:
+    """The value of a field: of the first of its columns that is not empty. Answers are put together."""
+    values = []
+    for column in columns:
+        if column.endswith(".*"):  # the only value of an object, whatever its name
+            inside = [key for key in row if key.startswith(column[:-1]) and "." not in key[len(column) - 1 :]]
+            column = inside[0] if len(inside) == 1 else column
+        at = row.get(column)
+        if at is None or at[1] in (None, "", [], {}):
+            continue
+        if (
+            isinstance(at[1], dict)
+            and name in ("question", "answers")
+            and not (texts(at[1]) or _asked(at[1])[0])
+        ):
+            continue
+        used.setdefault(name, {})[at[0]] = None
+        values.append(at[1])
+        if name != "answers" or not column.startswith("__expected"):
+            break
+    return values[0] if len(values) == 1 else values or None
+
+
+def _unused(there: Mapping[str, tuple[str, Any]], used: Mapping[str, Iterable[str]]) -> Names:
+    """Return the columns that no field was read from; an object of which nothing was, by its own name."""
+    taken = {column for columns in used.values() for column in columns}
+    inside = {column.rsplit(".", count)[0] for column in taken for count in range(1, column.count(".") + 1)}
+    left = []
+    for written, _ in there.values():
+        above = [written.rsplit(".", count)[0] for count in range(1, written.count(".") + 1)]
+        if written in taken or written in inside or any(one in taken for one in above):
+            continue
+        if all(one in inside for one in above):
+            left.append(written)
+    return tuple(dict.fromkeys(left))
