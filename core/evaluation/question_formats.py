@@ -82,11 +82,17 @@ class Format:
 def _supporting(row: Mapping[str, Any]) -> list[str]:
     """The paragraphs that HotpotQA's supporting facts name."""
     facts, context = row.get("supporting_facts"), row.get("context")
-    if isinstance(facts, dict):
-        wanted, pairs = set(facts["title"]), zip(context["title"], context["sentences"], strict=False)  # type: ignore[index]
+    if isinstance(facts, dict) and isinstance(context, dict):  # as columns
+        titles = facts.get("title") or []
+        pairs = list(zip(context.get("title") or (), context.get("sentences") or (), strict=False))
     else:
-        wanted, pairs = {title for title, _ in facts or ()}, iter(context or ())
-    return ["".join(sentences) for title, sentences in pairs if title in wanted]
+        titles = [one[0] for one in _listed(facts) if isinstance(one, list) and one]
+        pairs = [(one[0], one[1]) for one in _listed(context) if isinstance(one, list) and len(one) == 2]
+    return ["".join(texts(sentences)) for title, sentences in pairs if title in titles]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 FORMATS = (

@@ -193,10 +193,10 @@ def _lines(path: Path) -> Iterator[Row]:
         return
     for topic in _TOPIC.finditer(text):
         where = f"{path} line {text.count(chr(10), 0, topic.start()) + 1}"
-        number, title = _NUMBER.search(topic[2]) or _ATTRIBUTE.search(topic[1]), _TITLE.search(topic[2])
-        if number is None or title is None:
+        id, title = _NUMBER.search(topic[2]) or _ATTRIBUTE.search(topic[1]), _TITLE.search(topic[2])
+        if id is None or title is None:
             raise BadInput(f"{where}: a topic needs a number and a title")
-        yield where, {"id": number[1], "text": " ".join(html.unescape(title[1]).split())}
+        yield where, {"id": id[1], "text": " ".join(html.unescape(title[1]).split())}
 
 
 _READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {

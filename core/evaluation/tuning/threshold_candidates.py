@@ -55,14 +55,15 @@ def quoted(settings: Settings, spec: Mapping[str, object]) -> Mapping[str, Seque
 
     if spec.get("labels"):
         return {}
-    given, qrels = spec.get("questions"), spec.get("qrels")
+    given, qrels, named = (spec.get(name) for name in ("questions", "qrels", "columns"))
+    columns = {str(name): str(column) for name, column in named.items()} if isinstance(named, dict) else None
     files = [Path(str(one)) for one in given] if isinstance(given, list | tuple) else []
     try:
         origin = catalogue.source(str(spec["corpus"]), settings=settings, known_only=True)
         return quotes(
             sets.read(
                 origin.name, origin.path, split=str(spec.get("split") or "all"), questions=files,
-                qrels=Path(str(qrels)) if qrels else None, columns=spec.get("columns"),
+                qrels=Path(str(qrels)) if qrels else None, columns=columns,
             )
         )  # fmt: skip
     except BadInput:
