@@ -73,7 +73,7 @@ def import_traces(
     from core.corpus import catalogue
     from core.engine.engine import shared_engine
     from core.engine.trace_intake import Intake
-    from core.evaluation.labels import requests
+    from core.evaluation.labels import feedback, requests
     from core.store.otlp import from_protobuf
     from core.store.traces_in import read, read_documents
 
@@ -90,11 +90,17 @@ def import_traces(
         found = intake.take(read_.traces)
     bar.close()
     found.skipped += read_.skipped
+    complaints = feedback.from_traces(store, found.feedback)
     asked = 0
     if label_set is not None:
         asked = requests.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
     document = as_document(found) | ({"label_set": label_set, "questions": asked} if label_set else {})
-    emit(document, lambda: text(found, label_set, asked), as_json=as_json)
+    document |= {"feedback": len(found.feedback), "complaints": complaints.added}
+    emit(
+        document,
+        lambda: "\n".join(filter(None, [text(found, label_set, asked), complaints.in_words()])),
+        as_json=as_json,
+    )
     return 0
 
 

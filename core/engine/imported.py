@@ -17,6 +17,7 @@ from core.domain.errors import BadInput
 from core.domain.external import ForeignHit
 from core.domain.outputs import NOTHING, Embedding, Output, Pass, Reply, Rerank, Reranked, Search
 from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
+from core.store.trace_sources.values import FEEDBACK
 from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
 
 INPUT = ("input.value", "langfuse.observation.input", "langfuse.trace.input", "traceloop.entity.input")
@@ -26,7 +27,8 @@ PROMPT = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.p
 COMPLETION = ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 ASKED = ("query", "question", "input", "query_str", "user_query", "text", "prompt", "content")
 ANSWERED = ("answer", "output", "response", "result", "text", "content", "completion", "replies")
-DEPTH = 4  # of objects in each other that a question or an answer is looked for in
+WRAPPED = ("inputs", "outputs", "message", "messages", "parts", "kwargs", "args", "data")
+DEPTH = 5  # of objects in each other that a question or an answer is looked for in
 UNSCORED = "none in the trace: 1/rank stands in their place"
 
 
@@ -40,6 +42,7 @@ class Imported:
     spread: int = 0
     clashes: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+    feedback: list[tuple[Run, Mapping[str, Any]]] = field(default_factory=list)  # what was said of a run
 
     @property
     def matching(self) -> str:
@@ -87,7 +90,10 @@ def imported(
         elif not (asked := question(trace)):
             found.skipped["traces without a question"] += 1
         else:
-            found.runs.append(_Reading(trace, corpus, found).run(asked, route))
+            run = _Reading(trace, corpus, found).run(asked, route)
+            found.runs.append(run)
+            said = [one for span in trace.spans for one in span.attributes.get(FEEDBACK) or ()]
+            found.feedback += [(run, one) for one in said]
     return found
 
 
@@ -424,6 +430,6 @@ def _found(value: Any, names: Sequence[str], depth: int) -> str | None:
     if isinstance(value, list):
         return next((text for one in reversed(value) if (text := _found(one, names, depth - 1))), None)
     if isinstance(value, Mapping):
-        inner = (value[name] for name in (*names, "message", "messages", "parts") if value.get(name))
+        inner = (value[name] for name in (*names, *WRAPPED) if value.get(name))
         return next((text for one in inner if (text := _found(one, names, depth - 1))), None)
     return None

@@ -1,4 +1,4 @@
-"""Traces of other programs: read from OTLP, and from what Phoenix, Langfuse and Arize export.
+"""Traces of other programs: read from OTLP, and from what Phoenix, Arize and other tools export.
 
 Two vocabularies are read side by side: OpenInference's (`retrieval.documents.0.document.content`) and
 OpenTelemetry's for generative AI (`gen_ai.retrieval.documents`). What can be read is kept; the rest is
@@ -6,8 +6,8 @@ counted by reason.
 
 Sources: OTLP 1.x, JSON encoding; OpenInference semantic conventions (openinference-semantic-conventions
 0.1.42); OpenTelemetry semantic conventions for generative AI, in development; the records of Phoenix'
-`GET /v1/projects/{project}/spans` and of its data frames (arize-phoenix 20.26); Langfuse' public API
-(Observation, TraceWithFullDetails); Arize' `ax spans export`.
+`GET /v1/projects/{project}/spans` and of its data frames (arize-phoenix 20.26); Arize' `ax spans export`;
+OpenLLMetry's opentelemetry-semantic-conventions-ai (db.query.result). Other tools: core.store.trace_sources.
 """
 
 from __future__ import annotations
@@ -17,19 +17,24 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast, get_args
 
 from core.corpus.files import storable
 from core.domain.errors import BadInput, shortened
 from core.domain.external import MAX_HITS, MAX_NAME, MAX_TEXT, MAX_TITLE, ForeignHit
 from core.domain.types import SpanKind
+from core.store.trace_sources import TraceSource, source_of
+from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed, parsed_text
+from core.store.trace_sources.values import FEEDBACK, said
 
 MAX_BYTES = 128 * 2**20  # of a file or a request: parsed it takes some ten times as much memory
 MAX_SPANS = 200_000  # of a file
 MAX_TRACE = 2_000  # spans of one trace
 MAX_ATTRIBUTES = 20_000  # of one span
 MAX_DEPTH = 20  # of lists and objects in each other
+EVENTS = "events"  # the attribute that has a span's events
+OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output")
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
 _OPERATIONS: Mapping[str, SpanKind] = {  # gen_ai.operation.name
     "retrieval": "RETRIEVER", "chat": "LLM", "text_completion": "LLM", "generate_content": "LLM",
@@ -38,16 +43,16 @@ _OPERATIONS: Mapping[str, SpanKind] = {  # gen_ai.operation.name
 }  # fmt: skip
 _ALSO: Mapping[str, SpanKind] = {  # Langfuse' types of observations, and traceloop's kinds of spans
     "generation": "LLM", "span": "CHAIN", "workflow": "CHAIN", "task": "CHAIN", "unknown": "CHAIN",
+    "prompt": "CHAIN", "parser": "CHAIN", "rerank": "RERANKER", "evaluator": "EVALUATOR",
 }  # fmt: skip
-_ID = ("id", "id_", "_id", "chunk_id", "node_id", "doc_id", "document_id")
-_TEXT = ("content", "page_content", "pageContent", "text", "chunk", "body")
-_SCORE = ("score", "relevance_score", "similarity")
+_SCORE = ("score", "relevance_score", "similarity", "_score", "similarity_score")
+_DISTANCE = ("distance", "_distance")
 _DOCUMENT = (
     "document", "doc_id", "document_id", "ref_doc_id", "source", "file_path", "file_name", "filename", "url",
     "title",
 )  # fmt: skip
 _START, _END = ("start", "start_char_idx", "start_index"), ("end", "end_char_idx", "end_index")
-_LISTS = ("documents", "hits", "results", "nodes", "source_nodes", "context", "contexts", "output", "matches")
+_PAGES = ("data", "traces", "runs", "spans", "results", "items")
 Attributes = dict[str, Any]
 
 
@@ -108,23 +113,24 @@ def read(data: bytes, name: str) -> Read:
     if len(data) > MAX_BYTES:
         most = f"at most {MAX_BYTES // 2**20} MiB at a time are allowed"
         raise BadInput(f"{name}: {len(data) / 2**20:.0f} MiB of traces; {most}")
-    return read_documents(_documents(data, name), name)
-
-
-def read_documents(documents: Iterable[Any], name: str) -> Read:
-    """As `read`, of parsed JSON."""
     skipped: Counter[str] = Counter()
+    return read_documents(_documents(data, name, skipped), name, skipped)
+
+
+def read_documents(documents: Iterable[Any], name: str, skipped: Counter[str] | None = None) -> Read:
+    """As `read`, of parsed JSON."""
+    skipped = Counter() if skipped is None else skipped
     spans: list[ForeignSpan] = []
-    for document in documents:
-        for span in _spans(document, skipped):
+    for one in documents:
+        for span in _spans(one, skipped):
             spans.append(span)
             if len(spans) > MAX_SPANS:
                 raise BadInput(f"{name}: more than {MAX_SPANS:,} spans; export fewer traces at a time")
     if not spans:
         why = f" ({in_words(skipped)})" if skipped else ""
         raise BadInput(
-            f"{name}: no traces in it{why}; expected OTLP JSON (resourceSpans), or spans exported as JSON or "
-            "JSON lines by Phoenix, Langfuse or Arize"
+            f"{name}: no traces in it{why}; expected OTLP JSON (resourceSpans), or spans exported as JSON, "
+            "JSON lines or parquet by Phoenix, Langfuse, LangSmith, MLflow or Arize"
         )
     return assembled(spans, skipped)
 
@@ -152,7 +158,7 @@ def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str] | None = None)
         if len(own) > MAX_TRACE:
             found.skipped[f"traces of more than {MAX_TRACE:,} spans"] += 1
             continue
-        found.traces.append(ForeignTrace(id, tuple(_ordered(own, found.skipped))))
+        found.traces.append(ForeignTrace(id, tuple(_with_lists(_ordered(own, found.skipped)))))
     found.traces.sort(key=lambda trace: (trace.spans[0].start, trace.id))
     return found
 
@@ -194,6 +200,22 @@ def _ordered(own: dict[str, ForeignSpan], skipped: Counter[str]) -> list[Foreign
     return sorted(mended.values(), key=lambda span: (*began[span.id], -span.end, span.id))
 
 
+def _with_lists(spans: list[ForeignSpan]) -> list[ForeignSpan]:
+    """Spans with the documents in their outputs as their lists, where no step below them gave a list: tools,
+    functions and frameworks whose traces do not say which step retrieves.
+    """
+    found = {span.id: span for span in spans}
+    above: set[str] = set()  # spans with a list somewhere below them
+    for span in reversed(spans):  # a step is behind the one above it
+        hits = _inferred(span) if span.id not in above else None
+        if hits is not None:
+            kind = "RETRIEVER" if span.kind in ("CHAIN", "TOOL") and span.parent else span.kind
+            found[span.id] = replace(span, hits=hits, kind=kind)
+        if found[span.id].hits or span.id in above:
+            above.add(span.parent)
+    return [found[span.id] for span in spans]
+
+
 def _circular(id: str, own: Mapping[str, ForeignSpan], mended: Mapping[str, ForeignSpan]) -> bool:
     seen, at = set[str](), id
     while at and at in own and at not in seen:
@@ -205,7 +227,11 @@ def _circular(id: str, own: Mapping[str, ForeignSpan], mended: Mapping[str, Fore
 # Files.
 
 
-def _documents(data: bytes, name: str) -> Iterator[Any]:
+def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
+    """The JSON documents of a file: one, or one a line, of which bad ones are counted; or rows of parquet."""
+    if data[:4] == b"PAR1":
+        yield from _rows(data, name)
+        return
     text = data.decode("utf-8-sig", "replace")
     try:
         yield json.loads(text)
@@ -214,18 +240,36 @@ def _documents(data: bytes, name: str) -> Iterator[Any]:
         raise BadInput(f"{name}: nested too deeply") from None
     except ValueError as error:
         first = error
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) < 2:
+    good = 0
+    for line in text.split("\n"):
+        if line.strip():
+            try:
+                document = json.loads(line)
+            except (ValueError, RecursionError):
+                skipped["lines that are not JSON"] += 1
+                continue
+            good += 1
+            yield document
+    if not good:
         raise BadInput(
             f"{name}: not a session bundle, and not JSON ({first}); expected traces as OTLP JSON"
         ) from None
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError) as error:
-                what = "not JSON" if number > 1 else "not a session bundle, and not JSON"
-                raise BadInput(f"{name} line {number}: {what}: {error}") from None
+
+
+def _rows(data: bytes, name: str) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            about = file.metadata
+            size = sum(about.row_group(at).total_byte_size for at in range(about.num_row_groups))
+            if size > 4 * MAX_BYTES or about.num_rows > MAX_SPANS:
+                raise BadInput(f"{name}: {about.num_rows:,} rows; export fewer traces at a time")
+            for batch in file.iter_batches(500):
+                yield from batch.to_pylist()
+    except pa.ArrowException as error:
+        raise BadInput(f"{name}: not a parquet file that can be read: {error}") from None
 
 
 def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
@@ -237,18 +281,24 @@ def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
         yield from _no_span(skipped)
     elif any(key in document for key in ("resourceSpans", "resource_spans")):
         yield from _otlp(document, skipped)
-    elif isinstance(document.get("data"), list):  # a page of Phoenix' or Langfuse' API
-        yield from _spans(document["data"], skipped)
-    elif isinstance(document.get("observations"), list):
-        yield from _langfuse_trace(document, skipped)
-    elif "traceId" in document and "type" in document:
-        yield from _made(lambda: _langfuse(document), skipped)
+    elif (source := source_of(document)) is not None:
+        for record in _records(source, document, skipped):
+            yield from _made(lambda record=record: _record(record), skipped)
     elif "context" in document or "context.trace_id" in document:
         yield from _made(lambda: _openinference(document), skipped)
-    elif isinstance(document.get("spans"), list):
-        yield from _spans(document["spans"], skipped)
+    elif inside := next((document[name] for name in _PAGES if isinstance(document.get(name), list)), None):
+        yield from _spans(inside, skipped)  # a page of an API
     else:
         yield from _no_span(skipped)
+
+
+def _records(
+    source: TraceSource, document: Mapping[str, Any], skipped: Counter[str]
+) -> Iterator[Mapping[str, Any]]:
+    try:
+        yield from source.records(document)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        skipped[f"entries of {source.NAME} that cannot be read ({shortened(_reason(error), 80)})"] += 1
 
 
 def _no_span(skipped: Counter[str]) -> Iterator[ForeignSpan]:
@@ -304,9 +354,31 @@ def _otlp_span(span: Mapping[str, Any], service: str) -> ForeignSpan:
         _either(span, "startTimeUnixNano", "start_time_unix_nano"),
         _either(span, "endTimeUnixNano", "end_time_unix_nano"),
         str(status.get("message") or "failed") if failed else None,
-        _attributes(span.get("attributes")),
+        _attributes(span.get("attributes")) | _events(span.get("events")),
         service,
     )
+
+
+def _events(given: Any) -> Attributes:
+    """A span's events as one attribute: their names and attributes; and what they say of it."""
+    found = []
+    for one in given if isinstance(given, list) else ():
+        if isinstance(one, dict):
+            attributes = one.get("attributes")
+            plain = attributes if isinstance(attributes, dict) else _attributes(attributes)
+            found.append({"name": str(one.get("name") or ""), "attributes": plain})
+    if not found:
+        return {}
+    judged = [_evaluation(one["attributes"]) for one in found if one["name"] == "gen_ai.evaluation.result"]
+    return {EVENTS: found, FEEDBACK: judged} if judged else {EVENTS: found}
+
+
+def _evaluation(given: Mapping[str, Any]) -> dict[str, Any]:
+    name, value, label, note = (
+        given.get(f"gen_ai.evaluation.{part}")
+        for part in ("name", "score.value", "score.label", "explanation")
+    )
+    return said("OpenTelemetry", name, value, label, note)
 
 
 def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
@@ -318,66 +390,27 @@ def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
     }
     failed = str(given.get("status_code") or "").endswith("ERROR")
     return _span(
-        given.get("context.trace_id"),
-        given.get("context.span_id"),
-        given.get("parent_id"),
+        _either(given, "context.trace_id", "context.traceId"),
+        _either(given, "context.span_id", "context.spanId"),
+        _either(given, "parent_id", "parentId"),
         given.get("name"),
-        given.get("span_kind"),
-        given.get("start_time"),
-        given.get("end_time"),
+        _either(given, "span_kind", "spanKind"),
+        _either(given, "start_time", "startTime"),
+        _either(given, "end_time", "endTime"),
         str(given.get("status_message") or "failed") if failed else None,
-        attributes,
+        attributes | _events(record.get("events")),
         "",
     )
 
 
-def _langfuse(record: Mapping[str, Any]) -> ForeignSpan | None:
-    kind = str(record.get("type") or "")
-    if kind == "EVENT":
-        return None
-    attributes: Attributes = {}
-    for name in ("input", "output"):
-        if record.get(name) is not None:
-            attributes[f"{name}.value"] = _as_text(record[name])
-    if record.get("model"):
-        attributes["llm.model_name"] = str(record["model"])
-    used = record.get("usageDetails") or record.get("usage") or {}
-    for name, key in (("input", "prompt"), ("output", "completion")):
-        if (count := _whole(used.get(name))) is not None:
-            attributes[f"llm.token_count.{key}"] = count
-    failed = record.get("level") == "ERROR"
-    start = record.get("startTime")
+def _record(record: Mapping[str, Any]) -> ForeignSpan:
+    """A span as `core.store.trace_sources` gives it."""
     return _span(
-        record.get("traceId"), record.get("id"), record.get("parentObservationId"), record.get("name"), kind,
-        start, record.get("endTime") or start,
-        str(record.get("statusMessage") or "failed") if failed else None, attributes, "",
+        record.get("trace_id"), record.get("span_id"), record.get("parent_id"), record.get("name"),
+        record.get("kind"), record.get("start"), record.get("end"),
+        str(record["error"]) if record.get("error") else None, record.get("attributes") or {},
+        str(record.get("service") or ""),
     )  # fmt: skip
-
-
-def _langfuse_trace(record: Mapping[str, Any], skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    """A trace with its observations; the trace itself is the span above them."""
-    root = f"trace {record.get('id')}"
-    inside = []
-    for one in _dicts(record["observations"], skipped):
-        given = {**one, "parentObservationId": one.get("parentObservationId") or root}
-        inside += list(_made(lambda given=given: _langfuse({"traceId": record.get("id"), **given}), skipped))
-    if not inside:
-        return
-    attributes: Attributes = {
-        f"{name}.value": _as_text(record[name])
-        for name in ("input", "output")
-        if record.get(name) is not None
-    }
-    if record.get("sessionId"):
-        attributes["session.id"] = str(record["sessionId"])
-    first, last = min(span.start for span in inside), max(span.end for span in inside)
-    yield from _made(
-        lambda: _span(
-            record.get("id"), root, "", record.get("name"), "CHAIN", first, last, None, attributes, ""
-        ),
-        skipped,
-    )
-    yield from inside
 
 
 # Spans.
@@ -429,15 +462,35 @@ def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[Forei
             return hits, given
     stated = found.get("gen_ai.retrieval.documents")
     if isinstance(stated, str):
-        parsed = _parsed(stated)
+        parsed = parsed_text(stated)
         return tuple(_objects(parsed if isinstance(parsed, list) else [])), given
     nested = tuple(_numbered(found, "gen_ai.retrieval.documents."))
     if nested:
         return tuple(_objects(nested)), given
+    if events := tuple(_objects(_of_events(found))):
+        return events, given
     if span.kind in ("RETRIEVER", "RERANKER"):
-        output = span.text("output.value", "langfuse.observation.output", "traceloop.entity.output")
-        return tuple(_objects(_list_in(_parsed(output)))), given
+        output = span.text(*OUTPUTS)
+        return tuple(_objects(listed(output) or _list_in(parsed_text(output)))), given
     return None, given
+
+
+def _of_events(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The documents that OpenLLMetry's events of a vector store's query have."""
+    for one in attributes.get(EVENTS) or ():
+        if one["name"] not in ("db.query.result", "db.search.result"):
+            continue
+        given = {key.removeprefix(f"{one['name']}."): value for key, value in one["attributes"].items()}
+        text = given.get("document") or given.get("text")
+        metadata = given.get("metadata") or given.get("entity")
+        yield {**given, "metadata": metadata, **({"content": text} if text else {}), "document": None}
+
+
+def _inferred(span: ForeignSpan) -> tuple[ForeignHit, ...] | None:
+    """The list of documents in the output of a step that does not say that it retrieves; None for none."""
+    if span.hits is not None or span.kind in ("LLM", "EMBEDDING"):
+        return None
+    return tuple(_objects(listed(span.text(*OUTPUTS)))) or None
 
 
 def _listed(attributes: Mapping[str, Any], prefix: str) -> Iterator[ForeignHit]:
@@ -474,28 +527,28 @@ def _objects(given: Iterable[Any]) -> Iterator[ForeignHit]:
         if count >= MAX_HITS:
             return
         if isinstance(one, str):
-            one = {"content": one}
+            one = document(one) or {"content": one}
         if isinstance(one, dict) and (hit := _hit(one)) is not None:
             yield hit
 
 
 def _hit(one: Mapping[str, Any]) -> ForeignHit | None:
+    one = document(one) or one
     score = _first(one, _SCORE)
-    inner = one.get("node") or one.get("document")
-    if isinstance(inner, dict):  # LlamaIndex' node with score
-        one = {**inner, "id": inner.get("id_") or inner.get("id") or inner.get("node_id")}
-    metadata = one.get("metadata")
-    metadata = _parsed(metadata) if isinstance(metadata, str) else metadata
+    if score is None and (distance := _finite(_first(one, _DISTANCE))) is not None:
+        score = -distance  # the nearest first, as everywhere
+    metadata = _first(one, ("metadata", "meta", "extra_info"))
+    metadata = parsed_text(metadata) if isinstance(metadata, str) else metadata
     metadata = {str(key): value for key, value in metadata.items()} if isinstance(metadata, dict) else {}
-    text = storable(_string(_first(one, _TEXT)))
-    id = storable(_string(_first(one, _ID) or _first(metadata, ("chunk_id", "id"))))[:MAX_NAME]
-    document = storable(_string(_first(metadata, _DOCUMENT)))[:MAX_NAME]
+    text = storable(_string(_first(one, TEXT)))
+    id = storable(_string(_first(one, ID) or _first(metadata, ("chunk_id", "id"))))[:MAX_NAME]
+    source = storable(_string(_first(metadata, _DOCUMENT) or _first(one, ("source", "url"))))[:MAX_NAME]
     if not text and not id:
         return None
     start, end = (_whole(_first(metadata, names)) for names in (_START, _END))
     placed = start is not None and end is not None and 0 <= start < end
     return ForeignHit(
-        document or id or "unnamed",
+        source or id or "unnamed",
         text[:MAX_TEXT],
         id or None,
         start if placed else None,
@@ -506,9 +559,9 @@ def _hit(one: Mapping[str, Any]) -> ForeignHit | None:
 
 
 def _list_in(value: Any) -> list[Any]:
-    """The list in a retriever's output."""
+    """The list in a retriever's output whose entries are no documents, as texts alone."""
     if isinstance(value, dict):
-        value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+        value = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
     return value if isinstance(value, list) else []
 
 
@@ -559,7 +612,9 @@ def _flatten(name: str, value: Any, into: Attributes, depth: int = 0) -> None:
 def _nanoseconds(value: Any) -> int:
     """A time since 1970 in nanoseconds, of a number of any usual unit or of ISO 8601."""
     if isinstance(value, str) and not value.strip().isdecimal():
-        return int(datetime.fromisoformat(value.strip()).timestamp() * 1e9)
+        value = datetime.fromisoformat(value.strip())
+    if isinstance(value, datetime):
+        return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e9)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("no time")
     number = float(value) if isinstance(value, float) else int(value)
@@ -599,14 +654,3 @@ def _finite(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if number is not None and math.isfinite(number) else None
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text) if text[:1] in "[{" and text else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

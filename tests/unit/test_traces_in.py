@@ -307,7 +307,7 @@ def test_a_span_that_cannot_be_read_is_counted_and_the_others_kept(broken):
     (b"", "not a session bundle, and not JSON"),
     (b"\x80\x81PARQUET", "not a session bundle, and not JSON"),
     (b"{", "not JSON"),
-    (b"{}\n{\n", "line 2: not JSON"),
+    (b"{}\n{\n", "1 lines that are not JSON"),
     (b"[" * 100_000, "nested too deeply"),
     (b"{}", "no traces in it"),
     (b"[1, 2]", "2 entries that are no span"),
