@@ -77,9 +77,10 @@ def import_(
 ) -> int:
     """Add runs: of a bundle that `export` wrote, or of traces.
 
-    Traces are OTLP JSON, with OpenInference's or OpenTelemetry's names for retrieval, or spans that Phoenix,
-    Langfuse or Arize exported as JSON or JSON lines. Each becomes a run; its passages are matched to the
-    corpus by id, offsets and text. What is already stored stays unchanged.
+    Traces are OTLP JSON with the names of OpenInference, OpenTelemetry or OpenLLMetry, or what Phoenix,
+    Langfuse, LangSmith, MLflow or Arize exported as JSON, JSON lines or parquet. Each becomes a run; its
+    passages are matched to the corpus by id, offsets and text. Bad scores and thumbs become complaints in
+    the label set "regressions CORPUS". What is already stored stays unchanged.
     """
     from core.cli.traces import import_traces
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from core.cli.common import Bar, emit, note, output_options, stoppable
 if TYPE_CHECKING:
     from core.engine.imported import Imported
     from core.store import Store
+    from core.store.traces_in import ForeignTrace
 
 PROTOBUF = (".pb", ".proto", ".binpb")
 
@@ -39,12 +41,20 @@ def listen_(port: int, corpus: str | None, name: str | None, as_json: bool) -> i
     from core.engine.trace_collector import Collector
     from core.engine.trace_endpoint import Endpoint
     from core.engine.trace_intake import Intake
+    from core.evaluation.labels import feedback
 
     engine = shared_engine()
     if corpus is not None:
         ensure(catalogue.source(corpus, settings=engine.settings, known_only=True), engine.settings)
     intake = Intake(engine, corpus, name)
-    collector = Collector(intake.take, note)
+
+    def take(traces: Sequence[ForeignTrace]) -> Imported:
+        found = intake.take(traces)
+        if engine.store is not None:
+            feedback.from_traces(engine.store, found.feedback)
+        return found
+
+    collector = Collector(take, note)
     endpoint = Endpoint(collector, port)
     note(f"listening on {endpoint.address} (Ctrl-C ends it)")
     with stoppable() as stop:

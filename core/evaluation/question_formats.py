@@ -221,6 +221,12 @@ def converted(rows: Sequence[Row], columns: Mapping[str, str] | None = None) -> 
     return Converted(own, unused=tuple(dict.fromkeys(unused)))
 
 
+def column_names(rows: Sequence[Row]) -> list[str]:
+    """The columns of the first rows as written, those inside objects with dots."""
+    found = (column for _, row in rows[:LOOKED_AT] for column, _ in _flat(row).values())
+    return list(dict.fromkeys(found))
+
+
 def recognised(names: Iterable[str]) -> Format | None:
     """Return the format that has these columns; None for the project's own, and if none can be a question."""
     known = set(names)

@@ -361,7 +361,7 @@ def _otlp_span(span: Mapping[str, Any], service: str) -> ForeignSpan:
 
 def _events(given: Any) -> Attributes:
     """A span's events as one attribute: their names and attributes; and what they say of it."""
-    found = []
+    found: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
         if isinstance(one, dict):
             attributes = one.get("attributes")

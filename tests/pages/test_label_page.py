@@ -1,5 +1,6 @@
 """Label: sets, pools, the queue by its buttons, two annotators, adjudication, files out and in."""
 
+import json
 import time
 from dataclasses import replace
 
@@ -103,6 +104,33 @@ def test_questions_come_from_a_file_and_a_broken_line_is_named(visit, engine):
     ids = [int(q.id) for q in stored(engine, "filed").questions]
     assert len(ids) == 50
     assert ids == sorted(ids)
+
+
+def test_a_file_of_another_tool_is_previewed_and_its_labels_are_taken_over(visit, engine):
+    passage = engine.corpus("tiny").all[0]
+    row = {"Frage": "Why?", "Kontext": passage.text, "Notiz": "x"}
+    app = visit("label.py")
+    app.radio(key="label_origin").set_value(sets.FILE).run()
+    app.file_uploader(key="label_file").set_value(("q.json", json.dumps([row]).encode(), "text/plain")).run()
+    assert "--columns" in shown(app)
+    app.selectbox(key="label_column_question").set_value("Frage").run()
+    app.selectbox(key="label_column_relevant").set_value("Kontext").run()
+    assert "Columns not used: Notiz" in shown(app)
+    assert app.dataframe[0].value["Question"].tolist() == ["Why?"]
+    app.text_input(key="label_name").set_value("theirs").run()
+    app.button(key="label_make").click().run()
+    assert not app.exception
+    (judgement,) = stored(engine, "theirs").current()
+    assert (judgement.passage, judgement.annotator, judgement.grade) == (passage.id, "imported", 3)
+
+
+def test_questions_are_pasted_one_a_line(visit, engine):
+    app = visit("label.py")
+    app.radio(key="label_origin").set_value(sets.PASTED).run()
+    app.text_area(key="label_pasted").set_value("Why?\n\n When  is it? \nWhy?\n").run()
+    app.text_input(key="label_name").set_value("pasted").run()
+    app.button(key="label_make").click().run()
+    assert [one.query.text for one in stored(engine, "pasted").questions] == ["Why?", "When is it?"]
 
 
 def test_a_set_is_deleted_and_brought_back(visit, engine):

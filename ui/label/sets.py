@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
-from core.evaluation.dataset import Question
+from core.evaluation.dataset import Question, Written
 from core.evaluation.first_start import EXAMPLE
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import origins
+from core.evaluation.labels import exchange, origins
 from core.evaluation.labels.types import Desk, LabelSet
-from ui.app import account, address, state
+from ui.app import account, address, opening, state
 from ui.app.help_mark import term
 from ui.app.markup import md
+from ui.label import from_file
 from ui.label.desk import SET, choose_annotator, in_words, store
 
 DELETED = "label_deleted"  # the name of the set that was deleted last, for Undo
-CORPUS, FILE, ASKED = "the corpus", "a file", "stored sessions"
+CORPUS, FILE, PASTED, ASKED = "the corpus", "a file", "pasted text", "stored sessions"
 SEED = 13  # of the sample of questions
+MAX_PASTED = 200_000  # characters of pasted questions
 ENOUGH = 50  # questions that are offered first: with 20 passages each, a thousand judgements
 WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
 
@@ -62,9 +65,10 @@ def make() -> None:
         return
     corpus = st.session_state[state.CORPUS]
     name = st.text_input("Name", key="label_name", placeholder="release-1", max_chars=64, width=320)
-    origin = st.radio("Questions from", [CORPUS, FILE, ASKED], key="label_origin", horizontal=True)
+    origin = st.radio("Questions from", [CORPUS, FILE, PASTED, ASKED], key="label_origin", horizontal=True)
+    written = from_file.choose() if origin == FILE else None
     try:
-        questions = _questions(origin or CORPUS, corpus)
+        questions = written.questions if written else _questions(origin or CORPUS, corpus)
     except RouteScopeError as error:
         st.info(md(str(error)))
         questions = ()
@@ -73,11 +77,24 @@ def make() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         ready = bool(name.strip() and questions)
         made = st.button("Create set", key="label_make", type="primary", disabled=not ready)
-        if made and in_words(lambda: desks.create(store(), name, corpus, questions)):
+        if made and in_words(lambda: _create(name, corpus, questions, written)):
             st.session_state[WANTED] = " ".join(name.split())
             st.rerun()
         if not ready:
             st.caption("Enter a name." if questions else "Choose questions first.")
+
+
+def _create(name: str, corpus: str, questions: Sequence[Question], written: Written | None) -> None:
+    """Make the set; with the labels of its file if they are wanted."""
+    desks.create(store(), name, corpus, questions)
+    if written is None or not st.session_state.get(from_file.WITH):
+        return
+    some = replace(written, questions=tuple(questions))
+    if any(some.evidence.get(one.id) for one in questions):
+        opening.wait_for(corpus)
+        added = exchange.import_questions(store(), name, some, "imported", state.engine().corpus(corpus))
+        for line in added.left_out:
+            st.toast(md(line))
 
 
 def undo() -> None:
@@ -173,11 +190,11 @@ def _deleted() -> None:
 def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
     engine = state.engine()
     if origin == FILE:
-        given = st.file_uploader(
-            "JSONL or CSV file of questions with id and text; history, split and answer are optional",
-            type=[ending[1:] for ending in origins.ENDINGS], key="label_file",
-        )  # fmt: skip
-        return origins.of_file(given.name, given.getvalue()) if given is not None else ()
+        return ()
+    if origin == PASTED:
+        return origins.of_lines(
+            st.text_area("Questions, one a line", key="label_pasted", max_chars=MAX_PASTED, height=160)
+        )
     if origin == ASKED:
         found = origins.of_sessions(store(), corpus)
         if not found:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation import dataset, sets
 from core.evaluation.dataset import Question, Written
-from core.evaluation.question_rows import ENDINGS
+from core.evaluation.question_formats import column_names
+from core.evaluation.question_rows import ENDINGS, rows
 from core.store.codec import dumps, to_bytes
 from core.store.files import reading
 from core.store.rows import bind, parsed, text
@@ -36,6 +38,19 @@ def of_corpus(corpus: str, settings: Settings) -> tuple[Question, ...]:
 
 def of_file(name: str, content: bytes, columns: Mapping[str, str] | None = None) -> Written:
     """Read the questions and labels of an uploaded file. Raises BadInput naming the line."""
+    with _saved(name, content) as path:
+        return dataset.written([path], name=name, columns=columns)
+
+
+def columns_of(name: str, content: bytes) -> list[str]:
+    """Return the columns of an uploaded file. Raises BadInput as `of_file`."""
+    with _saved(name, content) as path:
+        return column_names([*rows(path)])
+
+
+@contextmanager
+def _saved(name: str, content: bytes) -> Iterator[Path]:
+    """The content as a file; errors about it have the name it was uploaded by."""
     ending = Path(name).suffix.lower()
     if ending not in ENDINGS:
         raise BadInput(f"{name!r}: give a file ending in one of {', '.join(ENDINGS)}")
@@ -43,7 +58,7 @@ def of_file(name: str, content: bytes, columns: Mapping[str, str] | None = None)
         path = Path(folder) / f"questions{ending}"
         path.write_bytes(content)
         try:
-            return dataset.written([path], name=name, columns=columns)
+            yield path
         except BadInput as error:
             raise BadInput(str(error).replace(str(path), name)) from None
 
@@ -66,12 +81,12 @@ def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Ques
     newest first. Its id is made of both, so that it is the same wherever it is asked again.
     """
     with reading(store.path) as connection:
-        rows = connection.execute(
+        found = connection.execute(
             "SELECT r.history, t.text FROM runs r JOIN texts t ON t.hash = r.question "
             "WHERE NOT r.deleted AND r.corpus = ? ORDER BY r.created DESC, r.id DESC LIMIT ?",
             (bind(corpus), limit),
         ).fetchall()
-        hashes = {hash for row in rows for _, hash in parsed(row["history"])}
+        hashes = {hash for row in found for _, hash in parsed(row["history"])}
         said = {
             hash: text(connection.execute("SELECT text FROM texts WHERE hash = ?",
                                           (bytes.fromhex(hash),)).fetchone()["text"])
@@ -79,7 +94,7 @@ def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Ques
         }  # fmt: skip
     asked = (
         Query(text(row["text"]), tuple(Turn(role, said[hash]) for role, hash in parsed(row["history"])))
-        for row in rows
+        for row in found
     )
     return tuple(Question(id_of(query), query) for query in dict.fromkeys(asked) if query.text.strip())
 
