@@ -9,7 +9,6 @@ from typing import Protocol
 
 from core.corpus.passage_matching import Matcher
 from core.corpus.types import Document
-from core.domain.errors import BadInput
 from core.domain.external import ForeignHit
 from core.domain.types import Passage
 from core.domain.unmatched import unmatched_id
@@ -28,6 +27,8 @@ class MatchedCorpus(Protocol):
     def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
 
     def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
+
+    def has_document(self, id: str, /) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -130,9 +131,8 @@ def _named(id: str, corpus: MatchedCorpus, opened: dict[str, Document | None]) -
         opened[id] = None
         parts = re.split(r"[/\\]", id) if len(id) < 1_000 and "\n" not in id else []
         for at in range(len(parts)):
-            try:
-                opened[id] = corpus.document("/".join(parts[at:]))[0]
+            name = "/".join(parts[at:])
+            if corpus.has_document(name):
+                opened[id] = corpus.document(name)[0]
                 break
-            except BadInput:
-                continue
     return opened[id]

@@ -11,6 +11,7 @@ from core.corpus.table_files import QUESTIONS, databases
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
 from core.evaluation import dataset
+from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.execution import with_tables
 from core.evaluation.files import Qrels, merge, read_qrels
@@ -79,8 +80,12 @@ def tie(found: Found, corpus: MatchedCorpus) -> tuple[LabelledSet, list[str]]:
             return place(found, corpus), []
         known = resolved(found, corpus)
         labelled = place(known.written, corpus)
-        merge(qrels := dict(labelled.qrels), known.lost)
-        return replace(labelled, qrels=qrels, reading=known.reading), []
+        qrels, places = dict(labelled.qrels), dict(labelled.places)
+        merge(qrels, known.lost)
+        for question, grades in known.lost.items():
+            missing = (Place(id, grade, id, 0, 0, (id,)) for id, grade in grades.items())
+            places[question] = (*places.get(question, ()), *missing)
+        return replace(labelled, qrels=qrels, places=places, reading=known.reading), []
     labelled, unknown = with_judgements(found, corpus)
     said = (
         f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown, default='')!r}"

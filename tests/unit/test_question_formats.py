@@ -35,6 +35,9 @@ class Harbour(MemoryCorpus):
         self.opened = {one.id: (one, list(passages(one, Chunking()))) for one in documents}
         self.all = [passage for _, found in self.opened.values() for passage in found]
 
+    def has_document(self, id):
+        return id in self.opened
+
     def document(self, id):
         if id not in self.opened:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
