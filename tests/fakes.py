@@ -347,7 +347,7 @@ class ScriptedLLM:
         if not isinstance(said, str):
             top = tuple((token, math.log(odds)) for token, odds in said.items() if odds > 0)
             logprobs = (TokenLogprob(text, dict(top)[text], top),) if request.top_logprobs else ()
-        elif request.top_logprobs and (re.fullmatch(r"[01]?\.\d+", text) or not request.logprobs_optional):
+        elif request.top_logprobs and re.fullmatch(r"[01]?\.\d+", text):
             yes = float(text)
             pair = (("Yes", math.log(max(yes, 1e-9))), (" no", math.log(max(1 - yes, 1e-9))))
             logprobs = (TokenLogprob("Yes", pair[0][1], pair),)

@@ -25,6 +25,7 @@ from core.domain.types import SpanKind
 
 WAIT = "wait for the model"  # the span's name
 LOOK_S = 0.02  # how often one who waits looks whether it was stopped, and what place it has
+SERVICE = "the service"  # what is waited for while it asks not to be asked
 RECENT = 20  # calls by which the next ones' time is told
 ENDPOINTS = 64  # that are remembered, the one asked longest ago goes first
 _numbers = count(1)
@@ -153,6 +154,21 @@ def aside(what: str = "") -> Iterator[None]:
         yield
         if span is not None and isinstance(span.output, Waited):
             span.output = _over(span.output, (time.perf_counter() - began) * 1000, 0.0)
+
+
+@contextmanager
+def service_wait(seconds: float) -> Iterator[None]:
+    """Show that a route waits `seconds` because its service asks for that; the time counts."""
+    trace, began = asker().trace, time.perf_counter()
+    if trace is None:
+        yield
+        return
+    with trace.span(WAIT, "CHAIN") as span:
+        span.output = Waited(about=seconds, until=SERVICE)
+        try:
+            yield
+        finally:
+            span.output = _over(span.output, 0.0, (time.perf_counter() - began) * 1000)
 
 
 @dataclass(frozen=True, slots=True)

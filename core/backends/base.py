@@ -33,7 +33,7 @@ class LLMRequest:
     `prompt` names the prompt and its version ("hyde/1"). `top_logprobs` > 0 asks for the alternatives of each
     token. `schema` asks for JSON of that JSON schema. `reuse_prefix` lets an endpoint keep what it made of
     the prompt's start for the next call that starts the same; it decides the cost, and is no part of the key.
-    With `logprobs_optional` an endpoint that gives no alternatives is no failure: their list is empty.
+    An endpoint that gives no alternatives is no failure: their list is empty, and a step reads words.
     `grammar` (GBNF, as llama.cpp reads it) bounds what the embedded server can write; other endpoints are not
     sent it, so a reply has to be checked all the same.
     """
@@ -47,7 +47,6 @@ class LLMRequest:
     schema: Mapping[str, Any] | None = None
     stop: tuple[str, ...] = ()
     reuse_prefix: bool = False
-    logprobs_optional: bool = False
     grammar: str = ""
 
 
@@ -76,6 +75,9 @@ class Completion:
     logprobs: tuple[TokenLogprob, ...] = ()
     source: Literal["live", "cache", "recording"] = "live"
     created: str = ""  # ISO 8601, UTC: when the call was made
+    reasoning_tokens: int = 0  # of the completion tokens
+    reasoning: str = ""  # what the model thought before it answered: for people alone, never cached
+    unopened: bool = False  # its reasoning had no opening tag
 
 
 class LLM(Protocol):

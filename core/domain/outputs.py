@@ -41,6 +41,7 @@ class Reply:
     made: str = ""
     streaming: bool = False
     cut: bool = False
+    reasoning: str = ""
     type: Literal["reply"] = "reply"
 
 

@@ -132,6 +132,15 @@ class Settings(BaseModel):
         " and cache its answers; replay: cached answers only",
     )
     llm_timeout_s: float = Field(60.0, gt=0, description="deadline of one model call, in seconds")
+    llm_reasoning_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="tokens that a model may reason with, besides those of its answer; empty: learned"
+        " from its replies",
+    )
+    llm_reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = Field(
+        "", description="how much a model is to reason (reasoning_effort); empty: its default"
+    )
     llm_idle_minutes: float = Field(
         20.0, gt=0, description="minutes without a call after which the embedded server stops"
     )

@@ -174,11 +174,12 @@ class AnswerStyle:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Model tokens; `cached` of the prompt tokens were served from the endpoint's prompt cache."""
+    """Model tokens of calls."""
 
     prompt: int = 0
     completion: int = 0
-    cached: int = 0
+    cached: int = 0  # of the prompt tokens: served from the endpoint's prompt cache
+    reasoning: int = 0  # of the completion tokens: spent before the answer
 
 
 @dataclass(frozen=True, slots=True)

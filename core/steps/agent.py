@@ -17,9 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import create_model
+
 from core.backends.prompting.prompts import EVIDENCE
 from core.backends.prompting.prompts_agentic import CHOOSE_ACTION, COPY_WORDS
-from core.backends.prompting.replies import first_line
+from core.backends.prompting.replies import first_line, strict_schema
 from core.backends.prompting.token_probabilities import odds
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Unavailable
@@ -183,14 +185,9 @@ class Agent(Decompose):
             read = read_choice(reply, offered, done)
             return read if isinstance(read, str) else None
 
-        schema = {
-            "type": "object",
-            "properties": {"action": {"enum": list(offered)}, "input": {"type": "string"}},
-            "required": ["action", "input"],
-            "additionalProperties": False,
-        }
+        form = create_model("Action", action=(Literal[tuple(offered)], ...), input=(str, ...))
         reply = self._ask(
-            CHOOSE_ACTION, max_tokens=100, schema=schema, unusable=wrong,
+            CHOOSE_ACTION, max_tokens=100, schema=strict_schema(form), unusable=wrong,
             question=question, actions=", ".join(offered), done=in_words(done),
         )  # fmt: skip
         read = read_choice(reply.text, offered, done)
@@ -282,7 +279,7 @@ class Agent(Decompose):
             self.span.attributes["note"] = "no passage was found, so the model was not called"
             return Enough("no", "there is no passage")
         reply = self._ask(
-            EVIDENCE, max_tokens=1, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
+            EVIDENCE, max_tokens=1, top_logprobs=10, reuse_prefix=True,
             passages=quoted(collected), question=question,
         )  # fmt: skip
         found = odds(reply, ("yes", "no"))

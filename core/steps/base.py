@@ -260,7 +260,6 @@ class StepBase:
         temperature: float = 0.0,
         seed: int = 0,
         top_logprobs: int = 0,
-        logprobs_optional: bool = False,
         schema: Mapping[str, Any] | None = None,
         stop: tuple[str, ...] = (),
         grammar: str = "",
@@ -282,7 +281,7 @@ class StepBase:
         for attempt, name in enumerate((prompt.name, f"{prompt.name}/firmer")):
             request = LLMRequest(
                 name, messages, max_tokens, temperature, seed, top_logprobs, schema, stop, reuse_prefix,
-                logprobs_optional, grammar,
+                grammar,
             )  # fmt: skip
             completion = self._complete(request, stream=stream, attempt=attempt + 1)
             wrong = "the model refused" if looks_refused(completion.text) else unusable(completion.text)
@@ -333,10 +332,15 @@ class StepBase:
                     span.output = replace(span.output, streaming=False)
             earlier = answer.source != "live"
             cut = answer.finish == "length" and request.max_tokens > 1
-            span.output = Reply(answer.text, llm.model, answer.created if earlier else "", cut=cut)
-            span.tokens = Tokens(answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
+            span.output = Reply(
+                answer.text, llm.model, answer.created if earlier else "", cut=cut, reasoning=answer.reasoning
+            )
+            span.tokens = Tokens(
+                answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens, answer.reasoning_tokens
+            )
             if answer.source != "live":
                 span.cached = answer.source
                 span.original_ms = answer.ms
-        context.spend(charge, answer.prompt_tokens + answer.completion_tokens)
+        # Reasoning has an allowance of its own: a route's budget is for prompts and answers.
+        context.spend(charge, answer.prompt_tokens + answer.completion_tokens - answer.reasoning_tokens)
         return answer

@@ -133,7 +133,7 @@ class CheckClaims(Generate):
             why = f"{', '.join(made_up)} stands neither in the passages cited nor in the question"
             return Claim(sentence, numbers, evidence, None, False, why)
         reply = self._ask(
-            CLAIM, max_tokens=1, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
+            CLAIM, max_tokens=1, top_logprobs=10, reuse_prefix=True,
             passages=quotes, question=text, claim=in_line(said),
         )  # fmt: skip
         found = odds(reply, ("yes", "no"))

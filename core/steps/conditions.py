@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
+from pydantic import BaseModel, create_model
 
 from core.backends.prompting.prompts import CONDITIONS
+from core.backends.prompting.replies import read_form, strict_schema
 from core.corpus.metadata import Field
 from core.domain.errors import BadInput
 from core.domain.filters import Filter, Operator, described, operator_of
@@ -24,6 +25,7 @@ VALUES, FIELDS = 4, 12  # of a field, and fields, that a prompt names: it is rea
 LONGEST = 40  # characters of a value that a prompt shows
 UNDATED = "no document has a date in its metadata"
 MOST = 5  # conditions that the model may give
+LONGEST_VALUE = 100  # characters of a value of these
 
 
 class Conditions(Retrieve):
@@ -104,31 +106,25 @@ class Conditions(Retrieve):
     def _asked(self, text: str, fields: Sequence[Field]) -> list[Named]:
         """The conditions that the model reads, those that name a field and a value there is."""
         shown = fields[:FIELDS]
-        schema = {
-            "type": "object",
-            "properties": {"filters": {"type": "array", "maxItems": MOST, "items": {
-                "type": "object",
-                "properties": {
-                    "field": {"enum": [one.name for one in shown]},
-                    "operator": {"enum": [one for one in get_args(Operator) if one != "in"]},
-                    "value": {"type": "string", "maxLength": 100},
-                },
-                "required": ["field", "operator", "value"], "additionalProperties": False,
-            }}},
-            "required": ["filters"], "additionalProperties": False,
-        }  # fmt: skip
+        form = _form([one.name for one in shown])
+
+        def wrong(reply: str) -> str | None:
+            read = read_form(form, reply)
+            return read if isinstance(read, str) else None
+
         reply = self._ask(
-            CONDITIONS, max_tokens=150, schema=schema, unusable=_wrong, reuse_prefix=True, question=text,
-            fields="\n".join(map(_in_prompt, shown)),
+            CONDITIONS, max_tokens=150, schema=strict_schema(form), unusable=wrong, reuse_prefix=True,
+            question=text, fields="\n".join(map(_in_prompt, shown)),
         )  # fmt: skip
-        if (fault := _wrong(reply.text)) is not None:
-            self.span.attributes["note"] = f"no filter: {fault}"
+        read = read_form(form, reply.text)
+        if isinstance(read, str):
+            self.span.attributes["note"] = f"no filter: {read}"
             return []
         found, refused = [], []
-        for one in json.loads(reply.text)["filters"]:
+        for one in read.model_dump()["filters"][:MOST]:
             try:
-                made = Filter(str(one["field"]), operator_of(str(one["operator"])), (str(one["value"]),))
-            except (BadInput, KeyError) as error:
+                made = Filter(one["field"], operator_of(one["operator"]), (one["value"][:LONGEST_VALUE],))
+            except BadInput as error:
                 refused.append(str(error))
                 continue
             found.append(Named(made, ""))
@@ -142,13 +138,10 @@ def _in_prompt(field: Field) -> str:
     return f"{field.name} ({field.kind}): {values}"
 
 
-def _wrong(reply: str) -> str | None:
-    """What keeps a reply from being a list of conditions, or None."""
-    try:
-        found = json.loads(reply)
-    except json.JSONDecodeError:
-        return "the reply is no JSON"
-    filters = found.get("filters") if isinstance(found, dict) else None
-    if not isinstance(filters, list) or not all(isinstance(one, dict) for one in filters):
-        return "the reply has no list of filters"
-    return None
+def _form(fields: Sequence[str]) -> type[BaseModel]:
+    """What a reply has to be: conditions on some of `fields`."""
+    operators = tuple(one for one in get_args(Operator) if one != "in")
+    condition = create_model(
+        "Condition", field=(Literal[tuple(fields)], ...), operator=(Literal[operators], ...), value=(str, ...)
+    )
+    return create_model("Conditions", filters=(list[condition], ...))  # type: ignore[valid-type]

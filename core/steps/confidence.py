@@ -97,8 +97,7 @@ class AskConfidence(StepBase):
     def answer_unsearched(self, text: str) -> Unaided:
         """One short answer; a refusal is not asked again, as it says what is to be known here."""
         request = LLMRequest(
-            CLOSED_ANSWER.name, CLOSED_ANSWER.fill({"question": text}), WRITTEN, top_logprobs=1,
-            logprobs_optional=True,
+            CLOSED_ANSWER.name, CLOSED_ANSWER.fill({"question": text}), WRITTEN, top_logprobs=1
         )  # fmt: skip
         reply = self._complete(request)
         sure = token_confidence(reply.logprobs)

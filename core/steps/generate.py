@@ -14,7 +14,7 @@ from core.domain.types import Answer, AnswerBasis, AnswerOrder, Ranking
 from core.steps.decisions import Decided
 from core.steps.extract import EVIDENCE as NEAR_ENOUGH
 from core.steps.extract import Extract
-from core.steps.grade import yes_probability
+from core.steps.grade import yes_or_no
 from core.steps.step import step
 
 T = TypeVar("T")
@@ -116,16 +116,17 @@ class Generate(Extract):
         A reply that is neither Yes nor No keeps no answer back: it is no evidence of anything.
         """
         reply = self._ask(
-            EVIDENCE, max_tokens=1, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
+            EVIDENCE, max_tokens=1, top_logprobs=10, reuse_prefix=True,
             passages=quoted(hits, excerpts), question=text,
         )  # fmt: skip
-        score = yes_probability(reply)
-        if score is not None:
+        found = yes_or_no(reply)
+        if found is not None and found.by == "probabilities":
+            score = found.of["yes"]
             enough = score >= threshold
             why = f"P(Yes) {score:.2f} is {'at least' if enough else 'below'} {threshold:g}"
             return Evidence("answer" if enough else "abstain", why, score, threshold)
-        word = reply.text.strip().strip(".,!*\"'").lower()
-        if word in ("yes", "no"):
+        if found is not None:
+            word = "yes" if found.of["yes"] else "no"
             why = f"the model said {word}, and the endpoint gives no probabilities"
             return Evidence("answer" if word == "yes" else "abstain", why, None, threshold)
         return Evidence("answer", f"not checked: neither Yes nor No but {reply.text[:40]!r}", None, threshold)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from core.backends.base import Completion
 from core.backends.prompting.prompts import GRADE
 from core.backends.prompting.prompts_judge import JUDGE
+from core.backends.prompting.token_probabilities import TokenProbabilities, odds
 from core.backends.prompting.untrusted import between
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked, WebGrades
@@ -24,7 +25,7 @@ class Judge(StepBase):
 
     @step("EVALUATOR", "grade passage")
     def grade(self, text: str, passage: Passage) -> PassageGrade:
-        """The probability of Yes against No, from the first token's alternatives.
+        """The probability of Yes against No, from the first token's alternatives, or the word alone.
 
         Source: Nogueira et al. 2020, arXiv:2003.06713, section 3 (the word "true" against "false").
         """
@@ -112,23 +113,28 @@ def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: 
 
 
 def _scored(passage: Passage, answer: Completion) -> PassageGrade:
-    score = yes_probability(answer)
-    if score is None:
-        why = f"neither Yes nor No among the answers: {answer.text!r}"
+    found = yes_or_no(answer)
+    if found is None:
+        why = f"neither Yes nor No among the answers: {answer.text[:80]!r}"
         return PassageGrade(passage.id, None, "not scored", why)
-    return PassageGrade(passage.id, score, "scored")
+    return PassageGrade(passage.id, found.of["yes"], "scored", by=found.by)
 
 
-def yes_probability(answer: Completion) -> float | None:
-    """P(yes) / (P(yes) + P(no)) at the first token, or None if neither is among its alternatives."""
+def yes_or_no(answer: Completion) -> TokenProbabilities | None:
+    """The shares of Yes and No: from the first token's alternatives, spelled as they may be, or from the word
+    where the endpoint gives no probabilities; None for a reply that is neither.
+    """
     if not answer.logprobs:
-        return None
+        return odds(answer, ("yes", "no"))
     first = answer.logprobs[0]
     mass = {"yes": 0.0, "no": 0.0}
-    alternatives: dict[str, Any] = dict(first.top) or {first.token: first.logprob}
-    for token, logprob in alternatives.items():
+    for token, logprob in (dict(first.top) or {first.token: first.logprob}).items():
         word = token.strip().strip(".,!*\"'").lower()
         if word in mass:
             mass[word] += math.exp(logprob)
-    total = mass["yes"] + mass["no"]
-    return mass["yes"] / total if total > 0 else None
+    total = sum(mass.values())
+    return (
+        TokenProbabilities({word: part / total for word, part in mass.items()}, "probabilities")
+        if total
+        else None
+    )

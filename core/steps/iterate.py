@@ -163,7 +163,7 @@ class Iterate(Retrieve):
         shown = names[: len(LETTERS)]
         letters = LETTERS[: len(shown)]
         reply = self._ask(
-            CHOOSE_NAME, max_tokens=1, top_logprobs=20, logprobs_optional=True, reuse_prefix=True,
+            CHOOSE_NAME, max_tokens=1, top_logprobs=20, reuse_prefix=True,
             grammar=one_of([letter.upper() for letter in letters]), question=question,
             passages=_mentions(shown, read),
             names="\n".join(

@@ -179,6 +179,4 @@ def add_tokens(parts: Iterable[Tokens | None]) -> Tokens | None:
     known = [part for part in parts if part]
     if not known:
         return None
-    return Tokens(
-        sum(t.prompt for t in known), sum(t.completion for t in known), sum(t.cached for t in known)
-    )
+    return Tokens(*(sum(getattr(t, one.name) for t in known) for one in fields(Tokens)))

@@ -14,6 +14,7 @@ from core.backends.prompting.prompts_orders import (
     order_grammar,
     permutation,
 )
+from core.backends.prompting.token_probabilities import read_verdict
 from core.backends.prompting.untrusted import between, without_marks
 from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.types import Passage, Ranking
@@ -137,6 +138,8 @@ class OrderByModel(Rerank):
             BEST_PASSAGE, max_tokens=1, top_logprobs=20, passages="\n\n".join(shown),
             question=without_marks(text),
         )  # fmt: skip
+        if not answer.logprobs:
+            self.span.attributes["compared by"] = "the letter it wrote: the endpoint gives no probabilities"
         shares = label_shares(answer, len(passages))
         if not any(shares):
             raise ModelFailed(f"no label among the answers: {answer.text!r}")
@@ -144,13 +147,13 @@ class OrderByModel(Rerank):
 
 
 def label_shares(answer: Completion, n: int) -> list[float]:
-    """The probability of each of the first `n` labels at the reply's first token; 0 where it is not among
-    the alternatives.
+    """The probability of each of the first `n` labels at the reply's first token, or 1 for the label it names
+    where the endpoint gives no probabilities; 0 where it is not there.
     """
-    shares = [0.0] * n
     if not answer.logprobs:
-        label = answer.text.strip()[:1].upper()
-        return [float(one == label) for one in LABELS[:n]]
+        label = read_verdict(answer.text, [one.lower() for one in LABELS[:n]])
+        return [float(one.lower() == label) for one in LABELS[:n]]
+    shares = [0.0] * n
     first = answer.logprobs[0]
     for token, logprob in (dict(first.top) or {first.token: first.logprob}).items():
         word = token.strip().strip(".)([]*\"'").upper()

@@ -67,7 +67,7 @@ class PromptedReflection(StepBase):
     @step("EVALUATOR", "decide whether to look it up")
     def worth_searching(self, text: str, threshold: float) -> LookUp:
         """Retrieve where P(Yes) is at least `threshold`, and where the model says neither Yes nor No."""
-        reply = self._ask(LOOK_UP, max_tokens=1, top_logprobs=10, logprobs_optional=True, question=text)
+        reply = self._ask(LOOK_UP, max_tokens=1, top_logprobs=10, question=text)
         found = odds(reply, ("yes", "no"))
         if found is None:
             why = f"neither Yes nor No but {reply.text[:40]!r}: it is looked up"
@@ -110,7 +110,7 @@ class PromptedReflection(StepBase):
 
         def judge(what: str, prompt: Prompt, words: tuple[str, ...]) -> TokenProbabilities:
             reply = self._ask(
-                prompt, max_tokens=4, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
+                prompt, max_tokens=4, top_logprobs=10, reuse_prefix=True,
                 passages=shown, question=text, segment=in_line(segment),
             )  # fmt: skip
             found = odds(reply, words)

@@ -173,6 +173,8 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
                 grades.append(PassageGrade(hit.passage.id, None, "error", str(error)))
         if all(grade.grade is None for grade in grades):
             raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
+        if any(grade.by == "sampled word" for grade in grades):
+            self.span.attributes["graded by"] = "Yes or No as written: the endpoint gives no probabilities"
         return self._ordered(
             hits,
             [grade.grade for grade in grades],

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from core.backends.base import LLMRequest, Message
-from core.backends.llm import client as client_module
-from core.backends.llm.client import AGAIN, ChatClient
+from core.backends.llm import pace
+from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.model import EmbeddedLLM
 from core.backends.llm.state import OFF, ServerState
@@ -80,8 +80,8 @@ CALLERS: dict[str, tuple[type[ChatClient], bool]] = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No long pauses where an endpoint does not say how long."""
-    monkeypatch.setattr(client_module, "PAUSE_S", 0.001)
-    monkeypatch.setattr(client_module, "MOMENT_S", 0.001)
+    monkeypatch.setattr(pace, "PAUSE_S", 0.001)
+    monkeypatch.setattr(pace, "MOMENT_S", 0.001)
 
 
 def ask(
@@ -117,7 +117,7 @@ def test_a_broken_endpoint_is_one_clear_line(kind: str, caller: str) -> None:
     assert KEY not in text
     assert len(text) < 400
     again = kind in ("429", "503")
-    assert len(server.requests) == (1 + AGAIN if again else 1)
+    assert len(server.requests) == (1 + pace.AGAIN if again else 1)
 
 
 class Row:

@@ -8,7 +8,7 @@ import pytest
 
 from core.backends.base import LLMRequest, Message, TokenLogprob
 from core.backends.llm import completions, wire
-from core.backends.llm.client import ChatClient
+from core.backends.llm.profile import TRUSTED
 from core.domain.errors import ModelFailed
 
 ASK = LLMRequest("test/1", (Message("system", "Be brief."), Message("user", "Hi")), max_tokens=5, seed=3)
@@ -28,22 +28,10 @@ def test_a_bare_request_has_these_fields_and_no_others():
     assert body() == BARE
 
 
-def test_openai_is_told_the_limit_under_its_newer_name():
+def test_a_renamed_limit_is_sent_under_its_other_name():
     limit = {key: value for key, value in BARE.items() if key != "max_tokens"}
-    assert body(openai=True) == {**limit, "max_completion_tokens": 5}
-
-
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
-        ("https://api.openai.com/v1", "max_completion_tokens"),
-        ("https://API.OpenAI.com/v1", "max_completion_tokens"),
-        ("https://api.openai.com.evil.example/v1", "max_tokens"), ("http://localhost:8000/v1", "max_tokens"),
-    ],
-)  # fmt: skip
-def test_only_openais_own_address_is_openai(url, name):
-    sent = ChatClient(url, model="tiny", key="k", label="tiny")._fields(ASK)
-    assert {key for key in sent if key.startswith("max_")} == {name}
+    renamed = replace(TRUSTED, renamed={"max_tokens": "max_completion_tokens"})
+    assert body(profile=renamed) == {**limit, "max_completion_tokens": 5}
 
 
 @pytest.mark.parametrize(
@@ -133,18 +121,14 @@ def test_probabilities_nobody_asked_for_are_not_read():
 
 
 @pytest.mark.parametrize("logprobs", [None, {"content": []}, {"content": None}, {"content": {"a": 1}}])
-def test_missing_probabilities_are_none_only_where_a_step_can_do_without(logprobs):
-    graded = replace(ASK, top_logprobs=1)
-    assert read(answered(logprobs=logprobs), replace(graded, logprobs_optional=True)).logprobs == ()
-    assert refused(answered(logprobs=logprobs), graded) == (
-        "tiny at test gave no token probabilities, which this step needs"
-    )
+def test_missing_probabilities_are_none(logprobs):
+    assert read(answered(logprobs=logprobs), replace(ASK, top_logprobs=1)).logprobs == ()
 
 
 @pytest.mark.parametrize("logprob", ["NaN", "high", None])
 def test_a_probability_that_is_no_number_is_refused_even_where_they_are_optional(logprob):
     some = [{"token": "a", "logprob": logprob, "top_logprobs": []}]
-    graded = replace(ASK, top_logprobs=1, logprobs_optional=True)
+    graded = replace(ASK, top_logprobs=1)
     assert "token probabilities of an unknown form" in refused(answered(logprobs={"content": some}), graded)
 
 
@@ -156,12 +140,10 @@ def test_what_json_cannot_hold_of_a_probability_is_a_very_small_one():
         wire.number(math.nan)
 
 
-def test_an_answer_as_json_is_checked_only_where_it_was_asked_for():
-    asked = replace(ASK, schema={"type": "object"})
-    assert read(answered("{}"), asked).text == "{}"
-    assert read(answered("{"), ASK).text == "{"
-    assert "is not JSON" in refused(answered("[" * 100_000), asked)
-    assert "was cut off at its token limit" in refused(answered("{", finish_reason="length"), asked)
+def test_json_is_taken_out_of_its_fence_only_where_it_was_asked_for():
+    fenced = '```json\n{"a": 1}\n```'
+    assert read(answered(fenced), replace(ASK, schema={"type": "object"})).text == '{"a": 1}'
+    assert read(answered(fenced), ASK).text == fenced
 
 
 def test_an_error_is_told_where_there_is_no_choice_and_ignored_where_there_is_one():

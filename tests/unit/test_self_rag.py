@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
-from core.backends.llm import client as client_module
-from core.backends.llm import load_reflection
+from core.backends.llm import load_reflection, pace
 from core.backends.prompting.citations import NOT_ANSWERED
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
@@ -149,7 +148,7 @@ def without(path, value):
     ],
 )
 def test_an_answer_it_cannot_use_is_one_clear_line(tmp_path, reply, said, monkeypatch):
-    monkeypatch.setattr(client_module, "PAUSE_S", 0.001)  # an endpoint that is asked too often is asked again
+    monkeypatch.setattr(pace, "PAUSE_S", 0.001)  # an endpoint that is asked too often is asked again
     with loopback(reply) as server, pytest.raises(ModelFailed, match=said) as caught:
         call(client(tmp_path, server.url), timeout=30)
     assert KEY not in str(caught.value)

@@ -13,7 +13,7 @@ from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import PassageGrade, Sentence
 from core.domain.types import Query, Turn
 from core.engine.engine import Request
-from core.steps.grade import decide, yes_probability
+from core.steps.grade import decide, yes_or_no
 from core.steps.refine import recompose
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -435,12 +435,12 @@ def test_a_graders_failure_is_neither_pass_nor_fail(tmp_path):
     assert result.hits[0].passage.id == "crushed:0-80"
 
 
-def test_yes_probability_adds_spellings_and_ignores_other_words():
+def test_yes_or_no_adds_spellings_and_ignores_other_words():
     top = (("Yes", math.log(0.4)), (" yes", math.log(0.2)), ("No", math.log(0.2)), ("Maybe", math.log(0.2)))
     answer = Completion("Yes", "m", "stop", 1.0, 1, 1, 0, (TokenLogprob("Yes", math.log(0.4), top),))
-    assert yes_probability(answer) == pytest.approx(0.75)
+    assert yes_or_no(answer).of["yes"] == pytest.approx(0.75)
     other = Completion("Hm", "m", "stop", 1.0, 1, 1, 0, (TokenLogprob("Hm", 0.0, (("Hm", 0.0),)),))
-    assert yes_probability(other) is None
+    assert yes_or_no(other) is None
 
 
 def test_strips_keep_each_passages_best_and_all_above_the_floor(tmp_path):

@@ -29,7 +29,7 @@ create index if not exists uses_by_day on uses (day);
 """
 
 
-COST_ONLY = ("reuse_prefix", "logprobs_optional")  # fields of a request that do not decide the answer
+COST_ONLY = ("reuse_prefix",)  # fields of a request that do not decide the answer
 
 
 def key_of(request: LLMRequest, *, endpoint: str, model: str) -> str:
@@ -47,9 +47,11 @@ def canonical(value: Any) -> str:
 
 
 def to_plain(completion: Completion) -> dict[str, Any]:
-    """A completion as JSON values; where it was read from is not part of it."""
+    """A completion as JSON values, without its reasoning; where it was read from is not part of it."""
     plain = asdict(completion)
-    del plain["source"]
+    del plain["source"], plain["reasoning"], plain["unopened"]
+    if not plain["reasoning_tokens"]:
+        del plain["reasoning_tokens"]
     return plain
 
 

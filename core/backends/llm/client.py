@@ -6,25 +6,34 @@ import concurrent.futures
 import json
 import logging
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
+from core.backends import admission
 from core.backends.base import Completion, LLMRequest
-from core.backends.llm import wire
+from core.backends.llm import pace, reasoning, rejections, wire
+from core.backends.llm.profile import (
+    FIRST_REASONING,
+    MOST_REASONING,
+    TRUSTED,
+    Known,
+    Profile,
+    limit,
+    parts,
+)
 from core.backends.llm.stream import EndedEarly, streamed
-from core.backends.llm.wire import CONNECT_S, GONE
+from core.backends.llm.wire import CONNECT_S, GONE, ConnectionLost
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 
 if TYPE_CHECKING:
     import asyncio
 
     import openai
-
-    from core.domain.errors import ModelFailed
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -36,10 +45,23 @@ HINTS = {
     429: "is asked too often or the quota is used up (429)",
     503: "is overloaded or still loading (503)",
 }
-LATER = (429, 503)  # the statuses that mean: ask again later
-AGAIN = 5  # times that is done
-MOMENT_S = 0.05  # the least that is waited
-PAUSE_S = 0.5  # before the first of them where the endpoint does not say how long; twice as long each time
+WHICH = "deadline of one call: the setting llm_timeout_s"
+
+
+class Rejected(Exception):
+    """The service does not take the request: the status, its words, and what is said of that."""
+
+    def __init__(self, status: int, data: bytes, failure: ModelFailed) -> None:
+        super().__init__(status)
+        self.status, self.data, self.failure = status, data, failure
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How a model may reason: tokens for it (None: as learned), and the effort asked for."""
+
+    tokens: int | None = 0
+    effort: str = ""
 
 
 class ChatClient:
@@ -57,9 +79,11 @@ class ChatClient:
         embedded: bool = False,
         private: bool = True,
         secrets: Sequence[str] = (),
+        known: Known | None = None,
+        thinking: Thinking = Thinking(),
     ) -> None:
         """`private`: whether the endpoint may be on this machine or its own network. `secrets` are taken out
-        of what it says, as `key` is.
+        of what it says, as `key` is. `known`: what was learned of it; without, it takes all that we send.
         """
         self.base_url = base_url
         self.model = model
@@ -67,7 +91,8 @@ class ChatClient:
         self._embedded = embedded
         self._private = private
         self._words = wire.Words(label, (key, *secrets))
-        self._openai = urlsplit(base_url).hostname == "api.openai.com"
+        self._known, self._thinking = known, thinking
+        self._pace = pace.pace(base_url)
         self._client: openai.AsyncOpenAI | None = None
 
     def complete(
@@ -78,18 +103,151 @@ class ChatClient:
         cancel: threading.Event,
         written: Callable[[str], None] | None = None,
     ) -> Completion:
-        """One call. Raises ModelFailed (ConnectionLost), ModelTimedOut, Cancelled.
+        """One answer. Raises ModelFailed (ConnectionLost), ModelTimedOut, Cancelled.
 
-        It is repeated only where the endpoint asks for that (429, 503), after as long as it says, and never
-        beyond `timeout`. With `written` the answer is streamed, unless token probabilities or JSON are asked
-        for. Nothing that comes back holds the key.
+        The call is made again, never beyond `timeout`, where a failure may pass, where the service rejects a
+        field, and where the model's reasoning left no room for an answer. With `written` the answer is
+        streamed, unless token probabilities or JSON are asked for. Nothing that comes back holds the key.
         """
         created = datetime.now(UTC).isoformat(timespec="seconds")
         if request.top_logprobs or request.schema is not None:
             written = None  # nobody reads those while they are written
-        end = time.monotonic() + timeout
-        data, ms = run_call(self._call(request, written, end), self._words.label, timeout, cancel)
-        return wire.without_secrets(self._read(data, request, ms=ms, created=created), self._words)
+        if self._known is None:
+            attempt = _Attempt(timeout, cancel, written, created)
+            try:
+                return self._asked(request, TRUSTED, attempt)
+            except wire.Empty as error:
+                if not (error.cut and error.reasoning and self._thinking.tokens == 0):
+                    raise
+                self._thinking = replace(self._thinking, tokens=FIRST_REASONING)
+                return self._asked(request, TRUSTED, attempt)
+
+        def untried(profile: Profile) -> set[str]:
+            return parts(self._fields(request, profile, written is not None), profile)
+
+        with self._known.turn(untried, cancel):
+            return self._learning(request, self._known, _Attempt(timeout, cancel, written, created))
+
+    def _learning(self, request: LLMRequest, known: Known, attempt: _Attempt) -> Completion:
+        """The answer, in a form of the request that the service takes; what it rejects is remembered."""
+        guess: Profile | None = None  # what is left out without being named, until it is accepted
+        left: list[str] | None = None
+        allowed = self._thinking
+        while True:
+            profile = guess or known.get()
+            fields = self._fields(request, profile, attempt.written is not None)
+            untried = parts(fields, profile) - set(profile.proven)
+            try:
+                answer = self._asked(request, profile, attempt)
+            except Rejected as error:
+                said = rejections.parse(error.data)
+                wrong = said.text if not self._words.secrets else self._words.clean(said.text)
+                said = replace(said, text=wrong)
+                if (size := rejections.window(said)) is not None:
+                    known.change(lambda now, size=size: replace(now, context=size, context_from="an error"))
+                if (found := rejections.learned(error.status, said, fields, profile, untried)) is not None:
+                    if guess is None:
+                        known.change(lambda _, found=found: found)
+                    else:
+                        guess = found
+                    continue
+                left = rejections.guesses(fields, untried) if left is None else left
+                if error.status == 403 or not left or rejections.elsewhere(said):
+                    raise error.failure from None
+                guess = profile.without(left.pop(0), said.text[:200])
+            except wire.Empty as error:
+                more = max(FIRST_REASONING, 4 * profile.allowance(self._thinking.tokens))
+                if not error.cut or more > MOST_REASONING or allowed.tokens is not None:
+                    raise
+                known.change(lambda now, more=more: replace(now, reasons=True, reasoning_tokens=more))
+                guess = None if guess is None else replace(guess, reasons=True, reasoning_tokens=more)
+            else:
+                self._learn(known, guess, request, fields, answer)
+                return answer
+
+    def _learn(
+        self,
+        known: Known,
+        guess: Profile | None,
+        request: LLMRequest,
+        fields: dict[str, Any],
+        answer: Completion,
+    ) -> None:
+        """Store what an answer tells of the service."""
+        thought = bool(answer.reasoning or answer.reasoning_tokens)
+
+        def changed(now: Profile) -> Profile:
+            now = now if guess is None else replace(guess, proven=now.proven)
+            found = replace(
+                now, proven=tuple(sorted({*now.proven, *parts(fields, now)})), served=answer.model
+            )
+            if request.top_logprobs and "logprobs" in fields and now.probabilities is not True:
+                found = replace(found, probabilities=bool(answer.logprobs))
+            if "logprobs" in found.dropped:
+                found = replace(found, probabilities=False)
+            if thought:
+                tokens = max(found.reasoning_tokens, FIRST_REASONING)
+                found = replace(
+                    found, reasons=True, reasoning_tokens=tokens, unopened=now.unopened or answer.unopened
+                )
+            elif found.reasons is None and answer.finish != "length":
+                found = replace(found, reasons=False)
+            return found
+
+        if changed(known.get()) != known.get():
+            known.change(changed)
+
+    def _asked(self, request: LLMRequest, profile: Profile, attempt: _Attempt) -> Completion:
+        """One answer to one form of the request; failures that may pass are tried again."""
+        fields = self._fields(request, profile, attempt.written is not None)
+        written = attempt.written if "stream" in fields else None
+        told: Callable[[str], None] | None = None
+        if written is not None:
+
+            def told(text: str) -> None:
+                shown, _ = reasoning.split(text, unopened=profile.unopened, ended=False)
+                written(self._words.clean(shown))
+
+        for nth in range(pace.AGAIN + 1):
+            self._wait(attempt)
+            try:
+                data, ms = run_call(
+                    self._call(fields, told), self._words.label, attempt.left(), attempt.cancel,
+                    attempt.timeout, WHICH,
+                )  # fmt: skip
+                found = self._read(data, request, ms=ms, created=attempt.created, profile=profile,
+                                   limit=limit(fields))  # fmt: skip
+                return wire.without_secrets(found, self._words)
+            except (wire.Passing, ConnectionLost) as error:
+                if isinstance(error, ConnectionLost) and (self._embedded or not error.midway):
+                    raise
+                seconds = getattr(error, "seconds", None)
+                wait = pace.pause(nth) if seconds is None else max(seconds, pace.MOMENT_S)
+                if nth == pace.AGAIN:
+                    raise
+                if wait >= attempt.left():
+                    more = f"; it asks to wait {wait:.3g} s, longer than it has (setting llm_timeout_s)"
+                    raise ModelFailed(f"{error}{more if seconds is not None else ''}") from None
+                if seconds is not None:
+                    self._pace.hold(wait)
+                else:
+                    self._hold(wait, attempt)
+        raise AssertionError("unreachable")
+
+    def _wait(self, attempt: _Attempt) -> None:
+        """Until the service may be asked. Raises ModelFailed if that is beyond the deadline."""
+        if (wait := self._pace.left()) > 0:
+            if wait >= attempt.left():
+                raise self._words.failed(
+                    f"asks to wait {wait:.3g} s, longer than this call has (setting llm_timeout_s)"
+                )
+            self._hold(wait * random.uniform(1, 1 + pace.JITTER / 5), attempt)
+
+    def _hold(self, seconds: float, attempt: _Attempt) -> None:
+        """Wait, and show that."""
+        with admission.service_wait(seconds):
+            if attempt.cancel.wait(min(seconds, max(0.0, attempt.left()))):
+                raise Cancelled(f"stopped while it waited for {self._words.label}")
 
     def slots(self, timeout: float, cancel: threading.Event) -> int:
         """How many calls the server works at side by side, by llama.cpp's `/props`; 1 where it does not tell.
@@ -122,71 +280,66 @@ class ChatClient:
             raise self._words.failed(f"answered with status {answer.status_code}")
         return bytes(answer.content)
 
-    async def _call(
-        self, request: LLMRequest, written: Callable[[str], None] | None, end: float
-    ) -> tuple[bytes, float]:
-        """The body of the answer and the milliseconds it took, without those of the first import and those
-        waited because the endpoint asked for it. `end` is on time.monotonic().
-        """
-        import asyncio
-
+    async def _call(self, fields: dict[str, Any], told: Callable[[str], None] | None) -> tuple[bytes, float]:
+        """The body of the answer and the milliseconds it took, without those of the first import."""
         import httpx2
         import openai
 
         from core.backends.llm.transport import unreachable
 
         client = self._open()
-        fields = self._fields(request)
         create = self._create(client)  # imports more at its first use
-        told = None if written is None else lambda text: written(self._words.clean(text))
-        pauses = (PAUSE_S * 2**n for n in range(AGAIN))
-        while True:
-            began = time.perf_counter()
-            try:
-                if told is None:
-                    data = bytes((await create(**fields)).content)
-                else:
-                    data = await streamed(client, fields, told)
-            except openai.APIStatusError as error:
-                pause = next(pauses, None) if error.status_code in LATER else None
-                if pause is None:
-                    raise self._refusal(error) from None
-                asked = wire.retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
-                pause = pause if asked is None else max(asked, MOMENT_S)
-                if time.monotonic() + pause >= end:
-                    raise self._refusal(
-                        error, f"; it asks to wait {pause:.3g} s, longer than it has"
-                    ) from None
-                await asyncio.sleep(pause)
-            except openai.APITimeoutError:
-                raise self._words.lost(f"took no connection in {CONNECT_S:g} s") from None
-            except (openai.APIConnectionError, httpx2.HTTPError) as error:
-                cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else None
-                raise self._words.lost(unreachable(cause or error, self._words)) from None
-            except EndedEarly as error:
-                raise self._words.lost(f"{GONE} after {error} characters of its answer") from None
-            except openai.OpenAIError as error:
-                raise self._words.failed(
-                    f"could not be called ({type(error).__name__})", str(error)
-                ) from None
+        began = time.perf_counter()
+        try:
+            if told is None:
+                answer = await create(**fields)
+                data = bytes(answer.content)
+                if (wait := pace.exhausted(answer.headers)) is not None:
+                    self._pace.hold(wait)
             else:
-                return data, (time.perf_counter() - began) * 1000
+                data = await streamed(client, fields, told)
+        except openai.APIStatusError as error:
+            raise self._refusal(error) from None
+        except openai.APITimeoutError:
+            raise self._words.lost(f"took no connection in {CONNECT_S:g} s") from None
+        except (openai.APIConnectionError, httpx2.HTTPError) as error:
+            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else None
+            raise self._words.lost(unreachable(cause or error, self._words)) from None
+        except EndedEarly as error:
+            raise self._words.lost(f"{GONE} after {error} characters of its answer") from None
+        except openai.OpenAIError as error:
+            raise self._words.failed(f"could not be called ({type(error).__name__})", str(error)) from None
+        return data, (time.perf_counter() - began) * 1000
 
-    def _refusal(self, error: openai.APIStatusError, more: str = "") -> ModelFailed:
-        status = error.status_code
+    def _refusal(self, error: openai.APIStatusError) -> Exception:
+        status, data = error.status_code, bytes(error.response.content)
         if 300 <= status < 400:
             return self._words.failed(f"redirects elsewhere ({status}), which is not followed")
         what = self.hints.get(status, f"answered with status {status}")
-        return self._words.failed(what + more, error.response.content)
+        if wire.passes(status, data):
+            return self._words.passing(what, data, pace.asked_wait(error.response.headers, data))
+        if wire.spent(data):
+            return self._words.failed("has no quota left for this key, which is not asked again", data)
+        failure = self._words.failed(what, data)
+        return Rejected(status, data, failure) if self._known and status in rejections.STATUSES else failure
 
-    def _fields(self, request: LLMRequest) -> dict[str, Any]:
-        return wire.body(request, model=self.model, embedded=self._embedded, openai=self._openai)
+    def _fields(self, request: LLMRequest, profile: Profile, stream: bool) -> dict[str, Any]:
+        return wire.body(
+            request, model=self.model, embedded=self._embedded, profile=profile,
+            thinking=self._thinking.tokens, effort=self._thinking.effort,
+            # Before it is known whether the model reasons aloud, nobody is shown what it writes.
+            stream=stream and profile.reasons is not None,
+        )  # fmt: skip
 
     def _create(self, client: openai.AsyncOpenAI) -> Callable[..., Any]:
         return client.chat.completions.with_raw_response.create
 
-    def _read(self, data: bytes, request: LLMRequest, *, ms: float, created: str) -> Completion:
-        return wire.read(data, request, self._words, model=self.model, ms=ms, created=created)
+    def _read(
+        self, data: bytes, request: LLMRequest, *, ms: float, created: str, profile: Profile, limit: int
+    ) -> Completion:
+        return wire.read(
+            data, request, self._words, model=self.model, ms=ms, created=created, profile=profile, limit=limit
+        )
 
     def _open(self) -> openai.AsyncOpenAI:
         """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
@@ -204,8 +357,32 @@ class ChatClient:
         return self._client
 
 
-def run_call(call: Coroutine[Any, Any, T], label: str, timeout: float, cancel: threading.Event) -> T:
-    """Run `call` on the shared loop; cancel or the deadline ends it, which closes its connection."""
+@dataclass(slots=True)
+class _Attempt:
+    """What is the same for all tries of one call."""
+
+    timeout: float
+    cancel: threading.Event
+    written: Callable[[str], None] | None
+    created: str
+    began: float = field(default_factory=time.monotonic)
+
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self.began + self.timeout - time.monotonic()
+
+
+def run_call(
+    call: Coroutine[Any, Any, T],
+    label: str,
+    timeout: float,
+    cancel: threading.Event,
+    whole: float | None = None,
+    which: str = "",
+) -> T:
+    """Run `call` on the shared loop; cancel or the deadline ends it, which closes its connection. The message
+    names the `whole` time, of which `timeout` is left, and `which` deadline that is.
+    """
     deadline = time.monotonic() + timeout
     if cancel.is_set():
         call.close()
@@ -219,7 +396,8 @@ def run_call(call: Coroutine[Any, Any, T], label: str, timeout: float, cancel: t
             future.cancel()
             if cancel.is_set():
                 raise Cancelled(f"stopped while {label} was answering")
-            raise ModelTimedOut(f"{label} did not answer within {timeout:.3g} s")
+            named = f" ({which})" if which else ""
+            raise ModelTimedOut(f"{label} did not answer within {whole or timeout:.3g} s{named}")
         concurrent.futures.wait([future], timeout=min(LOOK_S, left))
     return future.result()
 

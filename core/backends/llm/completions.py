@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from core.backends.base import Completion, LLMRequest, TokenLogprob
 from core.backends.llm import wire
 from core.backends.llm.client import ChatClient
+from core.backends.llm.profile import Profile
 
 if TYPE_CHECKING:
     import openai
@@ -43,7 +44,7 @@ class CompletionsClient(ChatClient):
         """As `ChatClient.complete`."""
         return super().complete(request, timeout=timeout, cancel=cancel)
 
-    def _fields(self, request: LLMRequest) -> dict[str, Any]:
+    def _fields(self, request: LLMRequest, _profile: Profile, _stream: bool) -> dict[str, Any]:
         fields: dict[str, Any] = {
             "model": self.model,
             "prompt": "".join(message.content for message in request.messages),
@@ -66,7 +67,16 @@ class CompletionsClient(ChatClient):
     def _create(self, client: openai.AsyncOpenAI) -> Callable[..., Any]:
         return client.completions.with_raw_response.create
 
-    def _read(self, data: bytes, request: LLMRequest, *, ms: float, created: str) -> Completion:
+    def _read(
+        self,
+        data: bytes,
+        request: LLMRequest,
+        *,
+        ms: float,
+        created: str,
+        profile: Profile,  # noqa: ARG002 - nothing is learned of it
+        limit: int,  # noqa: ARG002
+    ) -> Completion:
         return read(data, request, self._words, model=self.model, ms=ms, created=created)
 
 

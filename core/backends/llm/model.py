@@ -18,9 +18,10 @@ from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue
 from core.backends.llm.cache import CompletionCache, key_of
-from core.backends.llm.client import ChatClient
+from core.backends.llm.client import ChatClient, Thinking
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.launch import EmbeddedServer
+from core.backends.llm.profile import Known
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
@@ -48,6 +49,8 @@ class RemoteLLM:
         self.local = _is_loopback(url or "")
         self.model = self.identity = model
         self._slots = settings.llm_slots or math.inf
+        # A text-completion endpoint is sent what a reflection-token model needs, or nothing.
+        self.known = Known(settings.home, self.endpoint, model) if client is ChatClient else None
         self._client = client(
             self.endpoint,
             model=model,
@@ -55,6 +58,8 @@ class RemoteLLM:
             label=f"{model} at {self.endpoint}",
             private=settings.private(setting),
             secrets=settings.secrets(),
+            known=self.known,
+            thinking=Thinking(settings.llm_reasoning_tokens, settings.llm_reasoning_effort),
         )
 
     def status(self) -> str | None:
@@ -102,6 +107,7 @@ class EmbeddedLLM:
         self.server = EmbeddedServer(
             self.identity, path, settings.models_dir, settings.llm_context, settings.llm_idle_minutes, sha256
         )
+        self._thinking = Thinking(settings.llm_reasoning_tokens or 0, settings.llm_reasoning_effort)
         self._lock = threading.Lock()
         self._served: tuple[ServerState, ChatClient, int] | None = None
 
@@ -150,7 +156,7 @@ class EmbeddedLLM:
             return known
         client = ChatClient(
             f"{server.url}/v1", model=self.model, key=server.key, label=f"embedded {self.model}",
-            embedded=True,
+            embedded=True, thinking=self._thinking,
         )  # fmt: skip
         with admission.aside():
             served = server, client, client.slots(timeout, cancel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -87,7 +88,7 @@ def probe(
     read = tried(_READ)
     return Capabilities(
         logprobs is not None and any(token.top for token in logprobs.logprobs),
-        schema is not None,
+        schema is not None and _is_json(schema.text),
         ms,
         pieces=len(grown),
         read_per_s=None if read is None else _speed(read.prompt_tokens - read.cached_tokens, read.ms),
@@ -97,3 +98,10 @@ def probe(
 
 def _speed(tokens: int, ms: float) -> float | None:
     return tokens / ms * 1000 if tokens > 0 and ms > 0 else None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from core.backends.llm import reasoning
+
 if TYPE_CHECKING:
     import openai
 
@@ -17,14 +19,12 @@ class EndedEarly(Exception):
 async def streamed(
     client: openai.AsyncOpenAI, fields: dict[str, Any], written: Callable[[str], None]
 ) -> bytes:
-    """Make the call and tell `written` the text so far after each piece; raises what the client raises, what
-    the transport below it raises while the answer is read, and EndedEarly.
+    """Make the call, whose `fields` ask for a stream, and tell `written` the text so far after each piece;
+    raises what the client raises, what the transport below it raises meanwhile, and EndedEarly.
 
     An endpoint that answers all at once is no failure: its body is returned as it is.
     """
-    async with client.chat.completions.with_streaming_response.create(
-        **fields, stream=True, stream_options={"include_usage": True}
-    ) as answer:
+    async with client.chat.completions.with_streaming_response.create(**fields) as answer:
         if "text/event-stream" not in answer.headers.get("content-type", ""):
             return bytes(await answer.read())
         whole: dict[str, Any] = {"choices": [], "usage": None, "model": None}
@@ -58,13 +58,23 @@ def _add(piece: dict[str, Any], whole: dict[str, Any], message: dict[str, Any]) 
     delta = choices[0].get("delta")
     if not whole["choices"]:
         whole["choices"].append({"message": message, "finish_reason": None})
+    if choices[0].get("error"):
+        whole["choices"][0]["error"] = choices[0]["error"]
     if choices[0].get("finish_reason"):
         whole["choices"][0]["finish_reason"] = choices[0]["finish_reason"]
     if not isinstance(delta, dict):
         return False
     if isinstance(delta.get("refusal"), str):
         message["refusal"] = message.get("refusal", "") + delta["refusal"]
-    if not isinstance(delta.get("content"), str):
+    for name in reasoning.FIELDS:
+        if isinstance(delta.get(name), str):
+            message[name] = message.get(name, "") + delta[name]
+    content = delta.get("content")
+    if isinstance(content, list):  # of typed blocks, see `reasoning.of_message`
+        text, thought = reasoning.of_message({"content": content})
+        message["reasoning"] = message.get("reasoning", "") + thought
+        content = text
+    if not isinstance(content, str):
         return False
-    message["content"] = (message["content"] or "") + delta["content"]
-    return bool(delta["content"])
+    message["content"] = (message["content"] or "") + content
+    return bool(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import unicodedata
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,46 +13,122 @@ from itertools import accumulate
 from typing import Any
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
+from core.backends.llm import reasoning
+from core.backends.llm.profile import TRUSTED, WORDS, Profile, without_keywords
 from core.domain.errors import ModelFailed
 from core.domain.redact import MARK, redacted, spans
 
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 EXCERPT = 160  # characters of a server's own words that a message may carry
 GONE = "ended, or its connection,"
 CONNECT_S = 5.0  # to be taken on by an endpoint
 
 
 class ConnectionLost(ModelFailed):
-    """The endpoint could not be reached, or went away during the call."""
+    """The endpoint could not be reached, or went away during the call (`midway`), which may not repeat."""
+
+    def __init__(self, message: object, *, midway: bool = True) -> None:
+        super().__init__(message)
+        self.midway = midway
 
 
-def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: bool = False) -> dict[str, Any]:
-    """The request as arguments of `chat.completions.create`.
+class Passing(ModelFailed):
+    """A failure that another try may not have; the seconds the service asks to wait, if it does."""
 
-    The embedded server reuses the cached start of a prompt only where log-probabilities are asked for
-    (grading many passages shares it) or the request says so. Other texts start uncached, so that they repeat
-    to the letter.
+    def __init__(self, message: object, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class Empty(ModelFailed):
+    """A reply without an answer; whether it ended at its limit of tokens, and how many it reasoned with."""
+
+    def __init__(self, message: object, *, cut: bool, reasoning_tokens: int = 0, reasoning: str = "") -> None:
+        super().__init__(message)
+        self.cut, self.reasoning_tokens, self.reasoning = cut, reasoning_tokens, reasoning
+
+
+def body(
+    request: LLMRequest,
+    *,
+    model: str,
+    embedded: bool = False,
+    profile: Profile = TRUSTED,
+    thinking: int | None = 0,
+    effort: str = "",
+    stream: bool = False,
+) -> dict[str, Any]:
+    """The request as arguments of `chat.completions.create`, as the endpoint of `profile` takes them.
+
+    `thinking`: tokens that the model may reason with besides those of its answer, None to go by the profile;
+    `effort`: how much it is to reason. The embedded server reuses the cached start of a prompt only where
+    log-probabilities are asked for (grading many passages shares it) or the request says so. Other texts
+    start uncached, so that they repeat to the letter.
     """
-    limit = "max_completion_tokens" if openai else "max_tokens"  # OpenAI's newer models refuse the old name
     fields: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-        limit: request.max_tokens,
+        "messages": _messages(request, profile),
+        "max_tokens": _limit(request, profile, thinking),
         "temperature": request.temperature,
         "seed": request.seed,
     }
     if request.stop:
         fields["stop"] = list(request.stop)
     if request.top_logprobs:
-        fields |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-    if request.schema is not None:
-        schema = {"name": "answer", "strict": True, "schema": dict(request.schema)}
+        most = profile.most_alternatives or request.top_logprobs
+        fields |= {"logprobs": True, "top_logprobs": min(most, request.top_logprobs)}
+    if request.schema is not None and profile.json == "schema":
+        inside = without_keywords(request.schema, profile.without_keywords)
+        schema = {"name": "answer", "strict": True, "schema": inside}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif request.schema is not None and profile.json == "object":
+        fields["response_format"] = {"type": "json_object"}
+    if effort:
+        fields["reasoning_effort"] = effort
+    if stream and "stream" not in profile.dropped:
+        fields |= {"stream": True, "stream_options": {"include_usage": True}}
+    for name in profile.dropped:
+        fields.pop(name, None)
+        if name == "logprobs":
+            fields.pop("top_logprobs", None)
+    for ours, theirs in profile.renamed.items():
+        if ours in fields:
+            fields[theirs] = fields.pop(ours)
+    extra = {
+        name: fields.pop(name) for name in ("random_seed",) if name in fields
+    }  # the package knows no such
     if embedded:
         keep = request.top_logprobs > 0 or request.reuse_prefix
-        fields["extra_body"] = {"id_slot": 0, "cache_prompt": keep}
+        extra |= {"id_slot": 0, "cache_prompt": keep}
         if request.grammar:
-            fields["extra_body"]["grammar"] = request.grammar
+            extra["grammar"] = request.grammar
+    if extra:
+        fields["extra_body"] = extra
     return fields
+
+
+def _messages(request: LLMRequest, profile: Profile) -> list[dict[str, str]]:
+    """The messages; a schema that the service does not take stands in them, and a role it does not know in
+    the user's first one.
+    """
+    found = [{"role": message.role, "content": message.content} for message in request.messages]
+    if request.schema is not None and profile.json != "schema":
+        schema = json.dumps(request.schema, ensure_ascii=False)
+        found[-1]["content"] += f"\n\nReply with JSON alone, an object of this JSON schema:\n{schema}"
+    if "system" in profile.dropped and found[0]["role"] == "system" and len(found) > 1:
+        found[1]["content"] = f"{found[0]['content']}\n\n{found[1]['content']}"
+        del found[0]
+    return found
+
+
+def _limit(request: LLMRequest, profile: Profile, thinking: int | None) -> int:
+    """Tokens for the answer, with those that the model may think with. A verdict in words needs more than the
+    one token that holds probabilities.
+    """
+    words = WORDS if request.top_logprobs and not profile.probabilities else 1
+    wanted = max(request.max_tokens, words) + profile.allowance(thinking)
+    wanted = max(wanted, profile.least_tokens)
+    return min(wanted, profile.most_tokens or wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +144,13 @@ class Words:
             f"{self.label} {self.clean(what)}" + (f": {self.excerpt(quoted)}" if quoted else "")
         )
 
+    def passing(self, what: str, quoted: str | bytes | None = None, seconds: float | None = None) -> Passing:
+        """The same, of a failure that may pass."""
+        return Passing(self.failed(what, quoted), seconds)
+
     def lost(self, what: str, quoted: str | bytes | None = None) -> ConnectionLost:
-        """The same, of an endpoint that went away."""
-        return ConnectionLost(str(self.failed(what, quoted)))
+        """The same, of an endpoint that cannot be reached or went away."""
+        return ConnectionLost(str(self.failed(what, quoted)), midway=what.startswith(GONE))
 
     def clean(self, text: str) -> str:
         """`text` without the secrets or parts of them."""
@@ -87,33 +168,118 @@ class Words:
 
 
 def read(
-    data: bytes, request: LLMRequest, words: Words, *, model: str, ms: float, created: str
+    data: bytes,
+    request: LLMRequest,
+    words: Words,
+    *,
+    model: str,
+    ms: float,
+    created: str,
+    profile: Profile = TRUSTED,
+    limit: int | None = None,
 ) -> Completion:
-    """The completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
+    """The completion in a response body, its reasoning apart. Raises Empty for one without an answer, Passing
+    for a failure that may pass, ModelFailed for anything else that is not usable. `limit`: tokens asked for.
+    """
     answer, choice = choice_of(data, words)
     message = _object(choice, "message")
-    text, finish = message.get("content"), finish_of(choice)
+    finish = finish_of(choice)
     if message.get("refusal"):
         raise words.failed("refused to answer", str(message["refusal"]))
-    if not isinstance(text, str):
+    text, thought = reasoning.of_message(message, unopened=profile.unopened and finish == "length")
+    if text is None:
         raise words.failed(f"answered without text (finish: {finish})", json.dumps(message))
-    logprobs = _logprobs(choice, request, words)
-    if not text.strip() and not logprobs:
-        raise words.failed(f"answered with an empty text (finish: {finish})")
+    if "stop" in profile.dropped:
+        text = _stopped(text, request.stop)
     if request.schema is not None:
-        _check_json(text, finish, words)
-    return completion(answer, text, finish, logprobs, model=model, ms=ms, created=created)
+        text = unfenced(text)
+    logprobs = _logprobs(choice, request, words)
+    if logprobs and thought:
+        logprobs = reasoning.of_answer(logprobs, text)
+    found = replace(
+        completion(answer, text, finish, logprobs, model=model, ms=ms, created=created),
+        reasoning=thought, unopened=reasoning.opens_itself(message.get("content")),
+    )  # fmt: skip
+    found = replace(found, reasoning_tokens=_reasoned(answer, found))
+    if not text.strip() and (thought or not logprobs):
+        spent = f" of {limit:,} tokens" if limit else ""
+        why = (
+            "before any answer: its reasoning used up" if found.reasoning_tokens else "with an empty text at"
+        )
+        told = (
+            f"ended {why} the limit{spent} (finish: length); raise llm_reasoning_tokens"
+            if finish == "length"
+            else f"answered with an empty text (finish: {finish})"
+        )
+        raise Empty(words.failed(told), cut=finish == "length", reasoning_tokens=found.reasoning_tokens,
+                    reasoning=thought)  # fmt: skip
+    return found
+
+
+def _stopped(text: str, stops: tuple[str, ...]) -> str:
+    """The text up to the first of `stops`, of a service that takes none."""
+    at = min((found for stop in stops if (found := text.find(stop)) >= 0), default=len(text))
+    return text[:at]
+
+
+def unfenced(text: str) -> str:
+    """The inside of a code fence, if the text has one and nothing else that is JSON."""
+    found = _FENCE.search(text)
+    return found[1].strip() if found and text.lstrip()[:1] not in ("{", "[") else text
+
+
+def _reasoned(answer: dict[str, Any], found: Completion) -> int:
+    """The tokens that the model thought with: as the service reports, else by the share of its text."""
+    usage = _object(answer, "usage")
+    details = _object(usage, "completion_tokens_details") or _object(usage, "output_tokens_details")
+    told = _count(details.get("reasoning_tokens")) or _count(usage.get("reasoning_tokens"))
+    if told or not found.reasoning:
+        return min(told, found.completion_tokens) if found.completion_tokens else told
+    length = len(found.reasoning) + len(found.text.strip())
+    return round(found.completion_tokens * len(found.reasoning) / length)
 
 
 def choice_of(data: bytes, words: Words) -> tuple[dict[str, Any], dict[str, Any]]:
     """A response body's object and its first choice."""
     answer = _json(data, words)
-    if "error" in answer and "choices" not in answer:
-        raise words.failed("answered with an error", json.dumps(answer["error"]))
+    if answer.get("error") and not answer.get("choices"):
+        raise _failure(answer["error"], words)
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise words.failed(f"answered without a choice (choices: {json.dumps(choices)[:40]})")
+    if choices[0].get("error"):
+        raise _failure(choices[0]["error"], words)
+    if choices[0].get("finish_reason") == "error":
+        raise words.passing("ended its answer with an error")
     return answer, choices[0]
+
+
+def _failure(error: Any, words: Words) -> ModelFailed:
+    """An error inside of a reply of status 200: one that may pass, unless it says that it will not."""
+    code = error.get("code") if isinstance(error, dict) else None
+    told = "answered with an error"
+    final = (isinstance(code, int) and 400 <= code < 500 and code not in AGAIN) or spent(
+        json.dumps(error).encode()
+    )
+    return words.failed(told, json.dumps(error)) if final else words.passing(told, json.dumps(error))
+
+
+AGAIN = (408, 409, 425, 429)  # statuses below 500 of a failure that may pass
+_SPENT = re.compile(
+    rb"insufficient_quota|insufficient[ _](?:balance|credits|funds)|billing_(?:hard_limit|not_active)"
+    rb"|credit balance is too low|requires? more credits|per[ _]?day|out of credits|payment required",
+    re.IGNORECASE,
+)
+
+
+def spent(data: bytes) -> bool:
+    """Whether an error says that a quota is used up, which no waiting helps."""
+    return bool(_SPENT.search(data))
+
+
+def passes(status: int, data: bytes) -> bool:
+    """Whether a call that failed with this status may succeed when it is made again."""
+    return (status in AGAIN or status >= 500) and status not in (501, 505) and not spent(data)
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
@@ -165,6 +331,7 @@ def without_secrets(completion: Completion, words: Words) -> Completion:
     return replace(
         completion,
         text=words.clean(completion.text),
+        reasoning=words.clean(completion.reasoning),
         model=words.clean(completion.model),
         finish=words.clean(completion.finish),
         logprobs=_clean_tokens(completion.logprobs, words),
@@ -219,22 +386,12 @@ def _cut_off(error: Exception) -> bool:
     )
 
 
-def _check_json(text: str, finish: str, words: Words) -> None:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        why = "was cut off at its token limit" if finish == "length" else "is not JSON"
-        raise words.failed(f"was asked for JSON, but its answer {why}", text) from None
-
-
 def _logprobs(choice: dict[str, Any], request: LLMRequest, words: Words) -> tuple[TokenLogprob, ...]:
     if not request.top_logprobs:
         return ()
     content = _object(choice, "logprobs").get("content")
-    if (not isinstance(content, list) or not content) and request.logprobs_optional:
-        return ()
     if not isinstance(content, list) or not content:
-        raise words.failed("gave no token probabilities, which this step needs")
+        return ()  # who asked reads words, then
     try:
         return tuple(
             TokenLogprob(

@@ -1,8 +1,13 @@
-"""Replies of several lines, read as what they are. Pure."""
+"""Replies of several lines or in JSON, read as what they are. Pure."""
 
 from __future__ import annotations
 
 import re
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+Form = TypeVar("Form", bound=BaseModel)
 
 _BULLET = re.compile(r"^\s*(?:[-*•]+|[(#]?\d{1,2}[.):])\s+")
 
@@ -16,3 +21,20 @@ def reply_lines(reply: str) -> tuple[str, ...]:
 def first_line(reply: str) -> str:
     """The first line with anything in it, without quotes; "" if there is none."""
     return next((line.strip().strip('"') for line in reply.splitlines() if line.strip()), "")
+
+
+def strict_schema(form: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a form that strict structured outputs take: by the helper of the openai package."""
+    from openai.lib._pydantic import to_strict_json_schema
+
+    return to_strict_json_schema(form)
+
+
+def read_form(form: type[Form], reply: str) -> Form | str:
+    """A reply in JSON as the form it should have, or what is wrong with it, in a sentence for the model."""
+    try:
+        return form.model_validate_json(reply)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"the JSON is wrong{f' at {where}' if where else ''}: {first['msg']}"

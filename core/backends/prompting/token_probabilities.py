@@ -31,8 +31,8 @@ class TokenProbabilities:
 
 
 def odds(answer: Completion, words: Sequence[str]) -> TokenProbabilities | None:
-    """The odds of `words` (lower case) at the reply's first token, or from its first word where the endpoint
-    gave no probabilities; None if none of them is there.
+    """The odds of `words` (lower case) at the first token, or from its words if it has no probabilities;
+    None if none of them is there, or several are.
 
     A token counts for the one word that begins with it: "Part" for "partially". What other tokens have is
     left out, so that the shares of `words` add up to 1.
@@ -49,14 +49,43 @@ def odds(answer: Completion, words: Sequence[str]) -> TokenProbabilities | None:
             if total
             else None
         )
-    word = _one_of(answer.text, words)
+    word = read_verdict(answer.text, words)
     if word is None:
         return None
     return TokenProbabilities({other: float(other == word) for other in words}, "sampled word")
 
 
+def read_verdict(text: str, words: Sequence[str]) -> str | None:
+    """The one of `words` (lower case) that a reply gives as its verdict; None if that cannot be told.
+
+    The reply is the word, or begins with it, or names one of them alone. A letter counts only by itself or in
+    brackets, and after "passage", "answer", "option" or a colon: "A better passage is B" is B.
+    """
+    plain = re.sub(r"[*_`#>]+", " ", text).strip()
+    first = re.match(r"\W*([^\W_]+)(?P<end>\s*$|[\s]*[.,:;!)\]\n]|\s)?", plain)
+    if first is None:
+        return None
+    letters = all(len(word) == 1 and word.isalpha() for word in words)
+    start = first[1].lower()
+    if start in words and (not letters or ((first["end"] is not None and first["end"].strip() != "") or
+                                           first.end() >= len(plain))):  # fmt: skip
+        return start
+    only = plain.strip(" .,!:;()[]\"'").lower()
+    cut = [word for word in words if len(only) >= 3 and word.startswith(only)]  # ended at its limit
+    if len(cut) == 1:
+        return cut[0]
+    if letters:
+        found = re.findall(
+            r"(?:passage|answer|option|letter|name|is|:)\s*[(\[]?([A-Z])\b|[(\[]([A-Z])[)\]]", plain
+        )
+        named = {(one or other).lower() for one, other in found}
+    else:
+        named = {word for word in re.findall(r"[^\W_]+", plain.lower()) if word in words}
+    return next(iter(named)) if len(named) == 1 and named <= set(words) else None
+
+
 def _one_of(text: str, words: Sequence[str]) -> str | None:
-    """The one of `words` that begins with the first word of `text`; None if none does, or several do."""
+    """The one of `words` that begins with the first word of a token; None if none does, or several do."""
     found = _WORD.search(text)
     fitting = [word for word in words if word.startswith(found[0].lower())] if found else []
     return fitting[0] if len(fitting) == 1 else None

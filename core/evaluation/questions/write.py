@@ -21,7 +21,7 @@ from core.domain.fusion import rrf
 from core.domain.types import Hit, Passage, Ranking
 from core.evaluation.questions import checks
 from core.evaluation.questions.draw import Drawn
-from core.steps.grade import yes_probability
+from core.steps.grade import yes_or_no
 
 Kind = Literal["plain", "vocabulary_mismatch", "comparison", "exact_identifier", "no_answer"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -141,10 +141,10 @@ class Writer:
 
     def _yes(self, text: str, hits: Ranking) -> float:
         reply = self._ask(EVIDENCE, 1, "", top_logprobs=10, passages=quoted(hits), question=text)
-        sure = yes_probability(reply)
-        if sure is None:
-            sure = float(reply.text.strip().casefold().startswith("yes"))
-        return sure
+        found = yes_or_no(reply)
+        if found is None:
+            raise Dropped(f"neither Yes nor No but {reply.text[:40]!r}")
+        return found.of["yes"]
 
     def _searches(self, text: str) -> dict[str, Ranking]:
         words = self.corpus.search_sparse(text, SEARCHED)
@@ -156,7 +156,7 @@ class Writer:
     ) -> Completion:
         request = LLMRequest(
             prompt.name, prompt.fill(values), max_tokens, top_logprobs=top_logprobs, grammar=grammar,
-            logprobs_optional=bool(top_logprobs), reuse_prefix=True,
+            reuse_prefix=True,
         )  # fmt: skip
         reply = self.llm.complete(request, timeout=self.timeout, cancel=self.cancel)
         self.ms, self.calls = self.ms + reply.ms, self.calls + 1

@@ -1,0 +1,229 @@
+"""What an endpoint accepts of a request, and how its model replies: learned from its replies, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from core.backends import admission
+from core.domain.errors import Cancelled
+
+log = logging.getLogger(__name__)
+FOLDER = "endpoints"  # in the home folder
+LOOK_S = 0.02  # how often a thread that waits for another one's first request looks
+FIRST_REASONING = 2048  # tokens that a model may think with before it is known whether it does
+MOST_REASONING = 32_768
+WORDS = 16  # tokens for a verdict in words, where the endpoint gives no probabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is known of one model at one endpoint."""
+
+    endpoint: str = ""
+    model: str = ""
+    dropped: tuple[str, ...] = ()  # fields it rejects, by our name
+    renamed: Mapping[str, str] = field(default_factory=dict)  # our name: the one it takes
+    proven: tuple[str, ...] = ()  # what it has accepted, see `parts`
+    said: Mapping[str, str] = field(default_factory=dict)  # by field: why it was rejected, in its words
+    least_tokens: int = 1
+    most_tokens: int | None = None
+    most_alternatives: int | None = None
+    without_keywords: tuple[str, ...] = ()  # of JSON schemas
+    json: Literal["schema", "object", "none"] = "schema"
+    probabilities: bool | None = None  # whether it gives any when asked; None: not known
+    reasons: bool | None = None  # whether the model thinks before it answers; None: not known
+    unopened: bool = False  # its reasoning has no opening tag
+    reasoning_tokens: int = 0  # what it needs to think with
+    served: str = ""  # the model that its replies name
+    context: int | None = None  # tokens, as the service reports
+    context_from: str = ""  # the field of its list of models that says so
+    truncated: str = ""  # why a prompt seems to have been cut by the service
+
+    def without(self, name: str, why: str = "") -> Profile:
+        """The same, but that the field `name` is not sent."""
+        dropped = tuple(dict.fromkeys((*self.dropped, name)))
+        return replace(self, dropped=dropped).noting(name, why)
+
+    def noting(self, name: str, why: str) -> Profile:
+        """The same with the service's words about a field."""
+        return replace(self, said={**self.said, name: why}) if why else self
+
+    def allowance(self, wanted: int | None) -> int:
+        """Tokens to think with; `wanted` is the setting, None to go by what was learned."""
+        if wanted is not None:
+            return wanted
+        return FIRST_REASONING if self.reasons is None else self.reasoning_tokens if self.reasons else 0
+
+
+TRUSTED = Profile(probabilities=True, reasons=False)  # of a server that is ours
+_READER = TypeAdapter(Profile)
+
+
+class Known:
+    """The profile of one model at one endpoint, shared by all that ask it, in this process and in others."""
+
+    def __init__(self, home: Path, endpoint: str, model: str) -> None:
+        name = hashlib.sha256(f"{endpoint}\n{model}".encode()).hexdigest()[:24]
+        self.path = home / FOLDER / f"{name}.json"
+        self._new = Profile(endpoint, model)
+        self._seen: tuple[int, int] | None = None
+        self._profile = self._new
+        self._lock = threading.Lock()
+
+    def get(self) -> Profile:
+        """What is known now; a file that cannot be read counts as none, with a warning."""
+        try:
+            stat = self.path.stat()
+        except OSError:
+            with self._lock:
+                if self._seen is not None:  # somebody reset it
+                    self._seen, self._profile = None, self._new
+                return self._profile
+        with self._lock:
+            if (seen := (stat.st_mtime_ns, stat.st_ino)) != self._seen:
+                self._profile, self._seen = read(self.path) or self._new, seen
+            return self._profile
+
+    def change(self, how: Callable[[Profile], Profile]) -> Profile:
+        """Store what `how` makes of the newest profile."""
+        from filelock import FileLock
+
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self.path}.write"):
+                before = self.get()
+                after = how(before)
+                if after != before:
+                    _write(self.path, after)
+                return self.get()
+        except OSError as error:
+            log.warning("what %s accepts cannot be stored: %s", self._new.endpoint, error)
+            with self._lock:
+                self._profile = how(self._profile)
+                return self._profile
+
+    @contextmanager
+    def turn(self, parts: Callable[[Profile], set[str]], cancel: threading.Event) -> Iterator[None]:
+        """Hold the right to try what the endpoint has not accepted before: one request at a time, in all
+        processes. At once if it has accepted all. Raises Cancelled.
+        """
+        from filelock import FileLock, Timeout
+
+        if parts(self.get()) <= set(self.get().proven):
+            yield
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            yield
+            return
+        lock = FileLock(f"{self.path}.try", thread_local=False)
+        with admission.aside():
+            while True:
+                try:
+                    lock.acquire(timeout=0)
+                    break
+                except Timeout:
+                    if cancel.is_set():
+                        raise Cancelled("stopped before the service was asked") from None
+                    if parts(self.get()) <= set(self.get().proven):
+                        break
+                    time.sleep(LOOK_S)
+        try:
+            if parts(self.get()) <= set(self.get().proven):
+                lock.release()
+            yield
+        finally:
+            lock.release()
+
+    def reset(self) -> None:
+        """Forget all."""
+        self.path.unlink(missing_ok=True)
+
+
+def read(path: Path) -> Profile | None:
+    """The profile in a file; None, and a warning, if it is none."""
+    try:
+        return _READER.validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        log.warning("%s is not used: %s", path, error)
+        return None
+
+
+def every(home: Path) -> list[Profile]:
+    """All that is known, by endpoint and model."""
+    found = [read(path) for path in sorted((home / FOLDER).glob("*.json"))]
+    return sorted((one for one in found if one is not None), key=lambda one: (one.endpoint, one.model))
+
+
+def _write(path: Path, profile: Profile) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "wb") as file:
+        file.write(_READER.dump_json(profile, indent=1))
+    os.replace(name, path)
+
+
+def parts(fields: Mapping[str, Any], profile: Profile) -> set[str]:
+    """Name what of a request an endpoint may reject: its fields, and the values that some reject."""
+    ours = {theirs: name for name, theirs in profile.renamed.items()}
+    found = {ours.get(name, name) for name in fields if name not in ("model", "messages", "extra_body")}
+    found |= {f"{name} below {WORDS}" for name in ("max_tokens",) if limit(fields) < WORDS}
+    if "top_logprobs" in fields:
+        found.add(f"{fields['top_logprobs']} alternatives")
+    if fields["messages"][0]["role"] == "system":
+        found.add("system")
+    schema = (fields.get("response_format") or {}).get("json_schema")
+    return found | {f"schema: {word}" for word in keywords(schema)}
+
+
+def limit(fields: Mapping[str, Any]) -> int:
+    """The limit of tokens in a request; a large number if it has none."""
+    value = fields.get("max_tokens", fields.get("max_completion_tokens"))
+    return value if isinstance(value, int) else 1_000_000
+
+
+def keywords(schema: Any) -> set[str]:
+    """The keywords of a JSON schema, at any depth, without the names of properties."""
+    if isinstance(schema, list):
+        return set().union(*map(keywords, schema))
+    if not isinstance(schema, dict):
+        return set()
+    found = set(schema)
+    for name, value in schema.items():
+        inner = list(value.values()) if name in ("properties", "$defs") else value
+        found |= set() if name in ("enum", "const", "required", "default") else keywords(inner)
+    return found
+
+
+def without_keywords(schema: Any, gone: tuple[str, ...]) -> Any:
+    """A JSON schema without some keywords."""
+    if isinstance(schema, list):
+        return [without_keywords(one, gone) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {}
+    for name, value in schema.items():
+        if name in gone:
+            continue
+        if name in ("properties", "$defs"):
+            found[name] = {key: without_keywords(one, gone) for key, one in value.items()}
+        else:
+            found[name] = value if name in ("enum", "const", "required") else without_keywords(value, gone)
+    return found
+
+
+def plain(profile: Profile) -> dict[str, Any]:
+    """A profile as JSON values."""
+    return asdict(profile)

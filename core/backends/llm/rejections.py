@@ -1,0 +1,228 @@
+"""Reads why a service rejected a request, in whatever form it says so, and what to change. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.backends.llm.profile import Profile, keywords, limit
+
+STATUSES = (400, 403, 422)
+# By our name of a field: the names that services give it. Those of the second kind are words of any sentence,
+# so they count in quotes alone.
+SPELLED = {
+    "max_tokens": (
+        "max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "maxOutputTokens",
+        "max_tokens_to_sample",
+    ),
+    "temperature": ("temperature",),
+    "top_logprobs": ("top_logprobs",),
+    "logprobs": ("logprobs", "responseLogprobs", "log probabilities", "logprob"),
+    "response_format": ("response_format", "json_schema", "response_schema", "responseSchema", "text.format"),
+    "stream_options": ("stream_options",),
+    "reasoning_effort": ("reasoning_effort", "reasoning.effort"),
+    "seed": ("random_seed",),
+    "stop": ("stop_sequences", "stopSequences", "stop sequences"),
+}  # fmt: skip
+QUOTED = {"seed": ("seed",), "stop": ("stop",), "stream": ("stream",), "system": ("system",)}
+_TEXT = ("message", "msg", "description", "detail", "error", "raw", "title", "reason", "errors")
+_PLACE = ("param", "field", "parameter", "loc", "path")
+_LEAST = re.compile(
+    r"(?:>=|≥|at least|minimum(?: value)?(?: is| of)?|greater than or equal to|no less than)\D{0,12}(\d+)",
+    re.I,
+)
+_MORE_THAN = re.compile(r"(?:greater than|more than|>)\s*(\d+)", re.I)
+_MOST = re.compile(
+    r"(?:<=|≤|at most|maximum(?: allowed)?(?: value)?(?: is| of|:)?|less than or equal to|max allowed:?|"
+    r"no more than|up to|between \d+ and)\D{0,12}(\d+)", re.I,
+)  # fmt: skip
+_KEYWORD = re.compile(r"['\"`](\$?\w+)['\"`]")
+_ELSEWHERE = re.compile(
+    r"context[ _](?:length|window)|maximum context|prompt is too long|too many (?:input )?tokens|credit"
+    r"|balance|billing|quota|content[ _](?:policy|filter|management)|safety|api key"
+    r"|model[^.]{0,40}(?:not found|does not exist)",
+    re.I,
+)
+_WINDOW = re.compile(r"(?:context (?:length|window)|maximum context)\D{0,40}([\d,]{4,})", re.I)
+GUESSES = ("logprobs", "response_format", "seed", "stop", "temperature", "system")
+SCHEMA_WORDS = ("description", "title", "default")
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """What a service said: the fields it names in a place for that, and its sentences."""
+
+    places: tuple[str, ...]
+    text: str
+
+
+def parse(data: bytes) -> Rejection:
+    """The body of an error as places and sentences: objects, lists, and JSON inside of strings."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return Rejection((), data[:2000].decode(errors="replace"))
+    pairs = list(_walk(found, 0))
+    places = [text for kind, text in pairs if kind == "place"]
+    return Rejection(tuple(dict.fromkeys(places)), " ".join(text for kind, text in pairs if kind == "text"))
+
+
+def _walk(value: Any, depth: int, key: str = "message") -> Iterator[tuple[str, str]]:
+    if depth > 12:
+        return
+    if isinstance(value, str):
+        start = value.lstrip()[:1]
+        if start in ("{", "["):
+            try:
+                yield from _walk(json.loads(value), depth + 1)
+                return
+            except (ValueError, RecursionError):
+                pass
+        if key in _PLACE:
+            yield "place", value
+        elif key in _TEXT:
+            yield "text", value[:2000]
+    elif isinstance(value, list):
+        if key == "loc":
+            yield "place", ".".join(str(one) for one in value if isinstance(one, str) and one != "body")
+            return
+        for one in value:
+            yield from _walk(one, depth + 1, key)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name != "input":  # what was sent: anybody's text
+                yield from _walk(one, depth + 1, name)
+
+
+def window(rejection: Rejection) -> int | None:
+    """The context length in tokens that a rejection of a long prompt names."""
+    found = _WINDOW.search(rejection.text)
+    return int(found[1].replace(",", "")) if found else None
+
+
+def learned(
+    status: int, rejection: Rejection, fields: Mapping[str, Any], profile: Profile, untried: set[str]
+) -> Profile | None:
+    """The profile with what a rejection teaches; None if it is not about a field that was sent.
+
+    `untried` are the parts that the endpoint has never accepted: a sentence that only mentions a field is
+    believed of those alone, a place for names of any.
+    """
+    sent = {ours for theirs in fields if (ours := _ours(theirs, profile))}
+    if fields["messages"][0]["role"] == "system":
+        sent.add("system")
+    if (at := {name for place in rejection.places if (name := _named(place)) in sent}) == set():
+        if _ELSEWHERE.search(rejection.text):
+            return None
+        about = untried | (
+            {"logprobs", "top_logprobs"} if any("alternatives" in one for one in untried) else set()
+        )
+        about |= {"response_format"} if any(one.startswith("schema") for one in untried) else set()
+        about |= {"max_tokens"} if any(one.startswith("max_tokens") for one in untried) else set()
+        at = {name for name in _mentioned(rejection.text) if name in sent & about}
+    after = profile
+    for name in sorted(at):
+        after = _changed(name, status, rejection.text, fields, after)
+    return after if after != profile else None
+
+
+def guesses(fields: Mapping[str, Any], untried: set[str]) -> list[str]:
+    """The fields to leave out one after another where a rejection names none."""
+    return [name for name in GUESSES if name in untried and (name in fields or name == "system")]
+
+
+def elsewhere(rejection: Rejection) -> bool:
+    """Whether a rejection is about something else than the form of the request."""
+    return bool(_ELSEWHERE.search(rejection.text))
+
+
+def _ours(theirs: str, profile: Profile) -> str:
+    back = {new: old for old, new in profile.renamed.items()}
+    return back.get(theirs, theirs)
+
+
+def _named(place: str) -> str:
+    """Our name of the field at a place such as "response_format.json_schema.schema" or "messages[0].role"."""
+    if re.match(r"messages(?:[.\[]0\]?)?\.role", place):
+        return "system"
+    first = re.split(r"[.\[]", place.strip())[0]
+    for ours, names in (*SPELLED.items(), *QUOTED.items()):
+        if place in names or first in names or first == ours:
+            return ours
+    return first
+
+
+def _mentioned(text: str) -> list[str]:
+    found = [
+        ours for ours, names in SPELLED.items()
+        if any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z_])", text, re.I) for name in names)
+    ]  # fmt: skip
+    found += [
+        ours for ours, names in QUOTED.items()
+        if any(re.search(rf"['\"`]{name}['\"`]", text, re.I) for name in names)
+    ]  # fmt: skip
+    if re.search(r"system (?:role|message|prompt|instruction)|developer instruction", text, re.I):
+        found.append("system")
+    if "top_logprobs" in found and not re.search(r"(?<!top_)logprobs", text):
+        found = [name for name in found if name != "logprobs"]
+    if re.search(r"structured outputs?|json schema", text, re.I):
+        found.append("response_format")
+    return list(dict.fromkeys(found))
+
+
+def _changed(name: str, status: int, text: str, fields: Mapping[str, Any], profile: Profile) -> Profile:
+    """The profile without the field, or with another name or bound for it."""
+    noted = profile.noting(name, " ".join(text.split())[:200])
+    if name == "max_tokens":
+        return _other_limit(text, fields, noted)
+    if name == "top_logprobs":
+        most = _bound(_MOST, text)
+        if most and most < int(fields.get("top_logprobs") or 0):
+            return replace(noted, most_alternatives=most)
+        return noted.without("logprobs")
+    if name == "seed":
+        wants = "random_seed" in text or (status == 422 and "random_seed" not in profile.renamed.values())
+        return (
+            replace(noted, renamed={**noted.renamed, "seed": "random_seed"})
+            if wants
+            else noted.without("seed")
+        )
+    if name == "response_format":
+        return _other_schema(text, fields, noted)
+    return noted.without(name)
+
+
+def _other_limit(text: str, fields: Mapping[str, Any], profile: Profile) -> Profile:
+    sent = limit(fields)
+    least = _bound(_LEAST, text) or ((_bound(_MORE_THAN, text) or 0) + 1)
+    if least > sent:
+        return replace(profile, least_tokens=least)
+    most = _bound(_MOST, text)
+    if most and least <= most < sent:
+        return replace(profile, most_tokens=most)
+    if "max_tokens" not in profile.renamed:
+        return replace(profile, renamed={**profile.renamed, "max_tokens": "max_completion_tokens"})
+    return profile.without("max_tokens")
+
+
+def _other_schema(text: str, fields: Mapping[str, Any], profile: Profile) -> Profile:
+    inside = keywords(((fields.get("response_format") or {}).get("json_schema") or {}).get("schema"))
+    removable = inside - {"type", "properties", "items", "anyOf", "enum", "$ref", "$defs", "required"}
+    gone = [word for word in _KEYWORD.findall(text) if word in removable and word != "additionalProperties"]
+    gone = gone or [word for word in sorted(removable) if re.search(rf"\b{re.escape(word)}\b", text)
+                    and word not in (*SCHEMA_WORDS, "additionalProperties", "name", "strict")]  # fmt: skip
+    if gone:
+        # A service that rejects one of these rejects the others of its kind.
+        kin = {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "multipleOf", "minItems",
+               "maxItems", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum", "default"}  # fmt: skip
+        words = {*profile.without_keywords, *gone, *(kin if kin & set(gone) else ())}
+        return replace(profile, without_keywords=tuple(sorted(words)))
+    return replace(profile, json="object" if profile.json == "schema" else "none")
+
+
+def _bound(pattern: re.Pattern[str], text: str) -> int | None:
+    found = pattern.search(text)
+    return int(found[1]) if found else None

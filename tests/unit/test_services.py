@@ -1,0 +1,321 @@
+"""Every route that asks a model, against imitations of the services people have."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.backends.base import LLMRequest, Message, TokenLogprob
+from core.backends.llm import pace, reasoning, rejections, wire
+from core.backends.llm.model import RemoteLLM
+from core.backends.llm.profile import Profile, every, parts
+from core.domain.errors import ModelFailed
+from core.domain.needs import Need
+from core.domain.settings import Settings
+from core.domain.types import Query, Run, Turn
+from core.engine.request import Request
+from core.engine.resources import Resources
+from core.routes.registry import routes
+from tests.fakes import FakeEngine
+from tests.services import KINDS, THOUGHT, Body, Kind, Service, service
+
+PARAMETERS = {
+    "crag": {"evaluator": "llm"}, "rerank": {"reranker": "llm"}, "compress": {"how": "llm"},
+    "iterative": {"chooser": "model"},
+}  # fmt: skip
+SPOKEN = (Turn("user", "I have a vase"), Turn("assistant", "ok"))
+QUESTION = "How do I send a fragile item back?"
+
+
+class ServedEngine(FakeEngine):
+    """The fake corpus, and the real client of an endpoint."""
+
+    def llm(self, mode: Any = None) -> Any:
+        """The one the settings name."""
+        return Resources.llm(self, mode)
+
+
+def asking() -> tuple[str, ...]:
+    """The routes that ask a model, with some parameters or others."""
+    return tuple(one.name for one in routes().values() if Need.LLM in (*one.every_need, *one.uses))
+
+
+def ask(home: Path, running: Service, names: tuple[str, ...], question: str = QUESTION) -> Run:
+    engine = ServedEngine(home, llm_base_url=running.url, web={"w:0-9": "a web page on fragile parcels"})
+    given = {name: values for name, values in PARAMETERS.items() if name in names}
+    job = engine.start(Request(Query(question, SPOKEN), "tiny", names, given, answers="all"))
+    return job.wait(120)
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name not in ("azure", "magistral")])
+def test_every_route_answers_with_every_kind_of_service(kind: str, tmp_path: Path) -> None:
+    with service(kind) as running:
+        run = ask(tmp_path, running, asking())
+        first, asked = running.rejected, len(running.requests)
+        again = ask(tmp_path, running, ("hyde", "setwise", "agentic", "crag"), "When is the refund paid?")
+    failed = [(one.route, one.status, one.error or one.answer_error) for one in run.results
+              if one.status != "ok" or not one.answer or one.answer_error]  # fmt: skip
+    assert len(run.results) >= 25
+    assert failed == []
+    assert first <= 8
+    assert running.rejected == first
+    assert len(running.requests) > asked
+    prompts = json.dumps([body["messages"] for body in running.requests])
+    assert THOUGHT not in prompts
+    for result in (*run.results, *again.results):
+        assert THOUGHT not in json.dumps([result.answer, [hit.passage.text for hit in result.hits]])
+    assert THOUGHT.encode() not in (tmp_path / "cache" / "llm.sqlite").read_bytes()
+    thought = sum(span.tokens.reasoning for one in run.results for span in one.spans if span.tokens)
+    assert bool(thought) == KINDS[kind].reasons
+
+
+SAYS = st.text(st.sampled_from("abc <>/\n[]"), max_size=30)
+FORMS = {
+    "tags": "<think>{thought}</think>{answer}", "no opening tag": "{thought}</think>{answer}",
+    "never closed": "{answer}<think>{thought}", "capitals": "<THINKING>{thought}</THINKING>{answer}",
+    "brackets": "[THINK]{thought}[/THINK]{answer}", "kimi": "◁think▷{thought}◁/think▷{answer}",
+    "twice": "<think>{thought}</think>{answer}<think>{thought}</think>",
+    "harmony": "<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>final<|message|>"
+    "{answer}",
+    "field": "{answer}", "blocks": "{answer}",
+}  # fmt: skip
+
+
+@pytest.mark.trust
+@given(
+    form=st.sampled_from(sorted(FORMS)), before=SAYS, after=SAYS,
+    said=st.text("abc .\n", min_size=1, max_size=30), cut=st.integers(0, 200),
+)  # fmt: skip
+def test_reasoning_never_reaches_the_answer(form: str, before: str, after: str, said: str, cut: int) -> None:
+    thought = f"{before}{THOUGHT}{after}".replace("</", "< /")
+    content: Any = FORMS[form].format(thought=thought, answer=said)
+    message: Body = {"content": content}
+    if form == "field":
+        message["reasoning_content"] = thought
+    elif form == "blocks":
+        message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": thought}]},
+                              {"type": "text", "text": content}]  # fmt: skip
+    answer, apart = reasoning.of_message(message)
+    assert THOUGHT in apart
+    assert THOUGHT not in str(answer)
+    assert str(answer).strip() == said.strip()
+    if form not in ("no opening tag", "field", "blocks"):  # at any moment of a stream
+        assert THOUGHT[:2] not in reasoning.split(content[:cut], ended=False)[0]
+    if form == "no opening tag":  # known of the model since its first reply
+        assert reasoning.opens_itself(content)
+        assert THOUGHT not in reasoning.split(content[:cut], unopened=True, ended=False)[0]
+
+
+@given(st.text(max_size=60))
+def test_text_without_a_tag_is_an_answer_to_the_letter(text: str) -> None:
+    if not any(mark in text for mark in "<[◁"):
+        assert reasoning.split(text) == (text, "")
+        assert reasoning.split(text, ended=False) == (text, "")
+
+
+def test_probabilities_are_those_of_the_answer_after_its_reasoning() -> None:
+    tokens = tuple(TokenLogprob(one, -0.1) for one in ("<think>", "No", "</think>", "\n\n", "Yes", "."))
+    assert [one.token for one in reasoning.of_answer(tokens, "Yes.")] == ["Yes", "."]
+    assert reasoning.of_answer(tokens, "Perhaps") == ()
+
+
+PROMPT = (Message("system", "Be brief."), Message("user", "Is it so? Yes or No:"))
+PLAIN = LLMRequest("test/1", PROMPT, 60)
+VERDICT = LLMRequest("test/2", PROMPT, 1, top_logprobs=20)
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[Any]:
+    """Make a client of a running service."""
+
+    def made(running: Service, **settings: Any) -> RemoteLLM:
+        return RemoteLLM(Settings(home=tmp_path, llm_base_url=running.url, llm="m", **settings))
+
+    return made
+
+
+def complete(llm: RemoteLLM, request: LLMRequest = PLAIN, timeout: float = 20) -> Any:
+    return llm.complete(request, timeout=timeout, cancel=threading.Event())
+
+
+def refusing(refuse: Any) -> Kind:
+    return Kind("odd", refuse)
+
+
+LOC = {
+    "detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]
+}
+LEAST = {
+    "message": "Invalid 'max_output_tokens': Expected a value >= 16, but got 5.",
+    "param": "max_output_tokens",
+}
+GOOGLE = [
+    {"error": {"details": [{"fieldViolations": [{"field": "top_logprobs", "description": "Cannot find"}]}]}}
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "field", "then"),
+    [
+        (400, {"error": {"param": "temperature", "message": "no"}}, "temperature",
+         {"dropped": ("temperature",)}),
+        (400, {"error": {"message": "`temperature` is deprecated", "param": None}}, "temperature",
+         {"dropped": ("temperature",)}),
+        (422, LOC, "seed", {"renamed": {"seed": "random_seed"}}),
+        (400, {"error": {"message": 'Unknown name "seed": Cannot find field.'}}, "seed",
+         {"dropped": ("seed",)}),
+        (400, GOOGLE, "top_logprobs", {"dropped": ("logprobs",)}),
+        (400, {"error": {"message": "top_logprobs must be at most 5"}}, "top_logprobs",
+         {"most_alternatives": 5}),
+        (403, {"error": {"message": "You are not allowed to request logprobs from this model"}}, "logprobs",
+         {"dropped": ("logprobs",)}),
+        (400, {"error": {"metadata": {"raw": json.dumps({"error": LEAST})}}}, "max_tokens",
+         {"least_tokens": 16}),
+        (400, {"error": {"message": "max_tokens must be at most 4", "param": "max_tokens"}},
+         "max_tokens", {"most_tokens": 4}),
+        (400, {"error": "Use max_completion_tokens instead of max_tokens"}, "max_tokens",
+         {"renamed": {"max_tokens": "max_completion_tokens"}}),
+        (400, {"message": "System role not supported"}, "system", {"dropped": ("system",)}),
+    ],
+)  # fmt: skip
+def test_a_rejection_in_any_form_teaches_what_to_change(
+    status: int, error: Any, field: str, then: Any
+) -> None:
+    fields = wire.body(VERDICT, model="m", profile=Profile(probabilities=True), thinking=0)
+    found = rejections.learned(
+        status, rejections.parse(json.dumps(error).encode()), fields, Profile(), parts(fields, Profile())
+    )
+    assert found is not None
+    assert field in found.said or "logprobs" in found.said
+    assert {name: getattr(found, name) for name in then} == then
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["This model's maximum context length is 4,096 tokens; reduce max_tokens",
+     "Your credit balance is too low",
+     "The model `m` does not exist", "something else"],
+)  # fmt: skip
+def test_what_is_not_about_a_field_teaches_nothing(said: str) -> None:
+    fields = wire.body(PLAIN, model="m")
+    rejection = rejections.parse(json.dumps({"error": {"message": said}}).encode())
+    assert rejections.learned(400, rejection, fields, Profile(), parts(fields, Profile())) is None
+    assert (rejections.window(rejection) == 4096) == ("4,096" in said)
+
+
+def test_a_rejection_that_names_nothing_is_solved_by_leaving_out(endpoint: Any) -> None:
+    no_seed = refusing(lambda body: (400, {"error": "Bad Request"}) if "seed" in body else None)
+    with service(no_seed) as running:
+        llm = endpoint(running)
+        assert complete(llm).text
+        assert llm.known.get().dropped == ("seed",)
+        complete(llm)
+    assert running.rejected == 1
+
+
+def test_a_rejection_that_nothing_solves_is_told_and_teaches_nothing(endpoint: Any) -> None:
+    with service(refusing(lambda _body: (400, {"error": "Bad Request"}))) as running:
+        llm = endpoint(running)
+        with pytest.raises(ModelFailed, match="status 400"):
+            complete(llm)
+        assert llm.known.get().dropped == ()
+
+
+def test_what_was_learned_outlives_the_program_and_can_be_reset(endpoint: Any, tmp_path: Path) -> None:
+    with service("openai-reasoning") as running:
+        complete(endpoint(running), VERDICT)
+        before = running.rejected
+        complete(endpoint(running), VERDICT)
+        assert running.rejected == before > 0
+        (known,) = every(tmp_path)
+        assert (known.model, known.served, known.probabilities, known.reasons) == (
+            "m",
+            "m-served",
+            False,
+            True,
+        )
+        llm = endpoint(running)
+        llm.known.reset()
+        assert every(tmp_path) == []
+        complete(llm, VERDICT)
+        assert running.rejected == 2 * before
+
+
+def test_schema_keywords_a_service_rejects_are_left_out(endpoint: Any) -> None:
+    text = {"type": "string", "maxLength": 9, "minLength": 1}
+    schema = {"type": "object", "properties": {"a": text}, "required": ["a"], "additionalProperties": False}
+    with service("azure") as running:
+        llm = endpoint(running)
+        for _ in range(2):
+            assert json.loads(complete(llm, LLMRequest("t/1", PROMPT, 40, schema=schema)).text) == {
+                "a": "fragile item"
+            }
+    assert running.rejected == 1
+
+
+def test_reasoning_has_an_allowance_of_its_own_that_is_learned(endpoint: Any) -> None:
+    long = " ".join([THOUGHT] * 3000)
+    with service("deepseek", think=long) as running:
+        llm = endpoint(running)
+        found = complete(llm)
+        assert (found.finish, found.reasoning_tokens) == ("stop", 3000)
+        assert THOUGHT not in found.text
+        assert found.reasoning == long
+        complete(llm)
+        assert [one["max_tokens"] for one in running.requests] == [60 + 2048, 60 + 8192, 60 + 8192]
+        with pytest.raises(ModelFailed, match="llm_reasoning_tokens"):
+            complete(endpoint(running, llm_reasoning_tokens=10))
+
+
+def test_a_quota_that_is_used_up_is_never_asked_again(endpoint: Any) -> None:
+    spent = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    with (
+        service(refusing(lambda _body: (429, spent))) as running,
+        pytest.raises(ModelFailed, match="no quota left"),
+    ):
+        complete(endpoint(running))
+    assert len(running.requests) == 1
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529, 200])
+def test_a_failure_that_may_pass_is_tried_again(
+    status: int, endpoint: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "PAUSE_S", 0.001)
+    failures = [(status, {"error": {"message": "overloaded", "code": 502 if status == 200 else status}})] * 2
+    with service(refusing(lambda _body: failures.pop() if failures else None)) as running:
+        assert complete(endpoint(running)).text
+    assert len(running.requests) == 3
+
+
+def test_an_error_inside_of_a_choice_is_no_answer(endpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "PAUSE_S", 0.001)
+    choice = {
+        "message": {"content": "half an"},
+        "finish_reason": "error",
+        "error": {"code": 502, "message": "gone"},
+    }
+    replies = [(200, {"choices": [choice]})]
+    with service(refusing(lambda _body: replies.pop() if replies else None)) as running:
+        assert complete(endpoint(running)).text != "half an"
+
+
+@pytest.mark.parametrize(
+    ("headers", "data", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, b"", 1.5), ({"retry-after": "2"}, b"", 2.0),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, b"", 90.0),
+        ({"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "9s"}, b"", None),
+        ({}, b'[{"error": {"details": [{"retryDelay": "12s"}]}}]', 12.0),
+        ({}, b"Rate limit reached. Please try again in 170ms.", 0.17), ({}, b"busy", None),
+    ],
+)  # fmt: skip
+def test_how_long_a_service_asks_to_wait(headers: dict[str, str], data: bytes, seconds: float | None) -> None:
+    assert pace.asked_wait(headers, data) == seconds
