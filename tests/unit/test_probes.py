@@ -34,7 +34,8 @@ class Scripted:
         top = (("Yes", -0.1), ("No", -2.4)) if self.logprobs else ()
         tokens = (TokenLogprob("Yes", -0.1, top),) if request.top_logprobs else ()
         prompt = 600 if len(request.messages[0].content) > 500 else 20
-        return Completion("Yes", self.model, "stop", 500.0, prompt, request.max_tokens, 0, tokens)
+        text = '{"wet": true}' if request.schema else "Yes"
+        return Completion(text, self.model, "stop", 500.0, prompt, request.max_tokens, 0, tokens)
 
 
 @pytest.mark.parametrize("able", [True, False])

@@ -141,7 +141,7 @@ def test_without_a_condition_everything_is_searched(tmp_path):
 
 def test_the_model_names_fields_and_values_that_there_are(tmp_path):
     def reply(request):
-        assert request.schema["properties"]["filters"]["items"]["properties"]["field"]["enum"] == [
+        assert request.schema["$defs"]["Condition"]["properties"]["field"]["enum"] == [
             "last_updated", "owner", "status",
         ]  # fmt: skip
         assert "owner (text): Returns desk" in request.messages[-1].content
