@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ from core.cli.text import one_line
 
 if TYPE_CHECKING:
     from core.engine.doctor import Check
+    from core.engine.endpoints import ChatEndpoint
 
 
 @click.command("doctor")
@@ -22,11 +23,48 @@ def doctor_(quick: bool, as_json: bool) -> int:
     """Check this installation and show a fix for each problem."""
     from core.domain import settings
     from core.engine.doctor import examine
+    from core.engine.endpoints import chat_endpoints
+    from core.routes import registry
 
-    found = list(examine(settings.current(), quick=quick, note=lambda what: note(f"checking {what}")))
+    now = settings.current()
+    registry.use(now)
+    found = list(examine(now, quick=quick, note=lambda what: note(f"checking {what}")))
+    chat = chat_endpoints(now, quick=quick, note=lambda what: note(f"checking {what}"))
+    answers = {check.name: check.state for check in found}.get("model answers")
+    chat = [
+        replace(
+            one, state="ok" if answers == "ok" else "failed", tested={**one.tested, "chat": answers == "ok"}
+        )
+        if one.address == "embedded" and one.name == "llm" and answers is not None
+        else one
+        for one in chat
+    ]
     healthy = all(check.state != "failed" for check in found)
-    emit({"ok": healthy, "checks": [asdict(check) for check in found]}, lambda: _text(found), as_json=as_json)
+    document = {
+        "ok": healthy,
+        "checks": [asdict(check) for check in found],
+        "endpoints": [asdict(one) for one in chat],
+    }
+    emit(document, lambda: f"{_text(found)}\n{_endpoints(chat)}", as_json=as_json)
     return 0 if healthy else 1
+
+
+def _endpoints(found: Sequence[ChatEndpoint]) -> str:
+    """Each chat model with what was tested, what it rejects and the routes that feel it."""
+    lines = ["", "Chat models:"]
+    for one in found:
+        lines.append(
+            f"{one.name}: {one.model} at {one.address}: {one.state}" + (f": {one.error}" if one.error else "")
+        )
+        told = {True: "yes", False: "no", None: "not known"}
+        facts = [f"{name} {told[value] if value is None or value is True or value is False else value}"
+                 for name, value in one.tested.items()]  # fmt: skip
+        lines += [f"  tested: {', '.join(facts)}"] if facts else []
+        lines += [f"  it rejects {name}: {why}" for name, why in one.rejected.items()]
+        lines += [
+            f"  {what}: {len(names)} routes ({', '.join(names)})" for what, names in one.affected.items()
+        ]
+    return "\n".join(one_line(line) if line else line for line in lines)
 
 
 def _text(found: Sequence[Check]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from core.domain.outputs import document
+from core.domain.outputs import Reply, document
 from core.domain.types import Link, Passage, RouteResult, Run, Span
 
 
@@ -27,6 +27,7 @@ def run_document(run: Run) -> dict[str, Any]:
 
 
 def _result(result: RouteResult, passages: Mapping[str, Passage]) -> dict[str, Any]:
+    models, thought = _models(result), _thought(result)
     return {
         "route": result.route,
         "title": result.title,
@@ -51,13 +52,37 @@ def _result(result: RouteResult, passages: Mapping[str, Passage]) -> dict[str, A
         "answer_error": result.answer_error,
         "answer_span": result.answer_span,
         "origin": None if result.origin is None else _link(result.origin),
-        "spans": [_span(span, passages) for span in result.spans],
+        "spans": [_span(span, passages, models, thought) for span in result.spans],
         "knobs": dict(result.parameters),
         "error": result.error,
     }
 
 
-def _span(span: Span, passages: Mapping[str, Passage]) -> dict[str, Any]:
+def _models(result: RouteResult) -> dict[int, str]:
+    """By span: the model that was asked in it or in a step within it, the last one."""
+    found: dict[int, str] = {}
+    for span in reversed(result.spans):  # steps stand before what was done in them
+        if isinstance(span.output, Reply) and span.output.model:
+            found[span.id] = span.output.model
+        if span.parent is not None and span.id in found:
+            found.setdefault(span.parent, found[span.id])
+    return found
+
+
+def _thought(result: RouteResult) -> dict[int, int]:
+    """By span: the tokens that models reasoned with in it and in the steps within it."""
+    found: dict[int, int] = {}
+    for span in reversed(result.spans):
+        own = span.tokens.reasoning if span.tokens else found.get(span.id, 0)
+        found[span.id] = own
+        if span.parent is not None:
+            found[span.parent] = found.get(span.parent, 0) + own
+    return found
+
+
+def _span(
+    span: Span, passages: Mapping[str, Passage], models: Mapping[int, str], thought: Mapping[int, int]
+) -> dict[str, Any]:
     return {
         "id": span.id,
         "parent": span.parent,
@@ -77,6 +102,8 @@ def _span(span: Span, passages: Mapping[str, Passage]) -> dict[str, Any]:
         "error": span.error,
         "tokens": asdict(span.tokens) if span.tokens else None,
         "calls": span.calls,
+        "model": models.get(span.id),
+        "reasoning_tokens": thought.get(span.id, 0),
         "cost": span.cost,
     }
 

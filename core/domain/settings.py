@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from core.domain.errors import BadInput
+from core.domain.models import ModelSettings, find, variables
 from core.domain.people import Role
 from core.domain.pipelines import PipelineSettings
 from core.domain.program import INSTALLED
@@ -29,7 +30,7 @@ from core.domain.program import PROJECT as PROJECT
 from core.domain.types import EVIDENCE
 
 ENV_PREFIX = "ROUTESCOPE_"
-TABLES = ("external", "team", "corpora")  # of the settings file
+TABLES = ("external", "team", "corpora", "models", "llm_headers")  # of the settings file
 
 
 def default_home() -> Path:
@@ -302,6 +303,15 @@ class Settings(BaseModel):
         default_factory=dict,
         description="corpora in PostgreSQL, a table [corpora.NAME] each; in the settings file alone",
     )
+    models: dict[str, ModelSettings] = Field(
+        default_factory=dict,
+        description="further chat models, a table [models.NAME] each; in the settings file alone",
+    )
+    llm_headers: dict[str, str] = Field(
+        default_factory=dict,
+        description="headers sent to `llm_base_url`, a table [llm_headers]; ${NAME} is the environment"
+        " variable NAME; in the settings file alone",
+    )
     exact_below: int = Field(
         50_000, ge=0, description="number of passages below which vector search is exact"
     )
@@ -311,7 +321,17 @@ class Settings(BaseModel):
         values = (getattr(self, name) for name in type(self).model_fields)
         given = [one.get_secret_value() for one in values if isinstance(one, SecretStr)]
         given += [one.dsn.get_secret_value() for one in self.corpora.values()]
+        given += [key.get_secret_value() for one in self.models.values() if (key := one.key())]
+        headers = [self.llm_headers, *(one.headers for one in self.models.values())]
+        given += [value for one in headers for value in variables(one)]
         return tuple(one for value in given for one in (value, password(value)) if one)
+
+    def with_model(self, name: str) -> Settings:
+        """These settings with the model of a table [models.NAME] as the chat model; "" keeps the default.
+
+        Raises BadInput if there is no such table.
+        """
+        return self.model_copy(update=find(self.models, name).as_settings()) if name else self
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**_from_file(), **_from_environment(type(self).model_fields), **given})

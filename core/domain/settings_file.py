@@ -26,6 +26,8 @@ ONLY_PUBLIC = "only_public"
 PIPELINES = "external"
 # Addresses with their passwords, and what of a database is read.
 CORPORA = "corpora"
+# Endpoints with the variables of their keys: what may be sent where is decided by whoever writes the file.
+MODELS = ("models", "llm_headers")
 # A scheduler executes what it is sent and answers with what is executed here.
 SCHEDULER = ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key")
 # How people sign in is no page's to change: it could let in whoever asks. Roles have a page of their own.
@@ -34,7 +36,18 @@ LOGIN = (
     "oidc_url", "oidc_client_id", "oidc_client_secret", "oidc_email", "cookie_secret", "public_url",
     "proxy_header", "proxy_addresses", "proxy_sign_out",
 )  # fmt: skip
-FIXED = ("home", "models_dir", "database", ONLY_PUBLIC, PIPELINES, ROLES, CORPORA, *SCHEDULER, *LOGIN)
+FIXED = (
+    "home",
+    "models_dir",
+    "database",
+    ONLY_PUBLIC,
+    PIPELINES,
+    ROLES,
+    CORPORA,
+    *MODELS,
+    *SCHEDULER,
+    *LOGIN,
+)
 ADDRESSES = ("llm_base_url", "self_rag_base_url", "reranker", "web_search")  # what may hold one
 # A key is for one address: whoever may change the address must not thereby be sent the key.
 KEY_OF = {
@@ -72,7 +85,7 @@ def listed(settings: Settings) -> list[Setting]:
     in_file = _read(settings.home / FILE)
     found = []
     for name, field in Settings.model_fields.items():
-        if name in (PIPELINES, ROLES, CORPORA):
+        if name in (PIPELINES, ROLES, CORPORA, *MODELS):
             continue
         kind, choices, optional = _kind(field.annotation)
         source: Source = (

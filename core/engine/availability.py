@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.backends import calibrations
 from core.backends.llm.none import WHY as NO_MODEL
 from core.domain.errors import RouteScopeError
+from core.domain.models import PARAMETER
 from core.domain.needs import Need
 from core.domain.program import COMMAND
 from core.routes.declare import Route
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from core.domain.settings import Settings
     from core.engine.request import Mode
     from core.engine.resources import Resources
+
+
+class Gaps(dict[Need, str]):
+    """The reason for each need that is not met; `models` has those of the tables [models.NAME] by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.models: dict[str, str] = {}
 
 
 def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
@@ -34,7 +43,14 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     from core.corpus.enrichments import store
     from core.corpus.index_record import current_fingerprint
 
-    gaps: dict[Need, str] = {}
+    gaps = Gaps()
+    for name in engine.settings.models:
+        try:
+            lack = engine.llm(name=name).status()
+        except RouteScopeError as error:
+            lack = str(error)
+        if lack:
+            gaps.models[name] = lack
     try:
         reason = engine.llm().status()
     except RouteScopeError as error:
@@ -102,9 +118,7 @@ def other_routes(
         if route is None:
             return None
         defaults = route.settle({})
-        return OtherRoute(
-            lambda query, do: route.function(query, do, **defaults), lambda: why_not(route, gaps())
-        )
+        return OtherRoute(lambda query, do: route.run(query, do, defaults), lambda: why_not(route, gaps()))
 
     return named
 
@@ -116,7 +130,18 @@ def why_not(
     if route.broken:
         return route.broken
     needed = route.needed(route.settle(parameters or {}))
+    if model := (parameters or {}).get(PARAMETER) or route.settle({}).get(PARAMETER):
+        gaps = {
+            **{need: why for need, why in gaps.items() if need is not Need.LLM},
+            **_model_gap(gaps, model),
+        }
     return next((gaps[need] for need in needed if need in gaps), None)
+
+
+def _model_gap(gaps: Mapping[Need, str], model: str) -> dict[Need, str]:
+    """Why the model of a table [models.NAME] cannot be asked; nothing if it can."""
+    found = gaps.models.get(model) if isinstance(gaps, Gaps) else None
+    return {Need.LLM: found} if found else {}
 
 
 def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]:
@@ -141,7 +166,8 @@ def cautions(engine: Resources, route: Route) -> tuple[str, ...]:
     if not route.decides:
         return ()
     try:
-        model = engine.llm().model
+        name = route.settle({}).get(PARAMETER, "")
+        model = (engine.llm(name=name) if name else engine.llm()).model
     except RouteScopeError:
         return ()  # `why_not` says so
     found = []

@@ -60,10 +60,13 @@ class Contexts(Resources):
         where: tuple[Filter, ...] = (),
         asker: Asker | None = None,
         run: str = "",
+        model: str = "",
     ) -> Context:
-        """What one route's steps may touch; its deadline begins now."""
+        """What one route's steps may touch; its deadline begins now. `model`: the table [models.NAME] of its
+        language model, "" for the default.
+        """
         now = self.settings
-        llm = self.llm(mode) if models else NoLLM()
+        llm = (self.llm(mode, model) if model else self.llm(mode)) if models else NoLLM()
         return Context(
             corpus=corpus, embedder=self.embedder_of(corpus),
             llm=llm, web=web, trace=trace, memo=memo, cancel=cancel,
@@ -80,7 +83,7 @@ class Contexts(Resources):
             calibration=lambda about: calibrations.read(about, llm.model, now.home),
             classifier=lambda: question_classifier.read(now.home),
             external=lambda name: self.external(name, mode, run),
-            asker=asker or Asker(trace=trace, cancel=cancel),
+            llm_name=model, asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
 
     def _prepared(self, corpus: Corpus, need: Need) -> Any:

@@ -35,6 +35,7 @@ LEAST_DISK = 2 * 1024**3
 LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving back
 FILE = "routescope.sqlite"
 FOLDERS = ("cache", "enrichments", "evaluations", "indexes", "learned", "uploads")
+MODEL_CHECKS = ("model", "model answers")  # without which no route asks a model
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 

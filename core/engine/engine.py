@@ -16,6 +16,7 @@ from core.domain import settings as settings_module
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.filters import described
+from core.domain.models import PARAMETER
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import AnswerStyle, Query, Remembered, Run
@@ -141,6 +142,8 @@ class Engine(Contexts):
             if name not in names:
                 raise BadInput(f"parameters for {name!r}, which is not among the routes: {', '.join(names)}")
         parameters = {route.name: route.settle(request.parameters.get(route.name, {})) for route in routes}
+        for route in routes:
+            self.settings.with_model(parameters[route.name].get(PARAMETER, ""))  # raises for one that is not
         if request.answers not in ("none", "selected", "all"):
             raise BadInput(f"answers={request.answers!r}; give none, selected or all")
         if type(request.draw) is not int or request.draw < 0:

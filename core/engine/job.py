@@ -9,9 +9,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from core.backends.admission import Asker
+from core.backends.llm.model import clean_url
 from core.domain import people
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import (
@@ -23,6 +24,7 @@ from core.domain.errors import (
     Unavailable,
     describe,
 )
+from core.domain.models import PARAMETER
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.request import FILTERS, Plan, Request
 from core.engine.session_memory import keep
@@ -33,6 +35,7 @@ from core.steps.trace import Trace
 if TYPE_CHECKING:
     from core.backends.base import WebSearch
     from core.corpus.index import Corpus
+    from core.domain.settings import Settings
     from core.engine.contexts import Contexts
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
@@ -82,6 +85,7 @@ class Job(BackgroundJob):
                 "routes ran": "one after another" if self._one_by_one else "side by side",
                 "llm": llm.model,
                 "llm endpoint": llm.endpoint,
+                "models": _models(engine.settings, plan),
                 "llm mode": request.mode or engine.settings.llm_mode,
                 "embedder": "",
                 **({ASKED_BY: self.person.account} if self.person.account else {}),
@@ -269,6 +273,7 @@ class Job(BackgroundJob):
                 where=self._request.where,
                 asker=asker,
                 run=self.id,
+                model=plan.parameters[route.name].get(PARAMETER, ""),
             )
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.parameters[route.name])
@@ -327,6 +332,19 @@ class Job(BackgroundJob):
 
     def _elapsed(self) -> float:
         return (time.perf_counter() - self._began) * 1000
+
+
+def _models(settings: Settings, plan: Plan) -> dict[str, Any]:
+    """By name of the table ("" for the default): the model, its endpoint and the prices of the day."""
+    names = {plan.parameters[route.name].get(PARAMETER, "") for route in plan.routes}
+    found = {}
+    for name in sorted({"", *names}):
+        one = settings.with_model(name)
+        found[name] = {
+            "model": one.llm, "endpoint": clean_url(one.llm_base_url) if one.llm_base_url else "embedded",
+            "prices": [one.llm_price_prompt, one.llm_price_completion],
+        }  # fmt: skip
+    return found
 
 
 def with_answer(result: RouteResult, trace: Trace, answer: Answer) -> RouteResult:

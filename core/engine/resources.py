@@ -46,13 +46,13 @@ class Resources:
         self._enrichments = Opened(settings)
         self._tables = Tables(settings)
 
-    def llm(self, mode: Mode | None = None) -> LLM:
-        """The configured model's client; made on first use, without starting anything. `mode` stands in for
-        the setting `llm_mode`.
+    def llm(self, mode: Mode | None = None, name: str = "") -> LLM:
+        """The client of the configured model, or of the one in [models.`name`]; made on first use, without
+        starting anything. `mode` stands in for the setting `llm_mode`. Raises BadInput for an unknown name.
         """
         from core.backends.llm import load_llm
 
-        client: CachedLLM = self._clients.get("llm", lambda: load_llm(self.settings))
+        client: CachedLLM = self._clients.get(f"llm {name}", lambda: load_llm(self.settings.with_model(name)))
         return client if mode is None else client.in_mode(mode)
 
     def reflection(self, mode: Mode | None = None) -> LLM:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from core.backends.calibrations import Decision
 from core.domain.errors import BadInput
+from core.domain.models import AT, PARAMETER
 from core.domain.needs import Family, Need
 from core.domain.parameters import named
 from core.domain.types import Answer, Query
@@ -83,6 +84,11 @@ class ParameterSpec:
         )
 
 
+MODEL = ParameterSpec(
+    PARAMETER, str, "", "chat model: NAME of a table [models.NAME] of the settings file; empty: the default"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A retrieval route: its function with its declaration."""
@@ -132,7 +138,13 @@ class Route:
 
     def run(self, query: Query, do: Steps, parameters: Mapping[str, Any]) -> Answer:
         """Call the function; its parameters' values know their names (see `core.domain.parameters`)."""
-        return self.function(query, do, **{name: named(value, name) for name, value in parameters.items()})
+        given = {name: named(value, name) for name, value in parameters.items() if name != PARAMETER}
+        return self.function(query, do, **given)
+
+    def with_model(self, name: str) -> Route:
+        """The same route with the model of the table [models.`name`]: `hyde@name`."""
+        own = tuple(replace(one, default=name) if one.name == PARAMETER else one for one in self.parameters)
+        return replace(self, name=f"{self.name}{AT}{name}", title=f"{self.title} ({name})", parameters=own)
 
 
 def route(
@@ -171,7 +183,10 @@ def route(
             summary,
             paper,
             tuple(needs),
-            _parameters(function),
+            (
+                *_parameters(function),
+                *([MODEL] if {Need.LLM} & {*needs, *(needs_if or {}).values(), *uses} else []),
+            ),
             function,
             also,
             first,

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from core.domain.errors import BadInput
+from core.domain.models import NAME as NAMED_MODEL
+from core.domain.models import parted
 from core.domain.pipelines import NAME, Door, Pipeline, from_settings
 from core.domain.settings import settings_file
-from core.routes.declare import Route
+from core.routes.declare import MODEL, Route
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 _set: dict[str, tuple[Pipeline, str]] = {}  # of the settings file: by name, with what is wrong with it
 _given: dict[str, Pipeline] = {}  # of this process' command line, which go first
+_models: set[str] = set()  # of the tables [models.NAME]
 _problems: list[str] = []
 
 
@@ -34,6 +37,28 @@ def ours() -> Mapping[str, Route]:
     return dict(sorted(found.items()))
 
 
+class Routes(Mapping[str, Route]):
+    """Routes by name. `NAME@MODEL` is one, too, for a route that asks a model and a table [models.MODEL]."""
+
+    def __init__(self, found: Mapping[str, Route]) -> None:
+        self._found = dict(found)
+
+    def __getitem__(self, name: str) -> Route:
+        if name in self._found:
+            return self._found[name]
+        own, model = parted(name)
+        route = self._found[own]
+        if model not in _models or MODEL not in route.parameters:
+            raise KeyError(name)
+        return route.with_model(model)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 @cache
 def routes() -> Mapping[str, Route]:
     """Every route by name: ours, then the user's own pipelines."""
@@ -42,7 +67,7 @@ def routes() -> Mapping[str, Route]:
     ours.cache_clear()
     own = {name: route_of(pipeline, broken) for name, (pipeline, broken) in _set.items()}
     own |= {name: route_of(pipeline) for name, pipeline in _given.items()}
-    return {**ours(), **dict(sorted(own.items()))}
+    return Routes({**ours(), **dict(sorted(own.items()))})
 
 
 def pipelines() -> Mapping[str, Pipeline]:
@@ -73,7 +98,14 @@ def use(settings: Settings) -> None:
             door: Door = "http" if given.url is not None else "function"
             target = given.url or given.function or ""
             found[name] = Pipeline(name, door, target, title=given.title, k=given.k), str(error)
-    if found != _set or wrong != _problems:
+    models = {name for name in settings.models if NAMED_MODEL.fullmatch(name)}
+    wrong += [
+        f"[models.{name}]: {name!r} cannot be a model's name; use letters, digits, _ and -"
+        for name in settings.models.keys() - models
+    ]
+    if found != _set or wrong != _problems or models != _models:
+        _models.clear()
+        _models.update(models)
         _set.clear()
         _set.update(found)
         _problems[:] = wrong
@@ -108,6 +140,12 @@ def pick(names: str | Sequence[str]) -> list[Route]:
     if not wanted:
         raise BadInput(f"no route given; known: all, {', '.join(known)}")
     for name in wanted:
+        own, model = parted(name)
+        if name not in known and own in known and model:
+            if MODEL not in known[own].parameters:
+                raise BadInput(f"route {own} asks no language model: {name!r} is not a route")
+            there = ", ".join(sorted(_models)) or "none"
+            raise BadInput(f"{name}: the settings file has no table [models.{model}]; it has: {there}")
         if name not in known:
             raise BadInput(f"unknown route {name!r}; known: all, {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(wanted)]

@@ -105,6 +105,7 @@ class Context:
     turn_vectors: EmbeddingCache = field(default_factory=EmbeddingCache)
     sentence_vectors: EmbeddingCache = field(default_factory=EmbeddingCache)
     draw: int = 0  # from 1 on every model call has another seed than it would have
+    llm_name: str = ""  # the table [models.NAME] of `llm`; "" for the default
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients

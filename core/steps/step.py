@@ -63,7 +63,15 @@ def step(
             given = {key: value for key, value in bound.arguments.items() if key != "self"}
             context = self.context
             context.left()
-            key = digest([method.__module__, method.__qualname__, given, context.where])
+            key = digest(
+                [
+                    method.__module__,
+                    method.__qualname__,
+                    given,
+                    context.where,
+                    *filter(None, [context.llm_name]),
+                ]
+            )
             arguments = read(given, context.trace, known.lists)
 
             def do() -> R:

@@ -16,13 +16,15 @@ from core.backends.base import LLMRequest, Message, TokenLogprob
 from core.backends.llm import pace, reasoning, rejections, wire
 from core.backends.llm.model import RemoteLLM
 from core.backends.llm.profile import Profile, every, parts
-from core.domain.errors import ModelFailed
+from core.cli.shapes import run_document
+from core.domain.errors import BadInput, ModelFailed
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query, Run, Turn
+from core.engine.endpoints import chat_endpoints
 from core.engine.request import Request
 from core.engine.resources import Resources
-from core.routes.registry import routes
+from core.routes.registry import routes, use
 from tests.fakes import FakeEngine
 from tests.services import KINDS, THOUGHT, Body, Kind, Service, service
 
@@ -318,3 +320,45 @@ def test_an_error_inside_of_a_choice_is_no_answer(endpoint: Any, monkeypatch: py
 )  # fmt: skip
 def test_how_long_a_service_asks_to_wait(headers: dict[str, str], data: bytes, seconds: float | None) -> None:
     assert pace.asked_wait(headers, data) == seconds
+
+
+def test_a_route_runs_with_several_models_side_by_side(tmp_path: Path) -> None:
+    with service("openai-reasoning") as one, service("ollama") as two:
+        models = {
+            "a": {"base_url": one.url, "model": "thinker", "price_prompt": 1.0, "price_completion": 2.0},
+            "b": {"base_url": two.url, "model": "plain"},
+        }
+        engine = ServedEngine(tmp_path, models=models)
+        names = ("hyde@a", "hyde@b", "rewrite@b")
+        run = engine.start(Request(Query(QUESTION, SPOKEN), "tiny", names)).wait(60)
+        assert [(result.route, result.title, result.status) for result in run.results] == [
+            ("hyde@a", "HyDE (a)", "ok"), ("hyde@b", "HyDE (b)", "ok"), ("rewrite@b", "Rewrite (b)", "ok"),
+        ]  # fmt: skip
+        asked = [
+            {span["model"] for span in result["spans"]} - {None} for result in run_document(run)["results"]
+        ]
+        assert asked == [{"thinker"}, {"plain"}, {"plain"}]
+        thought = [
+            max(span["reasoning_tokens"] for span in one["spans"]) for one in run_document(run)["results"]
+        ]
+        assert thought[0] > 0 == thought[1]
+        assert run.settings["models"]["a"]["prices"] == [1.0, 2.0]
+        with pytest.raises(BadInput, match=r"models\.c"):
+            engine.start(Request(Query(QUESTION), "tiny", ("hyde@c",)))
+        with pytest.raises(BadInput, match="asks no language model"):
+            engine.start(Request(Query(QUESTION), "tiny", ("bm25@a",)))
+
+
+def test_the_endpoints_say_what_was_tested_and_who_feels_it(tmp_path: Path) -> None:
+    with service("openai-reasoning") as one:
+        models = {"gone": {"base_url": "http://127.0.0.1:9/v1", "model": "x"}}
+        settings = Settings(home=tmp_path, llm_base_url=one.url, llm="m", models=models)
+        use(settings)
+        there, gone = chat_endpoints(settings, quick=False)
+    assert (there.state, there.tested["chat"], there.tested["probabilities"], there.tested["reasoning"]) == (
+        "ok", True, False, True,
+    )  # fmt: skip
+    assert "logprobs" in there.rejected
+    assert any("setwise" in names for names in there.affected.values())
+    assert (gone.name, gone.state) == ("gone", "failed")
+    assert "hyde@gone" in gone.affected["chat"]

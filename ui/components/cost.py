@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from markupsafe import Markup
 
 from core.analysis.token_usage import Totals, add, price, totals
 from core.domain.format import milliseconds
+from core.domain.models import PARAMETER
 from core.domain.types import RouteResult, Run
 from ui.app import state
 from ui.app.markup import EMPTY, join, tag
@@ -19,18 +22,20 @@ def costs(run: Run) -> Markup:
     found.sort(key=lambda one: (-one[1].tokens, -one[1].calls, one[0].ms))
     if not found:
         return tag("div", "No route in this run did any work.", css="rs dim")
-    prices = state.engine().settings.llm_price_prompt, state.engine().settings.llm_price_completion
+    prices = {result.route: _prices(run, result) for result, _ in found}
+    priced = any(None not in one for one in prices.values())
     heads = ["Calls", "Prompt", "Cached prompt", "Completion", "Reused calls", "Time alone"]
-    if None not in prices:
+    if priced:
         heads.append("Price")
     head = tag("tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads))
-    rows = [_row(result, used, price(used, *prices)) for result, used in found]
+    rows = [_row(result, used, price(used, *prices[result.route]), priced) for result, used in found]
     spent = add(used.spent for _, used in found)
-    foot = tag("tr", *_cells("Total for this run", spent, "", milliseconds(run.wall_ms)),
-               _price(price(spent, *prices)))  # fmt: skip
+    cost = _sum(price(used.spent, *prices[result.route]) for result, used in found)
+    total = _cells("Total for this run", spent, "", milliseconds(run.wall_ms))
+    foot = tag("tr", *total, _price(cost, priced))
     table = tag("table", tag("thead", head), tag("tbody", *rows), tag("tfoot", foot), css="rs-table rs-costs")
     return tag(
-        "div", tag("p", in_words(found)), tag("div", table, css="rs-wide"), _notes(None in prices), css="rs"
+        "div", tag("p", in_words(found)), tag("div", table, css="rs-wide"), _notes(not priced), css="rs"
     )
 
 
@@ -46,10 +51,26 @@ def in_words(found: list[tuple[RouteResult, Totals]]) -> str:
     return f"{most} {quiet} of {len(found)} routes call no language model." if quiet else most
 
 
-def _row(result: RouteResult, used: Totals, cost: float | None) -> Markup:
+def _prices(run: Run, result: RouteResult) -> tuple[float | None, float | None]:
+    """The prices of the day of the run, of the model that the route asked; today's for a run without them."""
+    stored = run.settings.get("models")
+    one = stored.get(str(result.parameters.get(PARAMETER, ""))) if isinstance(stored, dict) else None
+    if isinstance(one, dict) and isinstance(given := one.get("prices"), list) and len(given) == 2:
+        return given[0], given[1]
+    now = state.engine().settings
+    return now.llm_price_prompt, now.llm_price_completion
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    """The sum of those that are known; None if none is."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+def _row(result: RouteResult, used: Totals, cost: float | None, priced: bool) -> Markup:
     parts = {"shared": used.shared_calls, "stored": used.stored_calls}
     reused = ", ".join(f"{count} {kind}" for kind, count in parts.items() if count)
-    return tag("tr", *_cells(result.title, used, reused, milliseconds(result.ms)), _price(cost))
+    return tag("tr", *_cells(result.title, used, reused, milliseconds(result.ms)), _price(cost, priced))
 
 
 def _cells(name: str, used: Totals, reused: str, took: str) -> list[Markup]:
@@ -58,8 +79,10 @@ def _cells(name: str, used: Totals, reused: str, took: str) -> list[Markup]:
     return [tag("td", name), *(tag("td", text, css="num") for text in shown)]
 
 
-def _price(cost: float | None) -> Markup:
-    return EMPTY if cost is None else tag("td", money(cost), css="num")
+def _price(cost: float | None, priced: bool) -> Markup:
+    if not priced:
+        return EMPTY
+    return tag("td", "–" if cost is None else money(cost), css="num")
 
 
 def money(cost: float) -> str:

@@ -9,9 +9,10 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backends import admission
@@ -81,9 +82,11 @@ class ChatClient:
         secrets: Sequence[str] = (),
         known: Known | None = None,
         thinking: Thinking = Thinking(),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """`private`: whether the endpoint may be on this machine or its own network. `secrets` are taken out
-        of what it says, as `key` is. `known`: what was learned of it; without, it takes all that we send.
+        of what it says, as `key` is. `known`: what was learned of it; without, it takes all
+        that we send. `headers`: further ones that it wants.
         """
         self.base_url = base_url
         self.model = model
@@ -93,6 +96,7 @@ class ChatClient:
         self._words = wire.Words(label, (key, *secrets))
         self._known, self._thinking = known, thinking
         self._pace = pace.pace(base_url)
+        self._headers = headers
         self._client: openai.AsyncOpenAI | None = None
 
     def complete(
@@ -144,10 +148,10 @@ class ChatClient:
                 wrong = said.text if not self._words.secrets else self._words.clean(said.text)
                 said = replace(said, text=wrong)
                 if (size := rejections.window(said)) is not None:
-                    known.change(lambda now, size=size: replace(now, context=size, context_from="an error"))
+                    known.change(partial(replace, context=size, context_from="an error"))
                 if (found := rejections.learned(error.status, said, fields, profile, untried)) is not None:
                     if guess is None:
-                        known.change(lambda _, found=found: found)
+                        known.change(partial(_instead, found))
                     else:
                         guess = found
                     continue
@@ -159,7 +163,7 @@ class ChatClient:
                 more = max(FIRST_REASONING, 4 * profile.allowance(self._thinking.tokens))
                 if not error.cut or more > MOST_REASONING or allowed.tokens is not None:
                     raise
-                known.change(lambda now, more=more: replace(now, reasons=True, reasoning_tokens=more))
+                known.change(partial(replace, reasons=True, reasoning_tokens=more))
                 guess = None if guess is None else replace(guess, reasons=True, reasoning_tokens=more)
             else:
                 self._learn(known, guess, request, fields, answer)
@@ -352,9 +356,15 @@ class ChatClient:
                 base_url=self.base_url,
                 api_key=self._key or "none",
                 max_retries=0,
-                http_client=client(self._key, private=self._private, keep_alive=not self._embedded),
+                http_client=client(
+                    self._key, private=self._private, keep_alive=not self._embedded, own=self._headers
+                ),
             )
         return self._client
+
+
+def _instead(profile: Profile, _before: Profile) -> Profile:
+    return profile
 
 
 @dataclass(slots=True)

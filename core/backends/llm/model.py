@@ -27,6 +27,7 @@ from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
 from core.domain import people
 from core.domain.errors import BudgetSpent, NotAllowed, Unavailable
+from core.domain.models import filled
 from core.domain.settings import Settings
 
 Written = Callable[[str], None] | None  # called with the text so far
@@ -59,6 +60,7 @@ class RemoteLLM:
             private=settings.private(setting),
             secrets=settings.secrets(),
             known=self.known,
+            headers=filled(settings.llm_headers, "llm_headers") if setting == "llm_base_url" else None,
             thinking=Thinking(settings.llm_reasoning_tokens, settings.llm_reasoning_effort),
         )
 

@@ -1,0 +1,81 @@
+"""Further chat models that the settings file names, and how a route is run with one of them: `hyde@NAME`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from core.domain.errors import BadInput
+from core.domain.pipelines import VARIABLE
+
+AT = "@"  # between a route's name and a model's
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+PARAMETER = "llm"  # of every route that asks a model
+
+
+class ModelSettings(BaseModel):
+    """A table [models.NAME] of the settings file: a chat model besides the one of the setting `llm`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(min_length=1, description="model name at `base_url`, or in the catalogue")
+    base_url: str | None = Field(None, description="OpenAI-compatible endpoint; empty: the embedded server")
+    key_env: str = Field("", description="environment variable with its API key")
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="sent with every call; ${NAME} is the environment variable NAME"
+    )
+    price_prompt: float | None = Field(None, ge=0, allow_inf_nan=False, description="per million tokens")
+    price_completion: float | None = Field(None, ge=0, allow_inf_nan=False, description="per million tokens")
+    reasoning_tokens: int | None = Field(None, ge=0, description="as `llm_reasoning_tokens`")
+    reasoning_effort: str = Field("", description="as `llm_reasoning_effort`")
+    slots: int | None = Field(None, ge=1, description="as `llm_slots`")
+
+    def key(self) -> SecretStr | None:
+        """The key, if there is one."""
+        value = os.environ.get(self.key_env, "") if self.key_env else ""
+        return SecretStr(value) if value else None
+
+    def as_settings(self) -> dict[str, object]:
+        """The settings that this model takes the place of."""
+        return {
+            "llm": self.model, "llm_base_url": self.base_url, "llm_api_key": self.key(),
+            "llm_headers": self.headers, "llm_price_prompt": self.price_prompt,
+            "llm_price_completion": self.price_completion, "llm_reasoning_tokens": self.reasoning_tokens,
+            "llm_reasoning_effort": self.reasoning_effort, "llm_slots": self.slots,
+        }  # fmt: skip
+
+
+def filled(headers: Mapping[str, str], where: str) -> dict[str, str]:
+    """Headers with the environment's variables put in. Raises BadInput for one that is not set."""
+    found = {}
+    for name, value in headers.items():
+        for variable in VARIABLE.findall(value):
+            if variable not in os.environ:
+                raise BadInput(
+                    f"{where}: header {name} needs the environment variable {variable}, which is not set"
+                )
+        found[name] = VARIABLE.sub(lambda one: os.environ[one[1]], value)
+    return found
+
+
+def variables(headers: Mapping[str, str]) -> list[str]:
+    """The values of the environment's variables in headers: secrets, most likely."""
+    names = [name for value in headers.values() for name in VARIABLE.findall(value)]
+    return [os.environ[name] for name in names if os.environ.get(name)]
+
+
+def find(models: Mapping[str, ModelSettings], name: str) -> ModelSettings:
+    """The model of that name; BadInput names those there are."""
+    if name in models:
+        return models[name]
+    known = ", ".join(models) or "none"
+    raise BadInput(f"no model {name!r}: the settings file has no table [models.{name}]; it has: {known}")
+
+
+def parted(name: str) -> tuple[str, str]:
+    """A route's own name, and the model it is run with; "" for the default."""
+    route, _, model = name.partition(AT)
+    return route, model

@@ -1,0 +1,99 @@
+"""What each chat endpoint of the settings was found to do, and which routes feel it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from core.backends.llm import load_llm
+from core.backends.llm.model import EmbeddedLLM
+from core.backends.llm.probe import probe
+from core.backends.llm.profile import Profile
+from core.domain.errors import RouteScopeError
+from core.domain.models import AT
+from core.domain.needs import Need
+from core.routes.registry import routes
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+
+WORDS = "read from words, as the endpoint gives no probabilities"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEndpoint:
+    """A chat model of the settings, and what is known of its endpoint."""
+
+    name: str  # "llm" for the default, else that of its table [models.NAME]
+    model: str
+    address: str
+    state: Literal["ok", "failed", "not tested"]
+    error: str | None = None
+    served: str = ""  # the model that its replies name
+    tested: Mapping[str, Any] = field(default_factory=dict)  # what was tested: what came of it
+    rejected: Mapping[str, str] = field(default_factory=dict)  # by field: the service's words
+    affected: Mapping[str, list[str]] = field(default_factory=dict)  # by what is lacking: names of routes
+    kind: Literal["chat"] = "chat"
+
+
+def chat_endpoints(
+    settings: Settings, *, quick: bool, note: Callable[[str], None] = lambda _: None
+) -> list[ChatEndpoint]:
+    """Each chat model; unless `quick` a remote one is asked a few small questions, past any cache."""
+    found = []
+    for name in ("", *settings.models):
+        note(f"model {name or settings.llm}")
+        try:
+            found.append(_examined(name, settings.with_model(name), quick))
+        except RouteScopeError as error:
+            one = settings.with_model(name)
+            found.append(
+                ChatEndpoint(name or "llm", one.llm, one.llm_base_url or "embedded", "failed", str(error),
+                             affected={"chat": asking(name)})
+            )  # fmt: skip
+    return found
+
+
+def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
+    llm = load_llm(settings)
+    label, backend = name or "llm", llm.backend
+    if why := llm.status():
+        return ChatEndpoint(label, llm.model, llm.endpoint, "failed", why, affected={"chat": asking(name)})
+    if isinstance(backend, EmbeddedLLM):
+        ours = {"probabilities": True, "schema": True, "context": settings.llm_context}
+        return ChatEndpoint(label, llm.model, llm.endpoint, "not tested", tested=ours)
+    error: str | None = None
+    schema: bool | None = None
+    if not quick:
+        tried = probe(llm, timeout=settings.llm_timeout_s, cancel=threading.Event())
+        error, schema = tried.error, None if tried.error else tried.schema
+    known = backend.known.get() if backend.known else Profile()
+    if quick and not known.served:
+        return ChatEndpoint(label, llm.model, llm.endpoint, "not tested")
+    tested = {
+        "chat": error is None, "probabilities": known.probabilities, "schema": schema,
+        "reasoning": known.reasons, "reasoning_tokens": known.reasoning_tokens, "context": known.context,
+    }  # fmt: skip
+    affected = {"chat": asking(name)} if error else {}
+    if not error and known.probabilities is False:
+        affected[f"verdicts {WORDS}"] = [one for one in asking(name) if _judges(one)]
+    if known.truncated:
+        affected[f"long prompts: {known.truncated}"] = asking(name)
+    return ChatEndpoint(
+        label, llm.model, llm.endpoint, "failed" if error else "ok", error, known.served, tested, known.said,
+        affected,
+    )  # fmt: skip
+
+
+def asking(name: str = "") -> list[str]:
+    """The routes that ask the model of a table [models.NAME], "" for the default."""
+    found = [one.name for one in routes().values() if Need.LLM in (*one.every_need, *one.uses)]
+    return [f"{one}{AT}{name}" for one in found] if name else found
+
+
+def _judges(name: str) -> bool:
+    """Whether a route goes by a verdict of its model."""
+    route = routes()[name]
+    return bool(route.decides) or any(need is Need.LLM for _, need in route.needs_if) or "wise" in route.name
