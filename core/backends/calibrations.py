@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from core.backends.base import LLM
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT
 
@@ -94,8 +95,15 @@ def read(decision: Decision, model: str, home: Path | None = None) -> Calibratio
             raise Unavailable(
                 f"the calibration {path.name} cannot be used ({where}: {first['msg']})"
             ) from None
-        return found
+        return found if found.model == model else None  # two names may be cut to one file's
     return None
+
+
+def subject(llm: LLM) -> str:
+    """Whose judgements a calibration is of: an embedded model's name, else the model that the
+    replies of a service name, with its endpoint: it may ignore the name that it is asked for.
+    """
+    return getattr(llm, "reported", llm.model)
 
 
 def write(calibration: Calibration, folder: Path) -> Path:

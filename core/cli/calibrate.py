@@ -60,7 +60,6 @@ def calibrate_(
     now, engine = settings.current(), shared_engine()
     if why := missing(engine).get(Need.LLM):
         raise Unavailable(f"nothing to calibrate: {why}")
-    model = engine.llm().model
     sources = [catalogue.source(target, settings=now) for target in dict.fromkeys(targets)]
     found = [sets.read(one.name, one.path, split=split or "all") for one in sources]
     for one in sources:
@@ -81,7 +80,9 @@ def calibrate_(
                         queries, seed, partial(bar, label), asked.is_set, note,
                     )  # fmt: skip
                 try:
-                    calibration = model_calibration.calibrate(decision, model, cases)
+                    calibration = model_calibration.calibrate(
+                        decision, calibrations.subject(engine.llm()), cases
+                    )
                 except BadInput as error:
                     note(f"left out: {error}")
                     continue

@@ -132,7 +132,9 @@ class Settings(BaseModel):
         description="live: use cached answers, call the model for the rest; record: always call the model"
         " and cache its answers; replay: cached answers only",
     )
-    llm_timeout_s: float = Field(60.0, gt=0, description="deadline of one model call, in seconds")
+    llm_timeout_s: float = Field(
+        120.0, gt=0, description="deadline of one model call, in seconds, with the waits its service asks for"
+    )
     llm_reasoning_tokens: int | None = Field(
         None,
         ge=0,
@@ -215,7 +217,7 @@ class Settings(BaseModel):
     self_rag_api_key: SecretStr | None = Field(
         None, description="API key of `self_rag_base_url`; never shown, logged or stored"
     )
-    route_timeout_s: float = Field(120.0, gt=0, description="deadline of one route, in seconds")
+    route_timeout_s: float = Field(1200.0, gt=0, description="deadline of one route, in seconds")
     route_max_calls: int = Field(40, ge=1, description="maximum model calls per route")
     route_max_tokens: int = Field(40_000, ge=1, description="maximum model tokens per route")
     timing: Literal["shared", "isolated"] = Field(

@@ -167,7 +167,7 @@ def cautions(engine: Resources, route: Route) -> tuple[str, ...]:
         return ()
     try:
         name = route.settle({}).get(PARAMETER, "")
-        model = (engine.llm(name=name) if name else engine.llm()).model
+        model = calibrations.subject(engine.llm(name=name) if name else engine.llm())
     except RouteScopeError:
         return ()  # `why_not` says so
     found = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.backends import calibrations, evaluators, question_classifier
 from core.backends.admission import Asker
-from core.backends.base import WebSearch
+from core.backends.base import LLM, WebSearch
 from core.backends.embedding_cache import EmbeddingCache
 from core.backends.llm.none import NoLLM
 from core.corpus.corpus import Corpus
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from core.store import Store
 
 SENTENCES = 20_000  # whose vectors are remembered: 30 MB of 384 numbers each
+
+
+def window(llm: LLM, settings: Settings) -> int:
+    """The context length in tokens: by the setting, else by the service, else the default."""
+    told = getattr(llm, "context", None)
+    return settings.llm_context if "llm_context" in settings.model_fields_set or told is None else told
 
 
 class Contexts(Resources):
@@ -78,9 +84,9 @@ class Contexts(Resources):
             evidence=answering.evidence if answering else now.answer_evidence,
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
             turn_vectors=self._turn_vectors, sentence_vectors=self._sentence_vectors,
-            llm_context=now.llm_context, fid=self.fid,
+            llm_context=window(llm, now), fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
-            calibration=lambda about: calibrations.read(about, llm.model, now.home),
+            calibration=lambda about: calibrations.read(about, calibrations.subject(llm), now.home),
             classifier=lambda: question_classifier.read(now.home),
             external=lambda name: self.external(name, mode, run),
             llm_name=model, asker=asker or Asker(trace=trace, cancel=cancel),

@@ -278,6 +278,6 @@ def of_dev(labelled: LabelledSet) -> LabelledSet:
 
 def calibrated_on(engine: Engine, decisions: Collection[Decision], name: str) -> frozenset[str]:
     """The questions of the set `name` on which a threshold of `decisions` was chosen for the model in use."""
-    model, home = engine.llm().model, engine.settings.home
+    model, home = calibrations.subject(engine.llm()), engine.settings.home
     found = (calibrations.read(decision, model, home) for decision in decisions)
     return frozenset(id for one in found if one is not None for id in one.questions.get(name, ()))

@@ -210,6 +210,21 @@ class Context:
         return ""
 
 
+LONG = 6_000  # characters of a prompt from which its tokens tell whether all of it was read
+DENSE = 8  # characters a token that no language and no tokenizer reach: prose has about 4
+
+
+def cut_prompt(request: LLMRequest, answer: Completion) -> str:
+    """Say that the service seems to have read only a part of the prompt; "" if it does not seem so."""
+    length = sum(len(message.content) for message in request.messages)
+    if length < LONG or not 0 < answer.prompt_tokens < length / DENSE:
+        return ""
+    return (
+        f"the service counted {answer.prompt_tokens:,} tokens in a prompt of {length:,} characters: it seems to"
+        " have cut it; raise its context length (Ollama: num_ctx)"
+    )
+
+
 class StepBase:
     """The context and the helpers that step methods use."""
 
@@ -333,6 +348,8 @@ class StepBase:
                     span.output = replace(span.output, streaming=False)
             earlier = answer.source != "live"
             cut = answer.finish == "length" and request.max_tokens > 1
+            if said := cut_prompt(request, answer):
+                span.attributes["caution"] = said
             span.output = Reply(
                 answer.text, llm.model, answer.created if earlier else "", cut=cut, reasoning=answer.reasoning
             )

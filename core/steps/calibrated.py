@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.backends.calibrations import SIGNAL, Calibration
+from core.backends.calibrations import SIGNAL, Calibration, subject
 from core.backends.calibrations import Decision as Name
 from core.backends.prompting.prompts import EVIDENCE
 from core.backends.prompting.prompts_confidence import CLOSED_ANSWER
@@ -49,7 +49,7 @@ class Calibrated(StepBase):
         """The threshold of the decision `about`: `given`, or for 0 the one calibrated for the model in use,
         or for a model that was not calibrated `fallback`.
         """
-        model = self.context.llm.model
+        model = subject(self.context.llm)
         found = self.context.calibration(about)
         state, why = worth(about, model, found)
         known = found if state != "not calibrated" else None

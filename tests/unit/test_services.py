@@ -12,20 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.base import LLMRequest, Message, TokenLogprob
-from core.backends.llm import pace, reasoning, rejections, wire
+from core.backends import calibrations
+from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
+from core.backends.llm import load_llm, pace, reasoning, rejections, wire
+from core.backends.llm.client import context_of
 from core.backends.llm.model import RemoteLLM
 from core.backends.llm.profile import Profile, every, parts
+from core.backends.llm.transport import proxy_of
+from core.backends.prompting.token_probabilities import read_verdict
 from core.cli.shapes import run_document
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query, Run, Turn
+from core.engine.contexts import window
 from core.engine.endpoints import chat_endpoints
 from core.engine.request import Request
 from core.engine.resources import Resources
 from core.routes.registry import routes, use
+from core.steps.base import cut_prompt
 from tests.fakes import FakeEngine
+from tests.loopback import http, loopback
 from tests.services import KINDS, THOUGHT, Body, Kind, Service, service
 
 PARAMETERS = {
@@ -362,3 +369,111 @@ def test_the_endpoints_say_what_was_tested_and_who_feels_it(tmp_path: Path) -> N
     assert any("setwise" in names for names in there.affected.values())
     assert (gone.name, gone.state) == ("gone", "failed")
     assert "hyde@gone" in gone.affected["chat"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "size"),
+    [
+        ({"data": [{"id": "m", "max_model_len": 32768}, {"id": "n", "max_model_len": 1}]}, 32768),
+        ({"data": [{"id": "m", "context_length": 131072}]}, 131072),
+        ({"data": [{"id": "other", "meta": {"n_ctx": 4096}}]}, 4096), ({"data": [{"id": "m"}]}, None),
+        ([{"id": "m", "context_window": 9}], 9), ({"data": [{"id": "a"}, {"id": "b"}]}, None), ("odd", None),
+    ],
+)  # fmt: skip
+def test_the_context_length_is_read_from_the_list_of_models(listed: Any, size: int | None) -> None:
+    assert context_of(listed, "m") == size
+
+
+def test_a_service_that_tells_its_context_length_is_believed_once(tmp_path: Path) -> None:
+    listed = {"data": [{"id": "m", "max_model_len": 2048}]}
+    with service("vllm", models=listed) as running:
+        settings = Settings(home=tmp_path, llm_base_url=running.url, llm="m")
+        llm = load_llm(settings)
+        llm.complete(PLAIN, timeout=20, cancel=threading.Event())
+        assert window(llm, settings) == 2048
+        assert window(llm, Settings(home=tmp_path, llm_context=4096)) == 4096
+
+
+def test_a_prompt_that_a_service_cut_is_told() -> None:
+    long = LLMRequest("t/1", (Message("user", "word " * 4000),), 5)
+    assert "2,048" in cut_prompt(long, Completion("a", "m", "stop", 1.0, 2048, 1))
+    assert cut_prompt(long, Completion("a", "m", "stop", 1.0, 4100, 1)) == ""
+    assert cut_prompt(PLAIN, Completion("a", "m", "stop", 1.0, 1, 1)) == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "proxy"),
+    [
+        ("https://api.example.org/v1", {"HTTPS_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
+        ("https://api.example.org/v1", {"HTTPS_PROXY": "proxy:3128", "NO_PROXY": ".example.org"}, None),
+        ("http://127.0.0.1:1/v1", {"HTTP_PROXY": "http://proxy:3128"}, None),
+        ("http://[::1]:1/v1", {"ALL_PROXY": "http://proxy:3128"}, None),
+        ("http://localhost:1/v1", {"HTTP_PROXY": "http://proxy:3128"}, None),
+        ("http://10.0.0.1/v1", {"HTTP_PROXY": "http://proxy:3128"}, "http://proxy:3128"), ("http://a/v1", {}, None),
+    ],
+)  # fmt: skip
+def test_calls_go_through_the_proxy_of_the_environment_but_never_to_this_machine(
+    url: str, environment: dict[str, str], proxy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        for spelled in (name, name.lower()):
+            monkeypatch.delenv(spelled, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of(url) == proxy
+
+
+def test_azure_takes_its_version_in_the_query_and_its_key_in_a_header(tmp_path: Path) -> None:
+    reply = json.dumps({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]})
+    with loopback(http(reply)) as server:
+        url = f"{server.url}/openai/deployments/gpt?api-version=2024-10-21"
+        llm = RemoteLLM(Settings(home=tmp_path, llm_base_url=url, llm="gpt", llm_api_key="sk-azure-123"))
+        assert complete(llm).text == "Hello"
+    head = server.requests[0].partition(b"\r\n\r\n")[0].lower()
+    assert head.startswith(b"post /openai/deployments/gpt/chat/completions?api-version=2024-10-21 ")
+    assert b"api-key: sk-azure-123" in head
+    with pytest.raises(BadInput, match="llm_base_url"):
+        RemoteLLM(Settings(home=tmp_path, llm_base_url="https://a.example/v1?key=sk-1", llm="m"))
+
+
+def test_own_headers_take_their_values_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAM_TOKEN", "secret-team-token")
+    reply = json.dumps(
+        {"choices": [{"message": {"content": "it is secret-team-token"}, "finish_reason": "stop"}]}
+    )
+    with loopback(http(reply)) as server:
+        settings = {"llm_base_url": f"{server.url}/v1", "llm_headers": {"X-Team": "a ${TEAM_TOKEN}"}}
+        found = complete(RemoteLLM(Settings(home=tmp_path, llm="m", **settings)))
+    assert b"x-team: a secret-team-token" in server.requests[0].lower()
+    assert "secret-team-token" not in found.text
+    monkeypatch.delenv("TEAM_TOKEN")
+    with pytest.raises(BadInput, match="TEAM_TOKEN"):
+        RemoteLLM(Settings(home=tmp_path, llm="m", **settings))
+
+
+def test_a_calibration_is_of_the_model_that_the_service_reports(tmp_path: Path) -> None:
+    with service("ollama") as running:
+        llm = load_llm(Settings(home=tmp_path, llm_base_url=running.url, llm="qwen2.5-coder-1.5b"))
+        llm.complete(PLAIN, timeout=20, cancel=threading.Event())
+        about = calibrations.subject(llm)
+        assert about == f"qwen2.5-coder-1.5b-served at {running.url}"
+        assert calibrations.read("evidence", about, tmp_path) is None
+    assert calibrations.read("evidence", calibrations.subject(load_llm(Settings(home=tmp_path)))) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "verdict"),
+    [
+        ("Yes.", ("yes", "no"), "yes"), ("**No**", ("yes", "no"), "no"), ("Answer: Yes", ("yes", "no"), "yes"),
+        ("Yes or no, who knows", ("yes", "no"), "yes"), ("It is not clear", ("yes", "no"), None),
+        ("I think so", ("irrelevant", "relevant"), None), ("Part", ("fully", "partially", "no"), "partially"),
+        ("B", ("a", "b"), "b"), ("(B)", ("a", "b"), "b"), ("A better passage is B", ("a", "b"), "b"),
+        ("Passage A.", ("a", "b"), "a"), ("A or B", ("a", "b"), None), ("", ("yes", "no"), None),
+    ],
+)  # fmt: skip
+def test_a_verdict_in_words_is_read_or_is_none(
+    text: str, words: tuple[str, ...], verdict: str | None
+) -> None:
+    assert read_verdict(text, words) == verdict

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from core.backends import admission
 from core.backends.base import Completion, LLMRequest
@@ -88,7 +89,8 @@ class ChatClient:
         of what it says, as `key` is. `known`: what was learned of it; without, it takes all
         that we send. `headers`: further ones that it wants.
         """
-        self.base_url = base_url
+        self.base_url, mark, version = base_url.partition("?api-version=")
+        self._query = {"api-version": version} if mark else None
         self.model = model
         self._key = key
         self._embedded = embedded
@@ -96,7 +98,8 @@ class ChatClient:
         self._words = wire.Words(label, (key, *secrets))
         self._known, self._thinking = known, thinking
         self._pace = pace.pace(base_url)
-        self._headers = headers
+        azure = mark or (urlsplit(base_url).hostname or "").endswith(".azure.com")
+        self._headers = {**({"api-key": key} if azure and key else {}), **(headers or {})}
         self._client: openai.AsyncOpenAI | None = None
 
     def complete(
@@ -166,7 +169,7 @@ class ChatClient:
                 known.change(partial(replace, reasons=True, reasoning_tokens=more))
                 guess = None if guess is None else replace(guess, reasons=True, reasoning_tokens=more)
             else:
-                self._learn(known, guess, request, fields, answer)
+                self._learn(known, guess, request, fields, answer, attempt)
                 return answer
 
     def _learn(
@@ -176,6 +179,7 @@ class ChatClient:
         request: LLMRequest,
         fields: dict[str, Any],
         answer: Completion,
+        attempt: _Attempt,
     ) -> None:
         """Store what an answer tells of the service."""
         thought = bool(answer.reasoning or answer.reasoning_tokens)
@@ -200,6 +204,19 @@ class ChatClient:
 
         if changed(known.get()) != known.get():
             known.change(changed)
+        if not known.get().context_from:
+            size = self._window(min(CONNECT_S, attempt.left()), attempt.cancel)
+            known.change(
+                partial(replace, context=size, context_from="its list of models" if size else "not told")
+            )
+
+    def _window(self, timeout: float, cancel: threading.Event) -> int | None:
+        """The context length in tokens by the service's list of models; None if it does not tell."""
+        try:
+            listed = json.loads(run_call(self._get(f"{self.base_url}/models"), "", timeout, cancel))
+            return context_of(listed, self.model)
+        except (ModelFailed, ValueError, RecursionError):
+            return None
 
     def _asked(self, request: LLMRequest, profile: Profile, attempt: _Attempt) -> Completion:
         """One answer to one form of the request; failures that may pass are tried again."""
@@ -271,13 +288,16 @@ class ChatClient:
         return 1
 
     async def _props(self) -> bytes:
+        return await self._get(f"{self.base_url.removesuffix('/v1')}/props")
+
+    async def _get(self, url: str) -> bytes:
         import httpx2
 
         from core.backends.llm.transport import client
 
-        async with client(self._key, private=True, keep_alive=False) as asked:
+        async with client(self._key, private=self._private, keep_alive=False, own=self._headers) as asked:
             try:
-                answer = await asked.get(f"{self.base_url.removesuffix('/v1')}/props")
+                answer = await asked.get(url, params=self._query)
             except httpx2.HTTPError as error:
                 raise self._words.failed("cannot be asked", str(error)) from None
         if answer.status_code != 200:
@@ -356,11 +376,37 @@ class ChatClient:
                 base_url=self.base_url,
                 api_key=self._key or "none",
                 max_retries=0,
+                default_query=self._query,
                 http_client=client(
                     self._key, private=self._private, keep_alive=not self._embedded, own=self._headers
                 ),
             )
         return self._client
+
+
+WINDOWS = (
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "inputTokenLimit",
+    "n_ctx",
+)
+
+
+def context_of(listed: Any, model: str) -> int | None:
+    """The context length of `model` in a list of models, in whatever field; None if it is not told."""
+    data = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
+    entries = [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+    own = [one for one in entries if model in (one.get("id"), one.get("name"))] or entries
+    if len(own) != 1:
+        return None
+    for one in (own[0], *(own[0].get(name) or {} for name in ("meta", "top_provider", "limits"))):
+        if isinstance(one, dict):
+            for name in WINDOWS:
+                if type(size := one.get(name)) is int and size > 0:
+                    return size
+    return None
 
 
 def _instead(profile: Profile, _before: Profile) -> Profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
 from core.domain import people
-from core.domain.errors import BudgetSpent, NotAllowed, Unavailable
+from core.domain.errors import BadInput, BudgetSpent, NotAllowed, Unavailable
 from core.domain.models import filled
 from core.domain.settings import Settings
 
@@ -184,6 +185,20 @@ class CachedLLM:
         self.model, self.endpoint, self.local = backend.model, backend.endpoint, backend.local
         self._cache, self._recordings, self._mode, self._daily = cache, recordings, mode, daily
 
+    @property
+    def reported(self) -> str:
+        """The embedded model's name, or the one that a service's replies name, with its endpoint."""
+        if not isinstance(self.backend, RemoteLLM):
+            return self.model
+        known = self.backend.known
+        return f"{(known.get().served if known else '') or self.model} at {self.endpoint}"
+
+    @property
+    def context(self) -> int | None:
+        """The context length in tokens that a service reports; None if there is none."""
+        known = self.backend.known if isinstance(self.backend, RemoteLLM) else None
+        return known.get().context if known else None
+
     def in_mode(self, mode: str) -> CachedLLM:
         """The same model, cache and recordings, in another order."""
         return CachedLLM(
@@ -251,7 +266,10 @@ def _check(who: people.Person, daily: int | None) -> None:
 def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key") -> str:
     """A base URL fit to be shown and compared. Raises BadInput, which repeats no part that may be secret."""
     wrong = f"setting {setting}: give http://host:port/v1 or https://host/v1"
-    return "".join(split(url, wrong, f"user, password or query: put the key into {key}"))
+    plain, mark, version = url.strip().partition("?api-version=")
+    if mark and not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-preview)?|preview|v1|latest", version):
+        raise BadInput(f"{wrong}; of a query only ?api-version=2024-10-21 is taken, for Azure")
+    return "".join(split(plain, wrong, f"user, password or query: put the key into {key}")) + mark + version
 
 
 def _is_loopback(url: str) -> bool:

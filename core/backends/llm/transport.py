@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment
 
 import httpcore2
 import httpx2
@@ -35,8 +37,29 @@ class NotCalled(httpcore2.ConnectError):
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Whom TLS believes: reading all their certificates takes longer than a call, so it is done once."""
-    return httpx2.create_ssl_context(trust_env=False)
+    """Whom TLS believes: those of SSL_CERT_FILE or SSL_CERT_DIR, else the public authorities. Reading
+    all their certificates takes longer than a call, so it is done once.
+    """
+    return httpx2.create_ssl_context(trust_env=True)
+
+
+def loopback(host: str) -> bool:
+    """Whether a host is this machine itself."""
+    address = reach.literal(host)
+    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for a URL (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY); none for
+    this machine itself.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    proxies = getproxies_environment()
+    if loopback(host) or proxy_bypass_environment(parts.netloc.rpartition("@")[2], proxies):
+        return None
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    return found if found is None or "://" in found else f"http://{found}"
 
 
 class Checked(httpcore2.AsyncNetworkBackend):
@@ -105,8 +128,17 @@ class Guarded(httpx2.AsyncHTTPTransport):
             keepalive_expiry=5.0,
             network_backend=Checked(private=private),
         )
+        self._private, self._proxied = private, dict[str, httpx2.AsyncHTTPTransport]()
         self._key = key
         self._own = {name.lower(): value for name, value in (own or {}).items()}
+
+    async def _through(self, proxy: str, request: httpx2.Request) -> httpx2.Response:
+        """Send by way of a proxy, which looks the name up: only the name is checked here."""
+        if why := reach.named(request.url.host, private=self._private):
+            raise httpx2.ConnectError(why) from NotCalled(why)
+        if proxy not in self._proxied:
+            self._proxied[proxy] = httpx2.AsyncHTTPTransport(verify=_trusted(), trust_env=False, proxy=proxy)
+        return await self._proxied[proxy].handle_async_request(request)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send and count."""
@@ -118,7 +150,8 @@ class Guarded(httpx2.AsyncHTTPTransport):
         sent = httpx2.Request(
             request.method, request.url, headers=kept, stream=request.stream, extensions=request.extensions
         )
-        answer = await super().handle_async_request(sent)
+        proxy = proxy_of(str(request.url))
+        answer = await (super().handle_async_request(sent) if proxy is None else self._through(proxy, sent))
         if isinstance(answer.stream, httpx2.AsyncByteStream):
             answer.stream = _Counted(answer.stream)
         return answer

@@ -71,7 +71,7 @@ def generate(
     stop = cancel or threading.Event()
     corpus = engine.corpus(corpus_name)
     known = {line["id"]: line for line in question_file.read(out)} if out.exists() else {}
-    calibrated = calibrations.read("evidence", llm.model, engine.settings.home)
+    calibrated = calibrations.read("evidence", calibrations.subject(llm), engine.settings.home)
     threshold = calibrated.threshold if calibrated else UNCALIBRATED
     writer = Writer(corpus, llm, engine.embedder_of(corpus), threshold, engine.settings.llm_timeout_s, stop)
     found = Generated(list(known.values()), threshold=threshold)
