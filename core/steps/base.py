@@ -220,8 +220,8 @@ def cut_prompt(request: LLMRequest, answer: Completion) -> str:
     if length < LONG or not 0 < answer.prompt_tokens < length / DENSE:
         return ""
     return (
-        f"the service counted {answer.prompt_tokens:,} tokens in a prompt of {length:,} characters: it seems to"
-        " have cut it; raise its context length (Ollama: num_ctx)"
+        f"the service counted {answer.prompt_tokens:,} tokens in a prompt of {length:,} characters: it seems"
+        " to have cut it; raise its context length (Ollama: num_ctx)"
     )
 
 

@@ -28,6 +28,20 @@ MOST = 5  # conditions that the model may give
 LONGEST_VALUE = 100  # characters of a value of these
 
 
+class WrittenCondition(BaseModel):
+    """A condition as a model wrote it: each is checked by itself."""
+
+    field: str
+    operator: str
+    value: str
+
+
+class Written(BaseModel):
+    """What a reply has to be at least."""
+
+    filters: list[WrittenCondition]
+
+
 class Conditions(Retrieve):
     """Searching by metadata."""
 
@@ -109,21 +123,21 @@ class Conditions(Retrieve):
         form = _form([one.name for one in shown])
 
         def wrong(reply: str) -> str | None:
-            read = read_form(form, reply)
+            read = read_form(Written, reply)
             return read if isinstance(read, str) else None
 
         reply = self._ask(
             CONDITIONS, max_tokens=150, schema=strict_schema(form), unusable=wrong, reuse_prefix=True,
             question=text, fields="\n".join(map(_in_prompt, shown)),
         )  # fmt: skip
-        read = read_form(form, reply.text)
+        read = read_form(Written, reply.text)
         if isinstance(read, str):
             self.span.attributes["note"] = f"no filter: {read}"
             return []
         found, refused = [], []
-        for one in read.model_dump()["filters"][:MOST]:
+        for one in read.filters[:MOST]:
             try:
-                made = Filter(one["field"], operator_of(one["operator"]), (one["value"][:LONGEST_VALUE],))
+                made = Filter(one.field, operator_of(one.operator), (one.value[:LONGEST_VALUE],))
             except BadInput as error:
                 refused.append(str(error))
                 continue
@@ -139,7 +153,7 @@ def _in_prompt(field: Field) -> str:
 
 
 def _form(fields: Sequence[str]) -> type[BaseModel]:
-    """What a reply has to be: conditions on some of `fields`."""
+    """What a model is asked to write: conditions on some of `fields`."""
     operators = tuple(one for one in get_args(Operator) if one != "in")
     condition = create_model(
         "Condition", field=(Literal[tuple(fields)], ...), operator=(Literal[operators], ...), value=(str, ...)

@@ -46,9 +46,9 @@ QUESTION = "How do I send a fragile item back?"
 class ServedEngine(FakeEngine):
     """The fake corpus, and the real client of an endpoint."""
 
-    def llm(self, mode: Any = None) -> Any:
+    def llm(self, mode: Any = None, name: str = "") -> Any:
         """The one the settings name."""
-        return Resources.llm(self, mode)
+        return Resources.llm(self, mode, name)
 
 
 def asking() -> tuple[str, ...]:
@@ -409,7 +409,8 @@ def test_a_prompt_that_a_service_cut_is_told() -> None:
         ("http://127.0.0.1:1/v1", {"HTTP_PROXY": "http://proxy:3128"}, None),
         ("http://[::1]:1/v1", {"ALL_PROXY": "http://proxy:3128"}, None),
         ("http://localhost:1/v1", {"HTTP_PROXY": "http://proxy:3128"}, None),
-        ("http://10.0.0.1/v1", {"HTTP_PROXY": "http://proxy:3128"}, "http://proxy:3128"), ("http://a/v1", {}, None),
+        ("http://10.0.0.1/v1", {"HTTP_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
+        ("http://a/v1", {}, None),
     ],
 )  # fmt: skip
 def test_calls_go_through_the_proxy_of_the_environment_but_never_to_this_machine(
@@ -466,7 +467,8 @@ def test_a_calibration_is_of_the_model_that_the_service_reports(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "words", "verdict"),
     [
-        ("Yes.", ("yes", "no"), "yes"), ("**No**", ("yes", "no"), "no"), ("Answer: Yes", ("yes", "no"), "yes"),
+        ("Yes.", ("yes", "no"), "yes"),
+        ("**No**", ("yes", "no"), "no"), ("Answer: Yes", ("yes", "no"), "yes"),
         ("Yes or no, who knows", ("yes", "no"), "yes"), ("It is not clear", ("yes", "no"), None),
         ("I think so", ("irrelevant", "relevant"), None), ("Part", ("fully", "partially", "no"), "partially"),
         ("B", ("a", "b"), "b"), ("(B)", ("a", "b"), "b"), ("A better passage is B", ("a", "b"), "b"),

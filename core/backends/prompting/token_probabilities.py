@@ -76,7 +76,7 @@ def read_verdict(text: str, words: Sequence[str]) -> str | None:
         return cut[0]
     if letters:
         found = re.findall(
-            r"(?:passage|answer|option|letter|name|is|:)\s*[(\[]?([A-Z])\b|[(\[]([A-Z])[)\]]", plain
+            r"(?i:passage|answer|option|letter|name|is|:)\s*[(\[]?([A-Z])\b|[(\[]([A-Z])[)\]]", plain
         )
         named = {(one or other).lower() for one, other in found}
     else:
