@@ -31,9 +31,9 @@ LONGEST_VALUE = 100  # characters of a value of these
 class WrittenCondition(BaseModel):
     """A condition as a model wrote it: each is checked by itself."""
 
-    field: str
-    operator: str
-    value: str
+    field: str = ""
+    operator: str = ""
+    value: str = ""
 
 
 class Written(BaseModel):
@@ -136,6 +136,9 @@ class Conditions(Retrieve):
             return []
         found, refused = [], []
         for one in read.filters[:MOST]:
+            if not one.field:
+                refused.append("a condition without a field")
+                continue
             try:
                 made = Filter(one.field, operator_of(one.operator), (one.value[:LONGEST_VALUE],))
             except BadInput as error:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
@@ -55,8 +55,8 @@ def proxy_of(url: str) -> str | None:
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
-    proxies = getproxies_environment()
-    if loopback(host) or proxy_bypass_environment(parts.netloc.rpartition("@")[2], proxies):
+    proxies = getproxies()
+    if loopback(host) or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
     found = proxies.get(parts.scheme) or proxies.get("all")
     return found if found is None or "://" in found else f"http://{found}"
