@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import create_model
 
@@ -185,7 +185,8 @@ class Agent(Decompose):
             read = read_choice(reply, offered, done)
             return read if isinstance(read, str) else None
 
-        form = create_model("Action", action=(Literal[tuple(offered)], ...), input=(str, ...))
+        actions: Any = Literal[tuple(offered)]
+        form = create_model("Action", action=(actions, ...), input=(str, ...))
         reply = self._ask(
             CHOOSE_ACTION, max_tokens=100, schema=strict_schema(form), unusable=wrong,
             question=question, actions=", ".join(offered), done=in_words(done),

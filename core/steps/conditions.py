@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, create_model
@@ -157,8 +157,9 @@ def _in_prompt(field: Field) -> str:
 
 def _form(fields: Sequence[str]) -> type[BaseModel]:
     """What a model is asked to write: conditions on some of `fields`."""
-    operators = tuple(one for one in get_args(Operator) if one != "in")
-    condition = create_model(
-        "Condition", field=(Literal[tuple(fields)], ...), operator=(Literal[operators], ...), value=(str, ...)
+    names: Any = Literal[tuple(fields)]
+    operators: Any = Literal[tuple(one for one in get_args(Operator) if one != "in")]
+    condition: Any = create_model(
+        "Condition", field=(names, ...), operator=(operators, ...), value=(str, ...)
     )
-    return create_model("Conditions", filters=(list[condition], ...))  # type: ignore[valid-type]
+    return create_model("Conditions", filters=(list[condition], ...))

@@ -339,7 +339,9 @@ def test_a_route_runs_with_several_models_side_by_side(tmp_path: Path) -> None:
         names = ("hyde@a", "hyde@b", "rewrite@b")
         run = engine.start(Request(Query(QUESTION, SPOKEN), "tiny", names)).wait(60)
         assert [(result.route, result.title, result.status) for result in run.results] == [
-            ("hyde@a", "HyDE (a)", "ok"), ("hyde@b", "HyDE (b)", "ok"), ("rewrite@b", "Rewrite + hybrid (b)", "ok"),
+            ("hyde@a", "HyDE (a)", "ok"),
+            ("hyde@b", "HyDE (b)", "ok"),
+            ("rewrite@b", "Rewrite + hybrid (b)", "ok"),
         ]  # fmt: skip
         asked = [
             {span["model"] for span in result["spans"]} - {None} for result in run_document(run)["results"]
