@@ -126,7 +126,7 @@ def review_(
 @click.option("--metric", default="ndcg@10", show_default=True, help="Metric that orders the routes.")
 @output_options
 def agreement_(real: str, generated: str, metric: str, as_json: bool) -> int:
-    """Show whether generated questions order routes as real ones do: Kendall's tau with its interval.
+    """Show whether generated questions order routes as real ones do: Kendall's tau and what it can reach.
 
     REAL and GENERATED are two evaluations of the same routes: names of saved ones, or folders of `eval
     --out`.
@@ -154,6 +154,9 @@ def _agreement(found: Agreement) -> str:
     parts = [
         f"Kendall's tau {found.tau:.2f}, 95% interval {found.ci95[0]:.2f} to {found.ci95[1]:.2f}; 1 is the"
         " same order, 0 none.",
+        f"{'The sets disagree' if found.disagree else 'No disagreement shown'}: random re-splits of the same"
+        f" questions reach {found.ceiling[1]:.2f} (median), and {found.ceiling[0]:.2f} or more in 95% of"
+        " splits.",
         f"Without easy questions: {found.without_easy:.2f}." if found.without_easy is not None else "",
         *(f"By {kind} alone ({n} questions): {tau:.2f}." for kind, (tau, n) in (found.kinds or {}).items()),
         f"Generated questions put {found.best[1]} first, real ones {found.best[0]}: shipping the former loses"

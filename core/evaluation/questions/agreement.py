@@ -1,4 +1,4 @@
-"""Whether generated questions put routes in the order that real ones do: Kendall's tau with its interval."""
+"""Whether generated questions put routes in the order that real ones do: Kendall's tau and its ceiling."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.domain.errors import BadInput
+from core.evaluation.statistics import ALPHA, ROUNDING, Interval
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -23,14 +24,19 @@ Values = NDArray[np.float64]  # shape (routes, questions)
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How alike two orders of the same routes are. `tau` is Kendall's tau-b of the routes' means: 1 the same
-    order, 0 unrelated, -1 reversed; `ci95` by drawing the questions of both sides anew. `best_lost` is how
-    much of the real metric is lost by shipping the route that the generated questions put first.
+    """The likeness of two orders of the same routes. `best_lost` is how much of the real metric is lost by
+    shipping the route that the generated questions put first.
     """
 
     metric: str
+    # Kendall's tau-b of the routes' means: 1 the same order, 0 unrelated, -1 reversed.
     tau: float
-    ci95: tuple[float, float]
+    ci95: Interval
+    # What so few questions can show at most: the 5% point and the median of tau between random re-splits of
+    # all questions of both sides.
+    ceiling: Interval
+    # Whether the sets are shown to order the routes differently (see likeness).
+    disagree: bool
     routes: tuple[str, ...]
     real: tuple[float, ...]
     generated: tuple[float, ...]
@@ -42,7 +48,7 @@ class Agreement:
 
 
 def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
-    """How the order of the routes that both evaluations measured agrees. BadInput for fewer than
+    """Compare the orders of the routes that both evaluations measured. Raises BadInput for fewer than
     LEAST_ROUTES common routes, or fewer than LEAST_QUESTIONS questions with a label on a side.
     """
     routes = tuple(route for route in real.routes if route in generated.routes)
@@ -55,9 +61,10 @@ def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
     second, ids = _values(generated, routes, metric)
     means = first.mean(axis=1), second.mean(axis=1)
     tops = tuple(routes[int(np.argmax(one))] for one in means)
+    ends, ceiling, disagree = likeness(first, second)
     hard = [at for at, id in enumerate(ids) if not _easy(generated, id)]
     return Agreement(
-        metric, tau(*means), interval(first, second), routes, tuple(means[0].tolist()),
+        metric, tau(*means), ends, ceiling, disagree, routes, tuple(means[0].tolist()),
         tuple(means[1].tolist()), (first.shape[1], second.shape[1]), (tops[0], tops[1]),
         float(means[0].max() - means[0][routes.index(tops[1])]),
         tau(means[0], second[:, hard].mean(axis=1)) if LEAST_QUESTIONS <= len(hard) < len(ids) else None,
@@ -66,27 +73,53 @@ def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
 
 
 def tau(first: Values, second: Values) -> float:
-    """Kendall's tau-b of two lists of scores; 0 where one of them is constant.
+    """Return Kendall's tau-b of two lists of scores; 0 if one of them is constant.
 
     Source: Kendall 1945, "The treatment of ties in ranking problems", Biometrika 33(3).
     """
-    pairs = np.triu_indices(len(first), 1)
-    a, b = (np.sign(one[:, None] - one[None, :])[pairs] for one in (first, second))
-    scale = np.sqrt((a != 0).sum() * (b != 0).sum())
-    return float((a * b).sum() / scale) if scale else 0.0
+    return float(_taus(first[:, None], second[:, None])[0])
 
 
-def interval(first: Values, second: Values, seed: int = 0) -> tuple[float, float]:
-    """The 95 % percentile interval of `tau` when the questions of both sides are drawn anew."""
+def likeness(first: Values, second: Values, seed: int = 0) -> tuple[Interval, Interval, bool]:
+    """Return a 95% interval of tau, its ceiling, and whether the two sets disagree (see Agreement).
+
+    Two sets of so few questions do not show the same order even if they ask the same. They disagree if tau is
+    below the 5% point of random re-splits of all questions into sets of the same sizes (a permutation test:
+    Fisher 1935); or if the questions drawn anew show a reversed order in 97.5% of draws, as re-splits of two
+    reversed orders show no order at all.
+
+    The interval goes from the lower end of the percentile and the basic bootstrap interval to the higher end,
+    as neither alone covers (Davison & Hinkley 1997, chapter 5). Its upper end is 1 unless the sets disagree:
+    drawing questions again only adds disagreement.
+    """
     rng = np.random.default_rng(seed)
-    found = []
-    for _ in range(DRAWS):
-        means = [
-            one[:, rng.integers(one.shape[1], size=one.shape[1])].mean(axis=1) for one in (first, second)
-        ]
-        found.append(tau(*means))
-    low, high = np.quantile(found, (0.025, 0.975))
-    return float(low), float(high)
+    measured = tau(first.mean(axis=1), second.mean(axis=1))
+    pooled, size = np.concatenate([first, second], axis=1), first.shape[1]
+    split = rng.permuted(np.tile(np.arange(pooled.shape[1]), (DRAWS, 1)), axis=1)
+    found = _taus(_means(pooled, split[:, :size]), _means(pooled, split[:, size:]))
+    as_low = (int((found <= measured + ROUNDING).sum()) + 1) / (DRAWS + 1)
+    ceiling = float(np.quantile(found, 0.05)), float(np.median(found))
+    drawn = _taus(*(
+        _means(one, rng.integers(one.shape[1], size=(DRAWS, one.shape[1]))) for one in (first, second)
+    ))  # fmt: skip
+    low, high = (float(end) for end in np.quantile(drawn, (0.025, 0.975)))
+    disagree = as_low < ALPHA or high < 0
+    low, high = min(low, 2 * measured - high), max(high, 2 * measured - low)
+    return (max(-1.0, low), min(1.0, high) if disagree else 1.0), ceiling, disagree
+
+
+def _means(values: Values, drawn: NDArray[np.int64]) -> Values:
+    """Return the means over drawn questions, shape (routes, draws)."""
+    rows = [np.bincount(row, minlength=values.shape[1]) for row in drawn]
+    return np.asarray(np.round(values @ np.stack(rows, axis=1) / drawn.shape[1], 12))
+
+
+def _taus(first: Values, second: Values) -> Values:
+    """Return tau-b of each column of two arrays of shape (routes, draws)."""
+    one, other = np.triu_indices(len(first), 1)
+    a, b = (np.sign(means[one] - means[other]) for means in (first, second))
+    scale = np.sqrt((a != 0).sum(axis=0) * (b != 0).sum(axis=0))
+    return np.asarray(np.divide((a * b).sum(axis=0), scale, out=np.zeros(len(scale)), where=scale > 0))
 
 
 def opened(settings: Settings, given: str) -> Evaluation:
