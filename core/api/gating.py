@@ -14,7 +14,7 @@ from core.domain.format import milliseconds
 from core.engine import engine as engines
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release import text as words
-from core.evaluation.release.against import Against, good
+from core.evaluation.release.against import Against, failures
 from core.evaluation.release.against import compare as compare_with
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.earlier import earlier
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GateDecision(Decision):
-    """The decision: `chosen` is the route to ship, None where no route passes; `candidates` are all routes
-    with what they come to against each criterion. `against`: the comparison with an earlier release.
+    """A decision with its comparison with an earlier release: `chosen` is the route to ship, None if there is
+    none, and `verdict` what that rests on.
     """
 
     against: Against | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether a route passes, no question of the regressions broke again and, with an earlier release, no
-        regression is shown.
+        """Whether a build passes: there is a route to ship and no complaint broke again; with an earlier
+        release, no drop is shown.
         """
-        return good(self, self.against)
+        return not failures(self, self.against)
 
     def __bool__(self) -> bool:
         return self.ok
@@ -49,7 +49,7 @@ class GateDecision(Decision):
         return "\n".join(self._sentences())
 
     def __repr__(self) -> str:
-        return f"<GateDecision {self.verdict}: {self.chosen or 'no route'}>\n{self}"
+        return f"<GateDecision {self.verdict.decision}: {self.chosen or 'no route'}>\n{self}"
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each route: whether it passes, its mean of the metric, p95 in ms, tokens and calls for a
@@ -102,9 +102,12 @@ def gate(
     max_unjudged: float | None = None,
     allow_loss: bool = False,
     cheapest: bool = True,
+    margin: float = 0.05,
+    min_questions: int | None = None,
     planned: str | Sequence[str] | None = None,
     regressions: File | None = None,
     against: File | None = None,
+    min_effect: float | None = None,
     max_broken: int | None = None,
 ) -> GateDecision:
     """Decide which route of an evaluation to ship, as the command `gate` does.
@@ -113,21 +116,25 @@ def gate(
     alone cannot tell how sure the choice is). `min_quality` is of the mean of `metric`; `max_cost` is for
     1,000 questions at the prices in the settings, `max_tokens` and `max_calls` for one question, `max_failed`
     and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse than the
-    baseline on a kind of question. `cheapest`: the cheapest route not shown to be worse than the best, else
-    the best. `planned`: the routes that alone are compared with the baseline; None for all that were
-    measured. `regressions`: a label set of complaints, whose questions the route to ship is asked now, or an
-    evaluation of one, by name or folder. `against` is the snapshot of an earlier release, or another
-    evaluation by its folder or name; `max_broken` is how many questions may break since then, None for any
+    baseline on a kind of question. A route ships if it is shown to be at most `margin` worse than every
+    other; `cheapest`: the cheapest such route, else only the one with the highest mean. `min_questions`
+    replaces the scored questions that this takes (25, and 3 / margin to call routes equivalent). `planned`:
+    the routes that alone are compared with the baseline; None for all that were measured. `regressions`: a
+    label set of complaints, whose questions the route to ship is asked now, or an evaluation of one, by name
+    or folder. `against` is the snapshot of an earlier release, or another evaluation by its folder or name:
+    the decision is then false only if a drop larger than `min_effect` (the margin unless given) is shown, or
+    a limit is missed by every route; `max_broken` is how many questions may break since then, None for any
     number. A criterion without a figure does not pass.
 
     The decision is true where there is a route to ship. Raises BadInput.
     """
     criteria = Criteria(
         metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged,
-        not flag(allow_loss, "allow_loss"), flag(cheapest, "cheapest"),
+        not flag(allow_loss, "allow_loss"), flag(cheapest, "cheapest"), margin=margin,
+        min_questions=min_questions, min_effect=min_effect,
     )  # fmt: skip
-    if max_broken is not None and against is None:
-        raise BadInput("max_broken needs against")
+    if against is None and (max_broken is not None or min_effect is not None):
+        raise BadInput("max_broken and min_effect need against")
     before = None
     if against is not None:
         given = str(path(against, "against"))

@@ -37,17 +37,27 @@ _AMOUNT = click.FloatRange(min=0)
 @click.option("--no-loss/--allow-loss", default=True, show_default=True,
               help="Reject or allow routes shown worse than the baseline on a kind of question.")  # fmt: skip
 @click.option("--cheapest/--best", default=True, show_default=True,
-              help="Ship the cheapest route not shown to be worse than the best, or the best.")  # fmt: skip
+              help="Ship the cheapest route that is good enough, or only the best one.")  # fmt: skip
+@click.option("--margin", type=_SHARE, default=0.05, show_default=True, metavar="X",
+              help="Loss of the metric accepted for a cheaper route. A route ships if it is shown to be at "
+              "most this much worse than every other.")  # fmt: skip
+@click.option("--min-questions", type=click.IntRange(min=1), metavar="N",
+              help="Scored questions needed to ship a route and to call routes equivalent. Default: 25 and "
+              "3 / margin (60 at 0.05, 150 at 0.02).")  # fmt: skip
 @click.option("--allow-unlike-machines", "unlike_machines", is_flag=True,
               help="Use times although they were measured on machines of different kinds.")  # fmt: skip
 @click.option("--planned", metavar="A,B",
               help="Compare only these routes with the baseline; others are no candidates.")  # fmt: skip
 @click.option("--regressions", metavar="SET",
-              help="Fail if a question of this label set of complaints broke again; asks them now, or reads "
+              help="Fail if a question of this label set of complaints broke again; asks now, or reads "
               "an evaluation of the set.")  # fmt: skip
 @click.option("--against", metavar="SNAPSHOT|EVALUATION",
-              help="Also fail if the route is worse than this earlier release, or than what the same "
-              "criteria choose in another evaluation (its name or folder).")  # fmt: skip
+              help="Guard against a drop since this earlier release, or since another evaluation (name or "
+              "folder), instead of choosing: fail only on a drop that is shown.")  # fmt: skip
+@click.option("--min-effect", type=_SHARE, metavar="X",
+              help="Smallest drop since --against that fails. Default: the margin.")  # fmt: skip
+@click.option("--fail-undecided", is_flag=True,
+              help="With --against, also fail if such a drop is not excluded.")  # fmt: skip
 @click.option("--max-broken", type=click.IntRange(min=0), metavar="N",
               help="Also fail if more than N questions broke since --against; see diff.")  # fmt: skip
 @click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
@@ -70,10 +80,14 @@ def gate_(
     max_unjudged: float | None,
     no_loss: bool,
     cheapest: bool,
+    margin: float,
+    min_questions: int | None,
     unlike_machines: bool,
     planned: str | None,
     regressions: str | None,
     against: str | None,
+    min_effect: float | None,
+    fail_undecided: bool,
     max_broken: int | None,
     report_to: Path | None,
     keep_in: Path | None,
@@ -84,13 +98,16 @@ def gate_(
     """Decide which route of an evaluation to ship. METRICS is the folder of `eval --out`, the metrics.json in
     it, or the name of a saved evaluation.
 
-    Exits with 0 if a route meets every criterion (and, with --against, no regression is shown; with
-    --regressions, no question broke again), 1 if none does, 2 on invalid input. A criterion without a figure
-    does not pass. From a metrics.json alone, the certainty of the choice and differences between routes other
-    than the baseline cannot be determined.
+    A route ships if it is at most the margin worse than every other route that meets the limits, shown by the
+    paired interval against each. With too few questions the result is "not enough evidence", with the best
+    route so far and about how many more questions would decide.
+
+    Exits with 0 if there is a route to ship, 1 if there is none or too little is known, 2 on invalid input.
+    With --against, exits with 1 only if a drop is shown, every route misses a limit, or --regressions or
+    --max-broken fail. From a metrics.json alone, routes can only be compared with the baseline.
     """
     from core.domain import settings
-    from core.evaluation.release.against import compare, good
+    from core.evaluation.release.against import compare, failures
     from core.evaluation.release.comment import comment
     from core.evaluation.release.criteria import Criteria
     from core.evaluation.release.earlier import earlier
@@ -104,11 +121,11 @@ def gate_(
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
     criteria = Criteria(
         metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged, no_loss,
-        cheapest, unlike_machines,
+        cheapest, unlike_machines, margin, min_questions, min_effect,
     )  # fmt: skip
     now = settings.current()
-    if max_broken is not None and against is None:
-        raise BadInput("--max-broken needs --against")
+    if against is None and (max_broken is not None or min_effect is not None or fail_undecided):
+        raise BadInput("--max-broken, --min-effect and --fail-undecided need --against")
     before = earlier(now, against, criteria) if against is not None else None
     measured = find(now, metrics)
     if measured.evaluation is None:
@@ -132,9 +149,9 @@ def gate_(
         _write(keep_in, snapshot(measured, decision))
     document: dict[str, Any] = {**decision.document(), "label_next": _label_next(measured, decision)}
     if change is not None:
-        document["against"] = change.document()
+        document |= {"regression": change.regression, "against": change.document()}
     emit(document, lambda: _text(decision, change, document["label_next"]), as_json=as_json)
-    return 0 if good(decision, change) else 1
+    return 1 if failures(decision, change, fail_undecided=fail_undecided) else 0
 
 
 def _regressions(given: str, measured: Measured, decision: Decision) -> Decision:
@@ -152,13 +169,13 @@ def _regressions(given: str, measured: Measured, decision: Decision) -> Decision
 
 
 def _label_next(measured: Measured, decision: Decision) -> list[dict[str, Any]]:
-    """The questions whose labels decide most between the two routes that the decision hinges on."""
+    """Return the questions whose labels decide most between the two routes that the verdict is open about."""
     from core.evaluation.labels import label_next
 
-    found = decision.labels
-    if found is None or measured.evaluation is None or found.state not in ("more", "no number"):
+    pair = decision.verdict.open_pair
+    if pair is None or measured.evaluation is None:
         return []
-    return [one.document() for one in label_next.of_evaluation(measured.evaluation, found.route, found.other)]
+    return [one.document() for one in label_next.of_evaluation(measured.evaluation, *pair)]
 
 
 def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]]) -> str:
@@ -177,12 +194,12 @@ def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]
 
 def _table(ordered: list[Candidate], decision: Decision) -> str:
     from core.domain.format import milliseconds
-    from core.evaluation.release.text import lacking
+    from core.evaluation.release.text import lacking, standing
 
     rows = [
         (
             one.route,
-            "ship" if one.route == decision.chosen else "passes" if one.passes else "no",
+            standing(decision, one),
             amount(one.mean),
             "-" if one.p95_ms is None else milliseconds(one.p95_ms),
             amount(one.tokens, 0),

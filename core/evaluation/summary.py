@@ -13,9 +13,9 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Status
 from core.evaluation import (
     answer_figures,
+    deciding,
     effects,
     equal_routes,
-    leading,
     oracle,
     pareto,
     routing,
@@ -25,6 +25,7 @@ from core.evaluation import (
 from core.evaluation.answers import ANSWERS, JUDGED_BY
 from core.evaluation.comparison import compared, differences, distinct_family, means_of
 from core.evaluation.dataset import LabelledSet
+from core.evaluation.losses import EVERY
 from core.evaluation.outcome import Outcome, Outcomes
 from core.evaluation.questions import provenance
 from core.evaluation.scoring import route_values
@@ -105,7 +106,7 @@ def summarise(
         },
         **({"answers": JUDGED_BY} if written else {}),
         "equal": equal_routes.document(equal),
-        "leader": leading.block(leading.leader(distinct, HEADLINE)),
+        "decision": {"metric": HEADLINE, **_decided(distinct, outcomes, same.get(baseline, baseline), modes)},
         "detectable": {name: effects.smallest(against, name) for name in COMPARED},
         "oracle": oracle.block(oracle.oracle(distinct, HEADLINE)),
         "fronts": {
@@ -116,6 +117,17 @@ def summarise(
         "routes": table,
         "by_mode": _by_mode(values, modes, baseline, same),
     }
+
+
+def _decided(
+    values: ByRoute, outcomes: Outcomes, baseline: str, modes: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Return the verdict on the headline metric without limits on time or cost."""
+    columns = {
+        route: {question: row[HEADLINE] for question, row in by.items()} for route, by in values.items()
+    }
+    kinds = modes or {EVERY: list(outcomes)}
+    return deciding.plain(columns, outcomes, baseline, kinds).document()
 
 
 def _stability(

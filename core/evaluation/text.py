@@ -7,10 +7,9 @@ from typing import Any
 
 from core.analysis.metrics import COMPARED, UNJUDGED
 from core.domain.format import brief
-from core.evaluation import effects, equal_routes, machines, more_labels
-from core.evaluation.finding import compared, count, ends, figures, listed, mean, number, sentence
+from core.evaluation import deciding, effects, equal_routes, machines, verdict_text
+from core.evaluation.finding import count, ends, figures, listed, mean, number
 from core.evaluation.leaderboard import difference, distinct
-from core.evaluation.leading import labels_of
 from core.evaluation.naming import named as metric_named
 
 Figures = Mapping[str, Any]
@@ -18,12 +17,10 @@ Named = Callable[[str], str]  # a route's title by its name
 
 
 def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARED) -> list[str]:
-    """Sentences about an evaluation's figures, most important first: who leads in the first of `metrics`,
-    what differs from the baseline in all of them, and what could have been detected.
-
-    Figures of an older evaluation, which lack some of this, give fewer sentences.
+    """Return sentences about an evaluation's figures, most important first: the verdict, what differs from
+    the baseline in all of `metrics`, and what could have been detected.
     """
-    first = _leader(figures["leader"], figures, named) if "leader" in figures else []
+    first = _verdict(figures, named)
     rest = _against(figures, metrics, named) if len(figures["routes"]) > 2 or len(metrics) > 1 else []
     equal = [equal_routes.sentence(one, named) for one in equal_routes.read(figures)]
     return [*first, *equal, *rest, *_detectable(figures, metrics[0])]
@@ -102,30 +99,14 @@ def rounds(figures: Figures, named: Named = str, metric: str | None = None) -> l
     ]
 
 
-def _leader(block: Mapping[str, Any] | None, figures_: Figures, named: Named) -> list[str]:
-    if block is None:
-        return ["No route was scored, so none leads."]
-    route, metric, others = named(block["route"]), metric_named(block["metric"]), len(block["others"])
-    top = mean(route, metric, block["mean"], block["ci95"], block["n"])
-    close = "Too close to call: " if block["level"] else ""
-    sentences = [f"{close}{route} has the highest mean: {figures(top)}."]
-    if not others:
-        return [f"{sentences[0]} No other route was scored."]
-    if block["route"] == figures_["baseline"]:
-        sentences.append(f"{route} is the baseline.")
-    else:
-        row = difference(figures_["routes"][block["route"]], block["metric"])
-        baseline = f"the baseline, {named(figures_['baseline'])},"
-        sentences.append(sentence(compared(row, route, baseline, metric)))
-    level, behind = [*map(named, block["level"])], len(block["behind"])
-    if not level:
-        every = "the other route" if others == 1 else f"each of the other {others} routes"
-        return [*sentences, f"In {metric} alone, it beats {every} after Holm's correction."]
-    some = f"it beats {behind} of the other {others} routes" if behind else "it beats no other route"
-    sentences.append(f"In {metric} alone, {some}; no difference from {listed(level)} found.")
-    if (more := labels_of(block)) is not None:
-        sentences.append(more_labels.sentence(more, named))
-    return sentences
+def _verdict(figures: Figures, named: Named) -> list[str]:
+    """Return the verdict on the figures' own metric, without limits on time and cost."""
+    block = dict(figures["decision"])
+    metric = metric_named(block.pop("metric"))
+    found = deciding.read(block)
+    dataset, corpus = figures["dataset"], figures.get("corpus", "")
+    of = dataset if corpus in ("", dataset) else f"{dataset} on {corpus}"
+    return [verdict_text.headline(found, named, metric, of), *verdict_text.details(found, named)]
 
 
 def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str]:

@@ -25,7 +25,7 @@ from tests.released import evaluation, labelled, outcome
 from tests.runs import HOSTILE, make_run
 
 TABS = (
-    "Criteria", "How sure", "What it does worse", "Regressions", "Ladder", "Against a release",
+    "Criteria", "What it rests on", "What it does worse", "Regressions", "Ladder", "Against a release",
     "Report and build", "Python module",
 )  # fmt: skip
 
@@ -146,14 +146,13 @@ def test_every_tab_draws_and_is_in_the_address(look, kept, tab):
     assert address(app, "evaluation") == "first"
 
 
-def test_the_chart_has_the_shares_of_the_draws(look, kept):
+def test_the_chart_has_the_comparisons_that_the_verdict_rests_on(look, kept):
     measured = of_evaluation(kept())
-    found = decide(measured, derived(measured)).sureness
-    app = look("How sure")
-    passes, chosen, _ = json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"]
-    assert chosen["x"][0] == pytest.approx(max(found.chosen.values()))
-    assert chosen["x"][-1] == pytest.approx(found.none)
-    assert passes["x"][0] == pytest.approx(found.passes["dense"])
+    (pair,) = decide(measured, derived(measured)).verdict.pairs
+    app = look("What it rests on")
+    (drawn,) = json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"]
+    assert drawn["x"] == [pytest.approx(pair.delta)]
+    assert drawn["error_x"]["arrayminus"] == [pytest.approx(pair.delta - pair.low)]
 
 
 def test_a_worse_question_opens_in_why(look, kept, engine):

@@ -3,13 +3,14 @@
 import plotly.graph_objects as go
 import pytest
 
-from core.evaluation.release.selection_stability import SelectionStability
+from core.evaluation.pairs import pair
+from core.evaluation.verdict import Verdict
 from tests.runs import HOSTILE, make_run
 from ui.app.plot import MOST, as_table
 from ui.charts import waterfall
 from ui.charts.confusion import confusion
 from ui.charts.numbers import numbers
-from ui.charts.release import draws
+from ui.charts.release import rests
 from ui.charts.tradeoff import tradeoff
 
 
@@ -35,10 +36,9 @@ def test_points_bars_and_cells_by_hand():
 
 
 def test_real_charts_tell_what_they_were_made_of():
-    found = SelectionStability(2000, 20, {"one": 0.7, "two": 0.2}, {"one": 0.9, "two": 0.4}, 0.1)
-    rows = numbers(draws(found, {"one": "One", "two": "Two"}))
-    assert {"series": "chosen", "y": "One", "share of resamples": "0.7", "details": "One · 0.9"} in rows
-    assert {"series": "passes", "y": "Two", "share of resamples": "0.4"} in rows
+    against = pair("one", "two", [0.5, 0.25, 0.0])
+    found = Verdict("undecided", None, (), None, 0.05, 25, 60, 3, (against,), (), ())
+    assert [row["y"] for row in numbers(rests(found, str.title))] == ["Two"]
     points = {"one": (0.5, 10.0), "two": (0.6, 90.0), "three": (0.4, 80.0)}
     rows = numbers(tradeoff(points, dict.fromkeys(points, "x"), "one", metric="m", cost="c", time=True))
     assert {(row["m"], row["c"]) for row in rows} == {("0.5", "10"), ("0.6", "90"), ("0.4", "80")}

@@ -2,16 +2,14 @@
 
 import itertools
 import math
-import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation import comparison, disagreement, leading, oracle, pareto, routing, statistics
+from core.evaluation import disagreement, oracle, pareto, routing
 from core.evaluation import text as sentences
-from core.evaluation.finding import number
 
 M = "m"
 
@@ -114,61 +112,6 @@ def test_the_oracle_as_figures_and_in_words():
     assert pair.startswith("A and B complement each other most")
     assert oracle.block(None) is None
     assert sentences.oracle(None) == []
-
-
-def test_the_leader_by_hand():
-    rng = np.random.default_rng(2)
-    base = rng.random(60)
-    columns = {
-        "far": np.clip(base - 0.3, 0, 1).tolist(),
-        "lead": (base + 0.1).tolist(),
-        "near": (base + 0.1 - rng.normal(0.002, 0.05, 60)).tolist(),
-        "rare": [9.0, *[None] * 59],  # best, but scored on one question alone
-        "never": [None] * 60,
-    }
-    values = table(columns)
-    found = leading.leader(values, M)
-    assert found.route in ("lead", "near")
-    other = "near" if found.route == "lead" else "lead"
-    assert found.behind == ("far",)
-    assert found.level == ("rare", other)
-    assert not found.shown
-    assert found.mean == pytest.approx(np.mean(columns[found.route]))
-    assert found.ci95 == statistics.interval(columns[found.route])
-    theirs = comparison.against({r: values[r] for r in (found.route, "far", other, "rare")}, found.route, [M])
-    assert found.others[other] == theirs[other][M]
-    assert leading.leader({"never": {}}, M) is None
-    alone = leading.leader(table({"a": [0.1, 0.2]}), M)
-    assert (alone.shown, alone.others) == (True, {})
-
-
-def test_what_is_said_of_the_leader():
-    rng = np.random.default_rng(2)
-    base = rng.random(40)
-    values = table({"base": base.tolist(), "up": (base + 0.2).tolist()})
-    one = comparison.against(values, "base", [M])["up"][M]
-
-    def said(values, baseline, routes, named=str):
-        told = leading.block(leading.leader(values, M))
-        return sentences.found({"leader": told, "baseline": baseline, "routes": routes}, named, [M])
-
-    rows = {"base": {}, "up": {"vs_baseline": {M: one}}}
-    leads, against, others, *_ = said(values, "base", rows, str.title)
-    mean = leading.leader(values, M).mean
-    assert leads.startswith(f"Up has the highest mean: {number(mean)} m (95% interval ")
-    assert against.startswith("Up beats the baseline, Base, by .200 m")
-    assert others == "In m alone, it beats the other route after Holm's correction."
-    assert said(values, "up", {"base": {}, "up": {}})[1] == "up is the baseline."
-    equal = table({"a": [0.1, 0.2], "b": [0.1, 0.2]})
-    close = said(equal, "a", {"a": {}, "b": {}})
-    assert close[0].startswith("Too close to call: a has the highest mean")
-    assert close[-2] == "In m alone, it beats no other route; no difference from b found."
-    assert leading.leader(equal, M).labels.state == "unknown"
-    some = table({"a": [0.1, 0.5, 0.9, 0.4] * 4, "b": [0.2, 0.2, 0.8, 0.3] * 4})
-    more = said(some, "a", {"a": {}, "b": {}})[-1]
-    assert re.match(r"About \d+ more labelled questions would settle a against b", more)
-    assert said(table({"a": [0.1]}), "a", {"a": {}})[0].endswith("No other route was scored.")
-    assert said({"never": {}}, "a", {"a": {}}) == ["No route was scored, so none leads."]
 
 
 NUMBERS = st.sampled_from([None, math.nan, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])

@@ -8,7 +8,7 @@ import pytest
 
 from core.cli import main
 from core.domain.errors import BadInput
-from core.evaluation.release.against import compare
+from core.evaluation.release.against import compare, failures
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.facts import opponent, setup, worse_at
 from core.evaluation.release.gate import decide
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 EASY = Criteria(no_loss=False)
 
 
-def made(folder, *, shift=0, count=30, **more):
+def made(folder, *, shift=0, count=64, **more):
     """bm25 at rank 2, dense at rank 1 except for every third question; `shift` lowers both."""
     return of_evaluation(
         evaluation(
@@ -63,7 +63,7 @@ def test_the_report_tells_the_decision_its_costs_and_its_limits(measured):
     assert "Ship Dense" in page
     assert "<h2>Criteria</h2>" in page
     assert "What Dense does worse than BM25" in page
-    assert "It scores lower on 10 questions" in page
+    assert "It scores lower on 22 questions" in page
     assert "unjudged" not in page.split("limits")[0]
     assert "are unjudged" in page
     assert "The ladder" in page
@@ -78,8 +78,8 @@ def test_the_report_tells_the_decision_its_costs_and_its_limits(measured):
 
 @pytest.mark.trust
 def test_texts_of_others_are_never_markup(tmp_path):
-    texts = [f"{text} {n}" for n, text in enumerate(HOSTILE * 8)]
-    asked = labelled(30, texts=texts, modes=(HOSTILE[0], HOSTILE[1]))
+    texts = [f"{text} {n}" for n, text in enumerate(HOSTILE * 16)]
+    asked = labelled(64, texts=texts, modes=(HOSTILE[0], HOSTILE[1]))
     measured = made(tmp_path / "evil", asked=replace(asked, name=HOSTILE[2]))
     measured = replace(measured, titles={"bm25": HOSTILE[0], "dense": HOSTILE[2]})
     decision = decide(measured, EASY)
@@ -119,7 +119,7 @@ def test_times_and_numbers_keep_their_marks_in_markdown():
 
 def test_the_worst_questions_come_first(measured):
     lost = worse_at(measured, "dense", "bm25", "ndcg@10")
-    assert len(lost) == 10
+    assert len(lost) == 22
     assert [one.question for one in lost][:2] == ["q0", "q12"]  # equal ones by their id
     assert lost[0].value < lost[0].other
     assert worse_at(of_figures(measured.figures, "bare"), "dense", "bm25", "ndcg@10") is None
@@ -143,7 +143,7 @@ def test_a_bare_report_says_what_it_cannot_tell(measured):
     bare = of_figures(measured.figures, "bare")
     page = report(bare, decide(bare, EASY))
     assert "cannot be determined from metrics.json alone" in page
-    assert "How sure this is cannot be determined" in page
+    assert "What the verdict rests on" in page
 
 
 def test_a_snapshot_comes_back_as_it_was(measured):
@@ -161,8 +161,9 @@ def test_a_snapshot_comes_back_as_it_was(measured):
 def test_a_release_against_itself_is_no_regression(measured):
     decision = decide(measured, EASY)
     found = compare(read(snapshot(measured, decision)), measured, decision)
-    assert found.state == "no regression shown"
-    assert (found.paired, found.unpaired) == (30, 0)
+    assert found.regression == "excluded"
+    assert found.largest_drop < 0.05
+    assert (found.paired, found.unpaired) == (64, 0)
     assert all(one.delta == 0 for one in found.changes)
 
 
@@ -170,35 +171,70 @@ def test_a_regression_is_told_with_its_kinds(measured, now_worse):
     before = read(snapshot(measured, decide(measured, EASY)))
     _, now = now_worse
     found = compare(before, now, decide(now, replace(EASY, cheaper=False)))
-    assert found.state == "regression"
-    assert found.told.startswith("A regression: Dense now trails Dense then by ")
-    assert {one.mode for one in found.changes if one.verdict == "worse"} == {"all questions", "hard", "plain"}
+    assert found.regression == "shown"
+    assert found.summary.startswith("A regression: Dense now against Dense then, nDCG@10 -")
+    assert {one.mode for one in found.changes if one.dropped} == {"all questions", "hard", "plain"}
+    assert (found.changes[0].metric, found.changes[0].level) == ("ndcg@10", 0.95), "the planned one is first"
     old, new = before.values["dense"]["ndcg@10"], now.values("ndcg@10")["dense"]
     main_one = next(one for one in found.changes if one.metric == "ndcg@10" and one.mode == "all questions")
-    assert main_one.delta == pytest.approx(sum(new[q] - old[q] for q in new) / 30)
+    assert main_one.delta == pytest.approx(sum(new[q] - old[q] for q in new) / 64)
 
 
 def test_questions_of_one_release_alone_are_counted_and_left_out(measured, tmp_path):
     before = read(snapshot(measured, decide(measured, EASY)))
-    texts = ["another text", *(f"question {n}" for n in range(1, 40))]
-    asked = labelled(40, texts=texts)
+    texts = ["another text", *(f"question {n}" for n in range(1, 70))]
+    asked = labelled(70, texts=texts)
     asked = replace(asked, qrels={**asked.qrels, "q1": {"gold": 1, "other3": 1}})
-    now = made(tmp_path / "grown", count=40, asked=asked)
+    now = made(tmp_path / "grown", count=70, asked=asked)
     found = compare(before, now, decide(now, EASY))
-    assert (found.paired, found.unpaired) == (29, 11)
-    assert any("11 questions excluded" in note for note in found.notes)
+    assert (found.paired, found.unpaired) == (63, 7)
+    assert any("7 questions excluded" in note for note in found.notes)
     assert any("1 question with changed labels" in note for note in found.notes)
-    assert next(one for one in found.changes if one.mode == "all questions").n == 29
+    assert next(one for one in found.changes if one.mode == "all questions").n == 63
 
 
 def test_nothing_in_common_cannot_be_told(measured, tmp_path):
     before = read(snapshot(measured, decide(measured, EASY)))
-    now = made(tmp_path / "other", asked=labelled(30, texts=[f"else {n}" for n in range(30)]))
-    assert compare(before, now, decide(now, EASY)).state == "cannot be told"
-    none = replace(before, chosen=None)
-    assert "no route passed then" in compare(none, measured, decide(measured, EASY)).told
+    now = made(tmp_path / "other", asked=labelled(64, texts=[f"else {n}" for n in range(64)]))
+    decision = decide(now, EASY)
+    found = compare(before, now, decision)
+    assert (found.regression, found.largest_drop, found.changes) == ("undecided", None, ())
+    assert failures(decision, found), "nothing was compared, so nothing is guarded"
+    none = replace(before, chosen=None, compared=None)
+    assert compare(none, measured, decide(measured, EASY)).then is None
     bare = of_figures(measured.figures, "bare")
-    assert compare(before, bare, decide(bare, EASY)).state == "cannot be told"
+    assert compare(before, bare, decide(bare, EASY)).regression == "undecided"
+
+
+def test_a_guard_fails_on_what_is_known_and_not_on_what_is_not(tmp_path):
+    """20 questions exclude no drop of .05, and choose nothing: that fails a choice, not a guard."""
+    few = made(tmp_path / "few", count=20)
+    decision = decide(few, EASY)
+    assert decision.verdict.decision == "undecided"
+    assert failures(decision, None) == ["not enough evidence"]
+    found = compare(read(snapshot(few, decision)), few, decision)
+    assert (found.regression, found.then, found.now) == ("undecided", "dense", "dense")
+    assert 0.05 < found.largest_drop < 0.2
+    assert failures(decision, found) == []
+    assert len(failures(decision, found, fail_undecided=True)) == 1
+
+
+def test_a_drop_that_is_shown_but_small_is_no_regression(tmp_path):
+    before = made(tmp_path / "before", count=400)
+    now = of_evaluation(
+        evaluation(
+            tmp_path / "now",
+            {
+                "bm25": [outcome(2, ms=4.0) for _ in range(400)],
+                "dense": [outcome(2 if n % 30 == 1 else 4 if n % 3 == 0 else 1, ms=9.0) for n in range(400)],
+            },
+        )
+    )
+    then = read(snapshot(before, decide(before, EASY)))
+    for least, regression in ((None, "excluded"), (0.005, "shown")):
+        found = compare(then, now, decide(now, replace(EASY, min_effect=least)))
+        assert found.changes[0].verdict == "worse"
+        assert (found.regression, found.then, found.now) == (regression, "dense", "dense")
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +247,7 @@ def written(measured):
     [
         (lambda d: d.update(kind="else"), "not a release"), (lambda d: d.update(schema=3), "schema 3"),
         (lambda d: d.pop("values"), "damaged"), (lambda d: d.update(extra=1), "damaged"),
-        (lambda d: d.update(chosen="nobody"), "damaged"), (lambda d: d.update(name=3), "damaged"),
+        (lambda d: d.update(compared="nobody"), "damaged"), (lambda d: d.update(name=3), "damaged"),
         (lambda d: d["values"]["dense"]["ndcg@10"].update(q1="high"), "damaged"),
         (lambda d: d["questions"]["q1"].pop("text"), "damaged"), (lambda d: d.update(routes=[]), "damaged"),
         (lambda d: d["routes"]["dense"].update(p95_ms="slow"), "damaged"),
@@ -242,7 +278,7 @@ def test_the_exit_code_says_whether_a_route_passes(measured, first, tmp_path, ca
     assert gate(folder, "--min-quality", 0.99) == 1
     assert "Nothing passes" in capsys.readouterr().out
     assert gate(folder, "--max-unjudged", 0.1) == 1
-    assert "Not decidable" in capsys.readouterr().out
+    assert "Not enough evidence" in capsys.readouterr().out
     assert gate(tmp_path / "nowhere") == 2
     assert gate(folder, "--metric", "nobody") == 2
     assert gate(folder, "--max-failed", 3) == 2
@@ -257,7 +293,7 @@ def test_a_file_alone_warns_and_decides(measured, first, tmp_path, capsys):
     assert gate(alone, "--min-quality", 0.5) == 0
     said = capsys.readouterr()
     assert "metrics.json alone" in said.err
-    assert "How sure this is cannot be determined" in said.out
+    assert "Ship Dense" in said.out
 
 
 def test_the_command_writes_what_the_next_release_is_held_against(
@@ -271,7 +307,7 @@ def test_the_command_writes_what_the_next_release_is_held_against(
     capsys.readouterr()
     assert gate(worse, "--best", "--against", kept, "--json", "--report", tmp_path / "r.md") == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["against"]["state"] == "regression"
+    assert found["regression"] == "shown"
     assert found["chosen"] == "dense"
     assert "A regression" in (tmp_path / "r.md").read_text()
     kept.write_text("{}")

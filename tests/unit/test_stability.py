@@ -7,11 +7,11 @@ import pytest
 
 from core.analysis.metrics import COMPARED, UNJUDGED, by_question
 from core.domain.types import Query
-from core.evaluation import answer_figures, finding, leading, stability, summary
+from core.evaluation import answer_figures, deciding, stability, summary, verdict_text
 from core.evaluation import text as sentences
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.finding import number, sentence
+from core.evaluation.finding import number
 from core.evaluation.outcome import Outcome
 
 M = "ndcg@10"
@@ -126,9 +126,8 @@ def test_an_evaluation_tells_all_of_it():
     assert rows["good"]["unjudged@5"] == pytest.approx(
         sum(by["unjudged@5"] for by in values["good"].values()) / 24
     )
-    assert figures["leader"] == leading.block(leading.leader(values, M))
-    assert figures["leader"]["route"] == "good"
-    assert figures["leader"]["shown"]
+    assert figures["decision"]["best_so_far"]["route"] == "good"
+    assert set(figures["decision"]["behind"]) == {"base", "asks"}
     one = rows["good"]["vs_baseline"][M]
     assert one["delta"] == pytest.approx(sum(differences(values, "good", "base", M)) / 24)
     assert figures["detectable"][M]["comparisons"] == 2
@@ -146,11 +145,13 @@ def test_what_is_said_of_an_evaluation():
     labelled, outcomes = asked()
     figures = summary.summarise(labelled, outcomes, ["base", "good", "asks"])
     said = sentences.found(figures, lambda route: f"<{route}>")
-    leads, baseline, others, *against_base, detectable = said
-    assert leads.startswith("<good> has the highest mean: ")
-    row = figures["routes"]["good"]["vs_baseline"][M]
-    assert baseline == sentence(finding.compared(row, "<good>", "the baseline, <base>,", "nDCG@10"))
-    assert others == "In nDCG@10 alone, it beats each of the other 2 routes after Holm's correction."
+    found = deciding.read({key: one for key, one in figures["decision"].items() if key != "metric"})
+    verdict = [
+        verdict_text.headline(found, lambda route: f"<{route}>", "nDCG@10", figures["dataset"]),
+        *verdict_text.details(found, lambda route: f"<{route}>"),
+    ]
+    assert said[: len(verdict)] == verdict
+    *against_base, detectable = said[len(verdict) :]
     assert against_base == [
         *(f"Compared with <base>, {name} is better for <good>; no difference found for 1 route."
           for name in ("nDCG@10", "MRR@10", "MAP")),
@@ -159,7 +160,7 @@ def test_what_is_said_of_an_evaluation():
     smallest = figures["detectable"][M]
     assert f"below {number(smallest['median_holm'])} could not have been detected" in detectable
     assert f"{number(smallest['median'])} for a single comparison, power 80%" in detectable
-    (alone,) = sentences.found(figures, metrics=["recall@10"])[3:-1]
+    (alone,) = sentences.found(figures, metrics=["recall@10"])[len(verdict) : -1]
     assert alone == "No difference from base found in recall@10."
     counts = sentences.counted(figures, lambda route: f"<{route}>")
     assert len(sentences.counted(figures, asked=31)) == len(counts) + 1
@@ -185,11 +186,9 @@ def test_what_is_said_of_an_evaluation():
             for route, row in figures["routes"].items()
         },
     }
-    assert "Compared with base, nDCG@10 is worse for good and asks." in sentences.found(
-        {**every, "leader": None}
-    )
+    assert "Compared with base, nDCG@10 is worse for good and asks." in sentences.found(every)
     alone = summary.summarise(labelled, outcomes, ["base"])
-    assert len(sentences.found(alone)) == 1
+    assert sentences.found(alone)[0].startswith("Not enough evidence")
     assert sentences.counted(alone)[1] == "No route failed on any question."
 
 
@@ -200,14 +199,6 @@ def test_where_all_is_judged_that_is_not_told():
     assert not any(
         "judgement" in one for one in sentences.counted(summary.summarise(whole, outcomes, ["base"]))
     )
-
-
-def test_figures_made_before_this_say_what_they_have():
-    labelled, outcomes = asked()
-    figures = summary.summarise(labelled, outcomes, ["base", "good"])
-    old = {key: value for key, value in figures.items() if key not in ("leader", "detectable", "oracle")}
-    assert sentences.found(old) == sentences.found(figures)[3:]
-    assert sentences.oracle(old.get("oracle")) == []
 
 
 def test_answers_of_further_rounds_are_compared_too():
@@ -229,6 +220,5 @@ def test_answers_of_further_rounds_are_compared_too():
     assert (one["sd"], one["changed"], one["deltas"]) == (0.0, 0.5, [0.75, 0.75])
     assert M not in figures["stability"]["routes"]["asks"]
     assert answer_figures.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
-    assert figures["leader"] is None
-    assert sentences.found(figures)[0] == "No route was scored, so none leads."
+    assert figures["decision"]["best_so_far"] is None
     assert sentences.rounds(figures)[0].startswith("asks over 2 rounds: mean")

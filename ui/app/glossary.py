@@ -582,10 +582,11 @@ _ALL = (
         f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
     ),
     Term(
-        "more labels", "How many more labels",
-        "How many more labelled questions would show the measured difference between two routes "
-        "four times in five, or show that it is within the margin.",
-        f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
+        "margin", "Margin",
+        "The loss of the metric that is accepted for a cheaper route, which ships if its interval against "
+        "every other route shows that it is at most this much worse.",
+        "Berger 1982, Multiparameter Hypothesis Testing and Acceptance Sampling, Technometrics 24(4)",
+        _doi("10.1080/00401706.1982.10487790"),
     ),
     Term(
         "label next", "What to label next",

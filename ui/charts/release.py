@@ -1,63 +1,42 @@
-"""How often each route would be chosen, had other questions been asked."""
+"""The comparisons that a verdict rests on: one route minus each other, with the margin."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core.domain.format import brief
-from core.evaluation.release.selection_stability import SelectionStability
-from ui.charts.style import base, faint, ink, scale, words
+from core.evaluation.verdict import Verdict
+from core.evaluation.verdict_text import compared
+from ui.charts.style import ERROR, KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-ROW = 30  # pixels
-NONE = "none passes"
+ROW = 26  # pixels
 
 
-def ranked(found: SelectionStability) -> list[str]:
-    """The routes that pass in some resample, the most often chosen first."""
-    seen = [route for route in found.chosen if found.passes[route] > 0]
-    return sorted(seen, key=lambda route: (-found.chosen[route], -found.passes[route], route))
-
-
-def draws(found: SelectionStability, titles: Mapping[str, str], *, dark: bool = False) -> Figure:
-    """A row each for the routes of `ranked` and one for none: filled, the share of resamples in which it is
-    chosen; outlined behind it, the share in which it passes.
-    """
+def rests(found: Verdict, named: Callable[[str], str], *, dark: bool = False) -> Figure:
+    """Draw a row for each other route: the difference on its interval, the closest route first."""
     import plotly.graph_objects as go
 
-    rows = ranked(found)
-    names = [words(titles.get(route, route), 32) for route in rows] + [NONE]
-    chosen = [found.chosen[route] for route in rows] + [found.none]
-    passes = [found.passes[route] for route in rows] + [found.none]
-    at = list(range(len(names)))
     figure = go.Figure()
-    figure.add_bar(
-        orientation="h", y=at, x=passes, name="passes", width=0.8, hoverinfo="skip",
-        marker={"color": "rgba(0,0,0,0)", "line": {"color": ink(dark=dark), "width": 1}},
-    )  # fmt: skip
-    figure.add_bar(
-        orientation="h", y=at, x=chosen, name="chosen", width=0.5,
-        marker={"color": scale(dark=dark)[2][1]}, customdata=list(zip(names, passes, strict=True)),
-        hovertemplate="%{customdata[0]}: chosen in %{x:.1%}, passes in %{customdata[1]:.1%}<extra></extra>",
-    )  # fmt: skip
-    figure.add_scatter(
-        x=passes, y=at, mode="text", cliponaxis=False, hoverinfo="skip", showlegend=False,
-        textposition="middle right",
-        text=[
-            *(f" chosen {brief(found.chosen[one])}, passes {brief(found.passes[one])}" for one in rows),
-            f" {brief(found.none)}",
-        ],
-         textfont={"color": ink(dark=dark)},
-    )  # fmt: skip
-    figure.update_layout(**base(dark=dark, height=ROW * len(at) + 80), barmode="overlay")
+    shown, open_ = KINDS["CHAIN"][1], ERROR
+    for place, pair in enumerate(found.pairs):
+        colour = shown if pair.low > -found.margin else open_
+        figure.add_scatter(
+            x=[pair.delta], y=[place], mode="markers", showlegend=False,
+            marker={"color": colour, "size": 11, "symbol": "circle" if colour == shown else "circle-open",
+                    "line": {"width": 2, "color": colour}},
+            error_x={"type": "data", "symmetric": False, "array": [pair.high - pair.delta],
+                     "arrayminus": [pair.delta - pair.low], "color": colour, "thickness": 2, "width": 5},
+            customdata=[words(compared(pair, named), 300)], hovertemplate="%{customdata}<extra></extra>",
+        )  # fmt: skip
+    figure.add_vline(x=0, line={"color": ink(dark=dark), "width": 1})
+    figure.add_vline(x=-found.margin, line={"color": ink(dark=dark), "width": 1, "dash": "dash"})
+    figure.update_layout(**base(dark=dark, height=90 + ROW * max(1, len(found.pairs))))
+    figure.update_xaxes(gridcolor=faint(dark=dark), zeroline=False, tickformat="+.2~f", automargin=True)
     figure.update_yaxes(
-        tickvals=at, ticktext=names, autorange="reversed", showgrid=False, zeroline=False, automargin=True
-    )
-    figure.update_xaxes(
-        range=[0, 1.4], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", gridcolor=faint(dark=dark),
-        zeroline=False, title="share of resamples", automargin=True,
+        tickvals=list(range(len(found.pairs))), ticktext=[words(named(one.other), 44) for one in found.pairs],
+        range=[len(found.pairs) - 0.5, -0.5], showgrid=False, zeroline=False, automargin=True,
     )  # fmt: skip
     return figure

@@ -8,47 +8,45 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.labels import label_next, settling
 from core.evaluation.labels.pool import store_of
-from core.evaluation.more_labels import MoreLabels
 from ui.app import state
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.routes import title
 
 
-def button(evaluation: Evaluation | None, found: MoreLabels | None, key: str) -> None:
-    """Draw the button that opens Label at the questions that decide between the two routes; nothing where the
-    decision needs no labels.
-    """
-    if evaluation is None or found is None or found.state not in ("more", "no number"):
+def button(evaluation: Evaluation | None, pair: tuple[str, str] | None, key: str) -> None:
+    """Draw the button that opens Label at the questions that decide between the two routes."""
+    if evaluation is None or pair is None:
         return
-    count = len(label_next.of_evaluation(evaluation, found.route, found.other))
+    route, other = pair
+    count = len(label_next.of_evaluation(evaluation, route, other))
     if not count:
         st.caption(
             md(
-                f"Every passage that decides between {title(found.route)} and {title(found.other)} on these "
+                f"Every passage that decides between {title(route)} and {title(other)} on these "
                 "questions is judged: only further questions can settle it."
             )
         )
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Label what decides", key=key, icon=":material/checklist:", help=term("label next")):
-            _open(evaluation, found)
+            _open(evaluation, route, other)
         st.caption(
             md(
-                f"On {count} questions unjudged passages decide between {title(found.route)} and "
-                f"{title(found.other)}; opens them on Label, the most decisive first."
+                f"On {count} questions unjudged passages decide between {title(route)} and "
+                f"{title(other)}; opens them on Label, the most decisive first."
             )
         )
 
 
-def _open(evaluation: Evaluation, found: MoreLabels) -> None:
+def _open(evaluation: Evaluation, route: str, other: str) -> None:
     engine = state.engine()
     try:
         with st.spinner("Preparing the queue"):
             corpus = engine.corpus(str(evaluation.spec["corpus"]))
-            ready = settling.begin(store_of(engine), evaluation, found.route, found.other, corpus)
+            ready = settling.begin(store_of(engine), evaluation, route, other, corpus)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
-    order = settling.ORDER.join((evaluation.name, found.route, found.other))
+    order = settling.ORDER.join((evaluation.name, route, other))
     st.switch_page("label.py", query_params={"set": ready.set, "order": order})

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.analysis.token_usage import Totals, price
 from core.evaluation import judged_ranges as ranges
-from core.evaluation import leaderboard, leading, text
+from core.evaluation import leaderboard, text
 from core.evaluation.naming import named
 from ui.app import help_mark, state
 from ui.app.help_mark import term
@@ -16,7 +16,7 @@ from ui.app.markup import md, show
 from ui.app.routes import title
 from ui.components import settle, tables
 from ui.components.cost import HOW
-from ui.evaluate.view import Look, leader, sentences
+from ui.evaluate.view import Look, decided, sentences
 
 QUALITY = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "precision@5", "hit@10")
 QUERIED = ("execution_accuracy", "answer_accuracy")  # of routes that query a database
@@ -26,9 +26,10 @@ ANSWERED = ("supported_accuracy", "correct", "abstention_precision", "abstention
 def draw(look: Look) -> None:
     """Draw it."""
     found = look.figures
-    top = leading.block(leader(look))
-    show(sentences(text.found({**found, "leader": top}, title, [look.metric])))
-    settle.button(look.evaluation, leading.labels_of(top or {}), "evaluate_settle")
+    decision = decided(look)
+    document = {"metric": look.metric, **decision.verdict.document()}
+    show(sentences(text.found({**found, "decision": document}, title, [look.metric])))
+    settle.button(look.evaluation, decision.verdict.open_pair, "evaluate_settle")
     _table(look)
     notes = text.counted(found, title, len(look.evaluation.questions))
     notes += [f"{warning}." for warning in found["warnings"]]

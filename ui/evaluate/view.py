@@ -9,11 +9,13 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.evaluation import answer_figures, experiment_store, leaderboard, leading
+from core.evaluation import answer_figures, experiment_store, leaderboard
 from core.evaluation.answers import ANSWERS
 from core.evaluation.comparison import ByRoute
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.leading import Leader
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import Decision, decide
+from core.evaluation.release.measured import of_figures
 from ui.app.markup import tag
 
 
@@ -72,17 +74,19 @@ def _answers(
     return answer_figures.measured(_evaluation.labelled, _evaluation.outcomes, _evaluation.routes)
 
 
-def leader(look: Look) -> Leader | None:
-    """Who leads in the metric that is looked at."""
-    return _leader(*look.key, look.metric, look)
+def decided(look: Look) -> Decision:
+    """Return the decision in the metric looked at, without limits on time and cost."""
+    return _decided(*look.key, look.metric, look.baseline, look)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Comparing all routes with the leader")
-def _leader(
+@st.cache_resource(max_entries=16, show_spinner="Comparing all routes with each other")
+def _decided(
     folder: str,  # noqa: ARG001 - part of the cache key
     stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
     metric: str,
+    baseline: str,  # noqa: ARG001 - part of the cache key
     _look: Look,
-) -> Leader | None:
-    same = {route for route, row in _look.figures["routes"].items() if "same_as" in row}
-    return leading.leader({r: by for r, by in values(_look).items() if r not in same}, metric)
+) -> Decision:
+    return decide(
+        of_figures(_look.figures, _look.evaluation.name, evaluation=_look.evaluation), Criteria(metric)
+    )

@@ -47,8 +47,8 @@ def draw(measured: Measured, decision: Decision) -> None:
         )
         return
     against = compare(read(uploaded[1], uploaded[0]), measured, decision)
-    box = {"regression": st.error, "no regression shown": st.success}.get(against.state, st.warning)
-    box(md(against.told))
+    box = {"shown": st.error, "excluded": st.success}.get(against.regression, st.warning)
+    box(md(against.summary))
     st.caption(md(" ".join([f"Snapshot {uploaded[0]} of evaluation {against.name}.", *against.notes])))
     if against.changes:
         tables.show([_row(one) for one in against.changes], hide_index=True, width="stretch")
@@ -70,8 +70,7 @@ def _row(one: Change) -> dict[str, Any]:
         "kind of question": one.mode,
         "questions": one.n,
         "now minus then": f"{one.delta:+.3f}",
-        "95 % interval": f"{one.ci95[0]:+.3f} to {one.ci95[1]:+.3f}" if one.ci95 else "",
-        "corrected p": f"{one.p_holm:.3f}",
+        "interval": f"{one.low:+.3f} to {one.high:+.3f}",
+        "level": f"{100 * one.level:.3g}%",
         "result": one.verdict,
-        "detectable from": f"{one.detectable:.3f}" if one.detectable is not None else "",
     }

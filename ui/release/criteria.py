@@ -12,6 +12,7 @@ from core.evaluation.naming import named
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.measured import Measured
+from core.evaluation.verdict import MARGIN
 from ui.app import address, help_mark
 
 NONE = "none"  # in the address: no limit
@@ -46,6 +47,11 @@ LIMITS = (
         "Share of the first ten passages, 0 to 1. A route above it is not decided: label more.", most=1.0,
         about="unjudged passage",
     ),
+    Limit(
+        "margin", "margin", "Margin", 0.01,
+        "The loss of the metric that is accepted for a cheaper route. At 0.02 it takes 150 questions or "
+        "more.", most=1.0, about="margin",
+    ),
 )  # fmt: skip
 
 
@@ -71,14 +77,22 @@ def chosen(measured: Measured) -> Criteria:
             f"The baseline is {measured.title(measured.baseline)}.", "baseline",
         )  # fmt: skip
         cheaper = _switch(
-            "cheapest", "Ship the cheapest route not shown to be worse than the best", begin.cheaper,
-            "Turn off to ship the route with the highest mean, whatever it costs.", "permutation test",
+            "cheapest", "Ship the cheapest route that is at most the margin worse", begin.cheaper,
+            "Turn off to ship the route with the highest mean, whatever it costs.", "margin",
         )  # fmt: skip
     unlike = bool(measured.unlike) and _switch(
         "machines", "Use times of unlike machines", begin.unlike_machines,
         f"Off: no time counts, because {measured.unlike}.", "p50 and p95",
     )  # fmt: skip
-    return Criteria(metric, no_loss=no_loss, cheaper=cheaper, unlike_machines=unlike, **limits)
+    margin = limits.pop("margin")
+    return Criteria(
+        metric,
+        margin=MARGIN if margin is None else margin,
+        no_loss=no_loss,
+        cheaper=cheaper,
+        unlike_machines=unlike,
+        **limits,  # type: ignore[arg-type]  # every other limit is a number or None
+    )
 
 
 def _limit(one: Limit, of: str, begin: float | None) -> float | None:

@@ -16,7 +16,7 @@ from ui.components import tables
 
 MARKS = {
     "taken": "↑ taken",
-    "reached": "✓ meets the criteria",
+    "reached": "✓ ships",
     "skipped": "– skipped",
     "not needed": "not needed",
     "not measured": "not measured",
@@ -29,17 +29,9 @@ def draw(measured: Measured, decision: Decision) -> None:
     ladder = climb(measured, decision)
     *rungs, last = in_words(ladder, measured)
     st.markdown(f"**{md(last)}**")
-    if decision.chosen and ladder.reached and decision.chosen != ladder.reached:
-        st.markdown(
-            md(
-                f"The gate ships {measured.title(decision.chosen)} instead: it chooses among all passing "
-                "routes, while the ladder ends at the first passing rung. Raise the minimum to extend it."
-            )
-        )
     st.caption(
         "From plain search upwards, each rung is compared with the last one taken below it. The route on a "
-        "rung is the cheapest that meets the criteria, or else the best. It was chosen on the same questions "
-        "as the gains: confirm a narrow gain on other questions."
+        "rung is the one that ships, else the cheapest that meets the limits, else the best."
     )
     st.markdown("\n".join(f"{at}. {md(text)}" for at, text in enumerate(rungs, 1)))
     tables.show(
@@ -58,15 +50,13 @@ def draw(measured: Measured, decision: Decision) -> None:
 
 def _row(rung: Rung, ladder: Ladder, measured: Measured) -> dict[str, Any]:
     one, gain = rung.candidate, rung.gain
-    ends = gain["ci95"] if gain else None
     return {
         "rung": rung.title,
         "": MARKS[rung.state],
         "route": measured.title(rung.route) if rung.route else "",
         named(ladder.metric): "" if one is None or one.mean is None else f"{one.mean:.3f}",
-        "gain": f"{gain['delta']:+.3f}" if gain else "",
-        "95 % interval": f"{ends[0]:+.3f} to {ends[1]:+.3f}" if ends else "",
-        "p (Holm)": f"{gain['p_holm']:.3f}" if gain else "",
+        "gain": f"{gain.delta:+.3f}" if gain else "",
+        "95% interval": f"{gain.low:+.3f} to {gain.high:+.3f}" if gain else "",
         "answered": "" if rung.answered is None else f"{rung.answered:.0%}",
         "p95": "" if one is None or one.p95_ms is None else milliseconds(one.p95_ms),
         "calls": "" if one is None or one.calls is None else f"{one.calls:.1f}",

@@ -9,23 +9,24 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.losses import Loss
+from core.evaluation.naming import named
 from core.evaluation.release import text
 from core.evaluation.release.command import command
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.facts import limits
 from core.evaluation.release.gate import Decision, decide
-from core.evaluation.release.losses import Loss, losses
+from core.evaluation.release.losses import losses
 from core.evaluation.release.measured import Measured, of_evaluation
 from core.evaluation.release.report import report
 from core.evaluation.release.rule import Prices
-from core.evaluation.release.selection_stability import HOW
 from core.evaluation.release.snapshot import snapshot
 from ui.app import account, evaluated, opened, state
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.tabs import tabs
-from ui.charts.release import draws, ranked
+from ui.charts.release import rests
 from ui.components import settle
 from ui.release import against as against_view
 from ui.release import criteria as criteria_view
@@ -58,7 +59,7 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
     tabs(
         {
             "Criteria": partial(_table, measured, decision),
-            "How sure": partial(_sure, decision),
+            "What it rests on": partial(_rests, decision),
             "What it does worse": partial(worse.draw, measured, decision),
             "Regressions": partial(regressions.draw, measured, decision),
             "Ladder": partial(ladder.draw, measured, decision),
@@ -71,15 +72,13 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
 
 
 def _verdict(decision: Decision, evaluation: Evaluation) -> None:
-    clear = decision.call is not None and decision.call.clear
-    box = st.success if clear else st.error if decision.verdict == "nothing passes" else st.warning
+    box = {"ship": st.success, "equivalent": st.success, "none": st.error}.get(
+        decision.verdict.decision, st.warning
+    )
     box(f"**{md(text.headline(decision))}**")
-    if more := text.labels(decision):
-        st.markdown(md(more), help=term("more labels"))
-        settle.button(evaluation, decision.labels, "release_settle")
+    settle.button(evaluation, decision.verdict.open_pair, "release_settle")
     for sentence in (*text.why(decision), *text.equal(decision)):
         st.markdown(md(sentence))
-    st.caption(md(text.sure(decision)))
 
 
 def _table(measured: Measured, decision: Decision) -> None:
@@ -88,17 +87,20 @@ def _table(measured: Measured, decision: Decision) -> None:
     st.markdown("\n".join(f"- {md(sentence)}" for sentence in limits(measured, decision)))
 
 
-def _sure(decision: Decision) -> None:
-    st.markdown(md(text.sure(decision)), help=term("bootstrap"))
-    found = decision.sureness
-    if found is None:
+def _rests(decision: Decision) -> None:
+    verdict = decision.verdict
+    if not verdict.pairs:
+        st.caption("Only one route may ship, so there is nothing to compare.")
         return
-    how = f"{HOW[0].upper()}{HOW[1:]}. {found.questions} questions; resamples in which no route passes: "
-    bars = "Outlined bars: the share in which a route passes. Filled bars: the share in which it is chosen."
-    st.caption(md(f"{how}{found.none:.0%}. {bars}"))
-    if ranked(found):
-        titles = {one.route: one.title for one in decision.candidates}
-        plot(draws(found, titles, dark=dark()), "release_draws", text.sure(decision))
+    route = decision.titled(verdict.pairs[0].route)
+    st.caption(
+        md(
+            f"{route} minus each other route, in {named(decision.criteria.metric)}. A route may ship if "
+            f"every interval lies right of the dashed line, at minus the margin of {verdict.margin:g}."
+        ),
+        help=term("margin"),
+    )
+    plot(rests(verdict, decision.titled, dark=dark()), "release_rests", text.headline(decision))
 
 
 def _taken(measured: Measured, decision: Decision) -> None:
@@ -124,11 +126,11 @@ def _taken(measured: Measured, decision: Decision) -> None:
         "The report is one file with the decision, its reasons and its limits. The snapshot contains every"
         " figure and each question's values, to compare the next release with."
     )
-    st.markdown("In CI, this command exits with 0 if a route passes and with 1 if none does:")
+    st.markdown("In CI, this command exits with 0 if a route is decided to ship, and with 1 otherwise:")
     st.code(
         command(measured.name, decision.criteria, report=f"{stem}.html"), language="bash", wrap_lines=True
     )
-    st.markdown("For the next release, this command also checks that it is not worse than this one:")
+    st.markdown("For the next release, this command fails only on a drop that is shown:")
     st.code(
         command(measured.name, decision.criteria, against=f"{stem}.json"), language="bash", wrap_lines=True
     )

@@ -65,7 +65,7 @@ def draw(measured: Measured, decision: Decision) -> None:
 
 
 def _route(decision: Decision) -> str:
-    return decision.chosen or decision.nearest or decision.baseline
+    return decision.shown
 
 
 def _sets(measured: Measured) -> list[Desk]:

@@ -10,7 +10,7 @@ from core.domain.format import milliseconds
 from core.evaluation.release.checks import Check, number
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.rule import SHOWN
-from core.evaluation.release.text import brief, limit, standing, too_close
+from core.evaluation.release.text import brief, limit, standing
 from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, join, table_of, tag
 
@@ -39,9 +39,8 @@ def table(decision: Decision) -> Markup:
 
 def _row(one: Candidate, decision: Decision) -> Markup:
     first = one.route == decision.chosen
-    ship = first and not too_close(decision)
     base = " · baseline" if one.route == decision.baseline else ""
-    outcome = tag("div", standing(decision, one), base, css="up" if ship else "dim")
+    outcome = tag("div", standing(decision, one), base, css="up" if first else "dim")
     name = tag("td", tag("b", one.title), outcome)
     p50 = "?" if one.p50_ms is None else milliseconds(one.p50_ms)
     tokens = "?" if one.tokens is None else number(one.tokens)

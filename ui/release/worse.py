@@ -54,7 +54,7 @@ def _kinds(decision: Decision, route: str) -> None:
     if not below:
         st.markdown(md("Its mean is not below the baseline's on any kind of question."))
         return
-    shown = [one.mode for one in below if one.verdict == "worse"]
+    shown = [one.mode for one in below if one.shown]
     result = f"it is shown to be worse on {', '.join(shown)}" if shown else "none of these losses is shown"
     count = "1 kind" if len(below) == 1 else f"{len(below)} kinds"
     st.markdown(md(f"Its mean is below the baseline's on {count} of question; {result}."))
@@ -64,13 +64,8 @@ def _kinds(decision: Decision, route: str) -> None:
                 "kind of question": one.mode,
                 "questions": one.n,
                 f"difference in {named(decision.criteria.metric)}": f"{one.delta:+.3f}",
-                "result": one.verdict,
-                "corrected p": f"{one.p_holm:.3f}",
-                "detectable from": "too few questions"
-                if one.blind
-                else f"{one.detectable:.2f}"
-                if one.detectable
-                else "",
+                "interval": f"{one.low:+.3f} to {one.high:+.3f}",
+                "result": "too few questions" if one.blind else "shown worse" if one.shown else "not shown",
             }
             for one in below
         ],

@@ -7,64 +7,81 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from core.domain.format import milliseconds
-from core.evaluation import effects
 from core.evaluation.diff.questions import QuestionsDiff, questions_diff
 from core.evaluation.diff.side import EvaluationSide
 from core.evaluation.diff.text import broken
-from core.evaluation.finding import Finding, count, sentence
+from core.evaluation.finding import count, number
+from core.evaluation.losses import EVERY, family_level, paired
 from core.evaluation.naming import named
+from core.evaluation.pairs import pair
 from core.evaluation.release.gate import Decision
-from core.evaluation.release.losses import EVERY, paired
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot import Snapshot, labels_of, side_of
 
-State = Literal["no regression shown", "regression", "cannot be told"]
+Regression = Literal["shown", "excluded", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The mean difference, now minus then, in a metric over `n` questions of a kind that both releases have;
-    see core.evaluation.effects.family. All metrics over all questions are one Holm family, the kinds another.
-    """
+    """The mean difference, now minus then, in a metric over the questions of a kind both have."""
 
     metric: str
     mode: str
     n: int
     delta: float
-    ci95: tuple[float, float] | None
-    p_holm: float
-    verdict: str
-    detectable: float | None
+    # its interval
+    low: float
+    high: float
+    # the level of that interval: .95 for the criteria's metric over all questions, which is the planned
+    # comparison; the others are one family
+    level: float
+    # whether it is a drop that is shown and larger than the smallest that fails a build
+    dropped: bool
 
-    def finding(self, now: str, then: str) -> Finding:
-        """The same as a finding, by what the two releases are called."""
-        metric = named(self.metric) if self.mode == EVERY else f"{named(self.metric)} at {self.mode}"
-        return Finding(
-            now, metric, self.delta, self.ci95, self.p_holm, self.n, self.detectable, then, self.verdict
+    @property
+    def verdict(self) -> str:
+        """What the interval shows."""
+        return "worse" if self.high < 0 else "better" if self.low > 0 else "no difference shown"
+
+    def in_words(self) -> str:
+        """Return the change in one phrase."""
+        of = "" if self.mode == EVERY else f" on {self.mode}"
+        low, high = number(self.low, signed=True), number(self.high, signed=True)
+        return (
+            f"{named(self.metric)}{of} {number(self.delta, signed=True)} ({100 * self.level:.3g}% interval "
+            f"{low} to {high}, {count(self.n)})"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """A release compared with the one before: `then` and `now` are the routes compared.
+    """A release compared with the one before."""
 
-    `unpaired`: questions that only one of the two has, or whose text changed; they are left out. `in_words`
-    is the finding in a sentence, `notes` are further remarks. `questions`: which broke and which were fixed,
-    a passage found among the first `depth`; None where the snapshot or the evaluation lacks the passages.
-    `max_broken`: how many may break, None for any number.
-    """
-
+    # the evaluation of the earlier release
     name: str
+    # the routes compared; None if there is none
     then: str | None
     now: str | None
-    state: State
-    told: str
+    # whether a drop larger than `min_effect` is shown, excluded or neither
+    regression: Regression
+    min_effect: float
+    # the largest drop that cannot be excluded; None if nothing could be compared
+    largest_drop: float | None
+    # the finding in a sentence
+    summary: str
+    # the planned comparison first
     changes: tuple[Change, ...]
+    # questions that both releases have
     paired: int
+    # questions that one of the two lacks, or whose text changed; they are left out
     unpaired: int
+    # further remarks
     notes: tuple[str, ...]
+    # the questions that broke and those that were fixed; None if the passages are not known
     questions: QuestionsDiff | None = None
+    # passages of a ranking that count as found
     depth: int = 0
+    # how many questions may break; None for any number
     max_broken: int | None = None
 
     @property
@@ -75,11 +92,11 @@ class Against:
         return self.questions is None or len(self.questions.of("broken")) > self.max_broken
 
     def sentences(self) -> list[str]:
-        """The finding, the notes, and the questions that broke."""
-        return [self.told, *self.notes, *(broken(self.questions) if self.questions is not None else ())]
+        """Return the finding, the notes, and the questions that broke."""
+        return [self.summary, *self.notes, *(broken(self.questions) if self.questions is not None else ())]
 
     def document(self) -> dict[str, Any]:
-        """As JSON values, with every question compared."""
+        """Return the comparison as JSON values, with every question compared."""
         document = asdict(self)
         if self.questions is not None:
             document["questions"] = [one.document() for one in self.questions.questions]
@@ -90,44 +107,64 @@ class Against:
 def compare(
     before: Snapshot, measured: Measured, decision: Decision, *, max_broken: int | None = None
 ) -> Against:
-    """The route to ship now against the one shipped then; where none passes now, that route as measured now.
+    """Compare the route to ship now with the one of the earlier release; if none is to ship now, the same
+    route.
 
-    A question counts where its text is the same; where its judgements were changed is counted in the notes.
+    A question counts if its text is the same; those whose judgements changed are counted in the notes.
     """
-    then = before.chosen
-    now = decision.chosen or (then if then in measured.routes else None)
+    then = before.compared
+    now = decision.chosen or (then if then in measured.routes else decision.nearest)
     same, unpaired, relabelled = _questions(before, measured)
     changes: tuple[Change, ...] = ()
-    if then is not None and now is not None:
-        changes = _changes(before, measured, then, now, same)
-    at_all = [one for one in changes if one.mode == EVERY]
-    lost = [one for one in changes if one.verdict == "worse"]
-    state: State = "regression" if lost else "no regression shown" if at_all else "cannot be told"
+    least = decision.criteria.least_drop
+    if then is not None:
+        changes = _changes(before, measured, then, now, same, least)
+    planned = next((one for one in changes if one.mode == EVERY and one.metric == before.metric), None)
+    regression: Regression = "undecided"
+    if any(one.dropped for one in changes):
+        regression = "shown"
+    elif planned is not None and planned.low > -least:
+        regression = "excluded"
     questions, depth = _by_question(before, measured, now)
     notes = _broken(questions, depth, max_broken)
     notes += _notes(before, measured, then, now, unpaired, relabelled)
+    summary = _in_words(before, measured, then, now, changes, planned, regression, least)
     return Against(
-        before.name, then, now, state, _in_words(before, measured, then, now, changes, state), changes,
-        len(same), unpaired, tuple(notes), questions, depth, max_broken,
+        before.name, then, now, regression, least, max(0.0, -planned.low) if planned else None, summary,
+        changes, len(same), unpaired, tuple(notes), questions, depth, max_broken,
     )  # fmt: skip
 
 
-def good(decision: Decision, change: Against | None) -> bool:
-    """Whether a build passes: a route passes, no complaint broke again, and nothing is worse than before."""
-    return not failures(decision, change)
+def failures(decision: Decision, change: Against | None, *, fail_undecided: bool = False) -> list[str]:
+    """Return why a build fails, a phrase each; [] if it passes.
 
-
-def failures(decision: Decision, change: Against | None) -> list[str]:
-    """Why a build fails, a phrase each; none where it passes."""
+    Choosing a release needs a route to ship. Guarding one against an earlier release asks another question:
+    it fails on what is known, a shown drop or a limit that every route misses, and with `fail_undecided` also
+    if too little is known.
+    """
     found = []
-    if decision.chosen is None:
-        found.append("no route is known to meet every criterion")
+    if change is None and decision.chosen is None:
+        found.append(
+            "every route misses a limit" if decision.verdict.decision == "none" else "not enough evidence"
+        )
+    if change is not None:
+        found += _guard_failures(decision, change, fail_undecided=fail_undecided)
     if decision.regressions is not None and decision.broken:
         found.append(f"{count(len(decision.regressions.broken), 'complaints')} broke again")
-    if change is not None and change.state != "no regression shown":
-        cannot = "whether it became worse cannot be determined"
-        found.append(cannot if change.state == "cannot be told" else f"a regression against {change.name}")
-    if change is not None and change.too_many_broken:
+    return found
+
+
+def _guard_failures(decision: Decision, change: Against, *, fail_undecided: bool) -> list[str]:
+    found = []
+    if decision.verdict.decision == "none":
+        found.append("every route misses a limit")
+    if change.regression == "shown":
+        found.append(f"a regression against {change.name}")
+    elif not change.changes:
+        found.append(f"nothing can be compared with {change.name}")
+    elif change.regression == "undecided" and fail_undecided:
+        found.append(f"a drop of {number(change.min_effect)} against {change.name} is not excluded")
+    if change.too_many_broken:
         what = "which questions broke cannot be determined"
         if change.questions is not None:
             what = f"{count(len(change.questions.of('broken')))} broke"
@@ -135,9 +172,9 @@ def failures(decision: Decision, change: Against | None) -> list[str]:
     return found
 
 
-def _by_question(before: Snapshot, measured: Measured, now: str | None) -> tuple[QuestionsDiff | None, int]:
+def _by_question(before: Snapshot, measured: Measured, now: str) -> tuple[QuestionsDiff | None, int]:
     then = side_of(before)
-    if then is None or now is None or measured.evaluation is None:
+    if then is None or measured.evaluation is None:
         return None, 0
     return questions_diff(then, EvaluationSide(measured.evaluation, now), then.depth), then.depth
 
@@ -167,56 +204,59 @@ def _questions(before: Snapshot, measured: Measured) -> tuple[dict[str, str], in
 
 
 def _changes(
-    before: Snapshot, measured: Measured, then: str, now: str, same: Mapping[str, str]
+    before: Snapshot, measured: Measured, then: str, now: str, same: Mapping[str, str], least: float
 ) -> tuple[Change, ...]:
+    """Compare the planned metric over all questions first; other metrics and the kinds are one family."""
     old = before.values.get(then, {})
     columns = {
         metric: paired(values[now], old[metric], [q for q in old[metric] if q in same])
-        for metric in old
+        for metric in sorted(old, key=lambda metric: metric != before.metric)
         if metric in measured.metrics() and (values := measured.values(metric)) is not None
     }
-    overall = effects.family({metric: list(column.values()) for metric, column in columns.items()})
     main = columns.get(before.metric, {})
-    modes = sorted({same[q] for q in main if same[q]})
-    by_mode = effects.family({mode: [d for q, d in main.items() if same[q] == mode] for mode in modes})
-    found = [((metric, EVERY), one) for metric, one in overall.items()]
-    found += [((before.metric, mode), one) for mode, one in by_mode.items()]
-    return tuple(
-        Change(
-            metric, mode, one["n"], one["delta"], tuple(one["ci95"]) if one["ci95"] else None, one["p_holm"],
-            one["verdict"], one["detectable_holm"],
-        )
-        for (metric, mode), one in found
-    )  # fmt: skip
+    rows = {(metric, EVERY): list(column.values()) for metric, column in columns.items()}
+    for mode in sorted({same[q] for q in main if same[q]}):
+        rows[before.metric, mode] = [change for q, change in main.items() if same[q] == mode]
+    planned = (before.metric, EVERY)
+    family = family_level([len(apart) for key, apart in rows.items() if key != planned])
+    found = []
+    for key, apart in rows.items():
+        level = 0.95 if key == planned else family
+        if (one := pair(now, then, apart, level)) is not None:
+            dropped = one.high < 0 and one.delta < -least
+            found.append(Change(*key, one.n, one.delta, one.low, one.high, level, dropped))
+    return tuple(found)
 
 
 def _in_words(
     before: Snapshot,
     measured: Measured,
     then: str | None,
-    now: str | None,
+    now: str,
     changes: tuple[Change, ...],
-    state: State,
+    planned: Change | None,
+    regression: Regression,
+    least: float,
 ) -> str:
     if then is None:
-        return "Cannot be determined: no route passed then, so there is none to compare with."
-    was = str(before.routes[then]["title"])
-    if now is None:
-        return (
-            f"Cannot be determined: {was} was shipped then but is not measured now, and no route passes now."
-        )
-    if state == "cannot be told":
+        return "Cannot be determined: the earlier release has no route to compare with."
+    if planned is None:
         return "Cannot be determined: the two releases share no question with values for both."
-    now_, then_ = f"{measured.title(now)} now", f"{was} then"
-    if state == "regression":
-        lost = [sentence(one.finding(now_, then_)) for one in changes if one.verdict == "worse"]
-        return f"A regression: {' '.join(lost)}"
-    main = next((one for one in changes if one.mode == EVERY and one.metric == before.metric), changes[0])
-    return f"No regression found. {sentence(main.finding(now_, then_))}"
+    both = f"{measured.title(now)} now against {before.routes[then]['title']} then"
+    if regression == "shown":
+        dropped = "; ".join(one.in_words() for one in changes if one.dropped)
+        return f"A regression: {both}, {dropped}."
+    if regression == "excluded":
+        return f"A drop of {number(least)} is excluded: {both}, {planned.in_words()}."
+    drop = number(max(0.0, -planned.low))
+    return (
+        f"Not enough evidence about a drop: one of up to {drop} cannot be excluded. {both}, "
+        f"{planned.in_words()}."
+    )
 
 
 def _notes(
-    before: Snapshot, measured: Measured, then: str | None, now: str | None, unpaired: int, relabelled: int
+    before: Snapshot, measured: Measured, then: str | None, now: str, unpaired: int, relabelled: int
 ) -> list[str]:
     notes = []
     if unpaired:
@@ -225,7 +265,7 @@ def _notes(
         notes.append(f"{count(relabelled)} with changed labels, which may explain a difference.")
     if before.fingerprint != str(measured.figures.get("fingerprint", "")):
         notes.append("The corpus has changed since then.")
-    if then is not None and now is not None:
+    if then is not None:
         was, p95 = before.routes[then]["p95_ms"], measured.p95(now)
         if was is not None and p95 is not None:
             notes.append(f"p95 was {milliseconds(was)} and is now {milliseconds(p95)} (not tested).")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from core.analysis.latency_percentiles import NEEDED
 from core.domain.format import milliseconds
 from core.evaluation import finding
-from core.evaluation.finding import Finding, count, figures
+from core.evaluation.finding import count
+from core.evaluation.losses import Loss
 from core.evaluation.naming import named
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.losses import Loss
 from core.evaluation.release.measured import UNJUDGED, Measured
 from core.evaluation.release.rule import RouteFigures, State, states
 
@@ -44,7 +44,7 @@ class Check:
 
 def figures_of(measured: Measured, route: str, metric: str, found: Sequence[Loss] | None) -> RouteFigures:
     """What the rule looks at of a measured route; `found` are the losses in the metric."""
-    lost = [one.verdict == "worse" for one in found or () if one.route == route]
+    lost = [one.shown for one in found or () if one.route == route]
     return RouteFigures(
         route, measured.mean(route, metric), measured.p50(route), measured.p95(route),
         measured.tokens(route), measured.calls(route), measured.cost(route), measured.failed(route),
@@ -149,24 +149,25 @@ def _no_loss(measured: Measured, one: RouteFigures, found: Sequence[Loss] | None
     if not mine:
         told = "no kind of question has values for both routes, or metrics.json alone lacks them"
         return NO_LOSS, None, None, told
-    lost = sorted((loss for loss in mine if loss.verdict == "worse"), key=lambda loss: loss.delta)
+    lost = sorted((loss for loss in mine if loss.shown), key=lambda loss: loss.delta)
     if lost:
-        told = "; ".join(_lost(loss) for loss in lost)
-        return NO_LOSS, float(len(lost)), 0.0, f"worse on {told}"
-    return NO_LOSS, 0.0, 0.0, f"none shown in {count(len(mine), 'kinds')}{_unseen(mine)}"
+        return NO_LOSS, float(len(lost)), 0.0, f"worse on {'; '.join(map(in_figures, lost))}"
+    return NO_LOSS, 0.0, 0.0, f"none shown in {count(len(mine), 'kinds')}{_not_excluded(mine)}"
 
 
-def _lost(loss: Loss) -> str:
-    found = Finding("", "", loss.delta, p=loss.p_holm, n=loss.n, baseline="")
-    return f"{loss.mode} {figures(found)}"
+def in_figures(loss: Loss) -> str:
+    """Return a loss with the interval it rests on."""
+    ends_ = f"{finding.number(loss.low, signed=True)} to {finding.number(loss.high, signed=True)}"
+    delta = finding.number(loss.delta, signed=True)
+    return f"{loss.mode} {delta} ({100 * loss.level:.3g}% interval {ends_}, {count(loss.n)})"
 
 
-def _unseen(mine: Sequence[Loss]) -> str:
-    """Which losses so few questions cannot show."""
+def _not_excluded(mine: Sequence[Loss]) -> str:
+    """Return the losses that so few questions cannot exclude."""
     blind = [one.mode for one in mine if one.blind]
-    seen = [one.detectable for one in mine if one.detectable is not None and not one.blind]
-    told = f"; too few questions to show any: {', '.join(blind)}" if blind else ""
-    return told + (f"; elsewhere a loss below {finding.number(max(seen))} may be missed" if seen else "")
+    most = max((-one.low for one in mine if not one.blind), default=0.0)
+    text = f"; too few questions to show any: {', '.join(blind)}" if blind else ""
+    return text + (f"; elsewhere a loss of {finding.number(most)} is not excluded" if most > 0 else "")
 
 
 def number(value: float) -> str:

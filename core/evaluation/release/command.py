@@ -5,6 +5,7 @@ from __future__ import annotations
 from shlex import join
 
 from core.evaluation.release.criteria import Criteria
+from core.evaluation.verdict import MARGIN
 
 _OPTIONS = {
     "minimum": "--min-quality",
@@ -14,6 +15,8 @@ _OPTIONS = {
     "max_calls": "--max-calls",
     "max_failed": "--max-failed",
     "max_unjudged": "--max-unjudged",
+    "min_questions": "--min-questions",
+    "min_effect": "--min-effect",
 }
 
 
@@ -25,6 +28,7 @@ def command(name: str, criteria: Criteria, *, against: str | None = None, report
         value = 1 if value is None and field == "max_failed" else value
         if value is not None:
             words += [option, f"{value:.10g}"]
+    words += [] if criteria.margin == MARGIN else ["--margin", f"{criteria.margin:.10g}"]
     words += [] if criteria.no_loss else ["--allow-loss"]
     words += [] if criteria.cheaper else ["--best"]
     words += ["--allow-unlike-machines"] if criteria.unlike_machines else []

@@ -99,13 +99,13 @@ def _changes(against: Against | None) -> list[str]:
     """What became worse, then what is to be said of the comparison."""
     if against is None:
         return []
-    lines = [f"Against {code(against.name)}: {safe(against.told)}", ""]
+    lines = [f"Against {code(against.name)}: {safe(against.summary)}", ""]
     worse = [one for one in against.changes if one.delta < 0]
     if worse:
-        lines += ["| became lower | questions | now minus then | 95% interval | result |",
+        lines += ["| became lower | questions | now minus then | interval | result |",
                   "| --- | --- | --- | --- | --- |"]  # fmt: skip
         for one in worse[:MOST]:
-            ends = " to ".join(number(end, signed=True) for end in one.ci95) if one.ci95 else ""
+            ends = f"{number(one.low, signed=True)} to {number(one.high, signed=True)}"
             cells = (
                 f"{named(one.metric)}, {one.mode}", str(one.n), number(one.delta, signed=True), ends,
                 one.verdict,
@@ -117,7 +117,7 @@ def _changes(against: Against | None) -> list[str]:
 
 def _criteria(decision: Decision) -> list[str]:
     """What the route to ship, or the nearest, comes to against each criterion."""
-    one = decision.of(decision.chosen or decision.nearest or decision.baseline)
+    one = decision.of(decision.shown)
     lines = [f"| {safe(one.title, CUT)} | required | figure | |", "| --- | --- | --- | --- |"]
     for check in one.checks:
         cells = (check.name, words.limit(check), words.brief(check), check.state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +17,9 @@ if TYPE_CHECKING:
 
 
 def earlier(settings: Settings, given: str, criteria: Criteria, called: str = "--against") -> Snapshot:
-    """The snapshot in a file; or what the same criteria choose in an evaluation, by its folder or name.
+    """Return the snapshot in a file, or what the same criteria choose in an evaluation by its folder or name.
 
-    Where no route of that evaluation passes, its nearest one is compared. `called` is how messages name it.
-    BadInput for what is neither, and for what is damaged.
+    `called` is how messages name it. Raises BadInput if it is neither, or damaged.
     """
     path = Path(given)
     if path.is_dir() or (not path.exists() and given in experiment_store.names(settings)):
@@ -38,6 +36,4 @@ def earlier(settings: Settings, given: str, criteria: Criteria, called: str = "-
 
 def _of_evaluation(settings: Settings, given: str, criteria: Criteria) -> Snapshot:
     measured = of_evaluation(find_evaluation(settings, given))
-    decision = decide(measured, criteria)
-    shown = replace(decision, chosen=decision.chosen or decision.nearest)
-    return read(snapshot(measured, shown), given)
+    return read(snapshot(measured, decide(measured, criteria)), given)

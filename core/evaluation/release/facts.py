@@ -11,10 +11,10 @@ from core.domain.machine import machine
 from core.domain.program import version
 from core.domain.types import Run
 from core.evaluation.finding import count, number
+from core.evaluation.losses import paired
 from core.evaluation.naming import named
 from core.evaluation.release.checks import share
 from core.evaluation.release.gate import Decision
-from core.evaluation.release.losses import paired
 from core.evaluation.release.measured import UNJUDGED, Measured
 
 UNKNOWN = "not recorded"
@@ -72,7 +72,7 @@ def limits(measured: Measured, decision: Decision) -> list[str]:
             sentences.append(
                 f"{route} was not asked: its replies are from {source['file']}, and its time is not measured."
             )
-    shown = decision.chosen or decision.nearest or decision.baseline
+    shown = decision.shown
     unjudged = measured.mean(shown, UNJUDGED)
     if unjudged is not None:
         sentences.append(
@@ -87,11 +87,11 @@ def limits(measured: Measured, decision: Decision) -> list[str]:
     blind = sorted({one.mode for one in decision.losses if one.blind})
     if blind:
         sentences.append(f"Too few questions to show any loss: {', '.join(blind)}.")
-    seen = [one for one in decision.losses if one.route == shown and one.detectable and not one.blind]
-    if seen:
+    mine = [one for one in decision.losses if one.route == shown and not one.blind and one.low < 0]
+    if mine:
         sentences.append(
-            f"Losses of {named(metric)} below these could not have been detected reliably: "
-            + ", ".join(f"{one.mode} {number(one.detectable or 0)} ({count(one.n)})" for one in seen)
+            f"Losses of {named(metric)} up to these are not excluded: "
+            + ", ".join(f"{one.mode} {number(-one.low)} ({count(one.n)})" for one in mine)
             + "."
         )
     return sentences
@@ -101,7 +101,7 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
     """Under which settings it was measured, as names and values."""
     figures, run = measured.figures, _first_run(measured)
     settings: Mapping[str, Any] = run.settings if run else {}
-    parameters = used_parameters(measured, decision.chosen or decision.nearest or decision.baseline)
+    parameters = used_parameters(measured, decision.shown)
     split = figures.get("split")
     return [
         ("evaluation", measured.name),

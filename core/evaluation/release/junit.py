@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from core.evaluation.diff.questions import QuestionDiff
 from core.evaluation.diff.text import passage_change
 from core.evaluation.release import text as words
-from core.evaluation.release.against import Against
+from core.evaluation.release.against import Against, Regression
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.regressions import Regressions
 from core.evaluation.release.rule import SHOWN
@@ -53,7 +53,7 @@ def junit(decision: Decision, against: Against | None = None) -> str:
 def _decision(decision: Decision) -> Iterator[Case]:
     told = "\n".join(words.every(decision))
     yield Case("a route passes", "passed" if decision.chosen is not None else "failed", told)
-    route = decision.of(decision.chosen or decision.nearest or decision.baseline)
+    route = decision.of(decision.shown)
     for check in route.checks:
         why = f"{route.title} ({route.route}): {SHOWN.get(check.state, check.state)}. {words.missing(check)}"
         limit = words.limit(check)
@@ -68,8 +68,12 @@ def _regressions(found: Regressions) -> Iterator[Case]:
 
 
 def _against(against: Against) -> Iterator[Case]:
-    shown = against.state == "no regression shown"
-    yield Case("no regression", "passed" if shown else "failed", "\n".join([against.told, *against.notes]))
+    states: dict[Regression, Literal["passed", "failed", "skipped"]] = {
+        "excluded": "passed",
+        "shown": "failed",
+        "undecided": "skipped",
+    }
+    yield Case("no regression", states[against.regression], "\n".join([against.summary, *against.notes]))
     if against.max_broken is not None:
         state: Literal["passed", "failed"] = "failed" if against.too_many_broken else "passed"
         yield Case(f"at most {against.max_broken} questions broke", state, "\n".join(against.notes))

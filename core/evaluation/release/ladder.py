@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from core.domain.needs import Family
-from core.evaluation import effects
-from core.evaluation.finding import compared, listed, number, sentence
+from core.evaluation.finding import listed, number
+from core.evaluation.losses import paired
 from core.evaluation.naming import named
+from core.evaluation.pairs import Pair, pair
 from core.evaluation.release.gate import Candidate, Decision
-from core.evaluation.release.losses import paired
 from core.evaluation.release.measured import Measured
+from core.evaluation.verdict_text import compared
 from core.routes.registry import routes
 
 # From the least to the most work for a question. A route is on the rung of its family.
@@ -34,19 +35,18 @@ State = Literal["taken", "skipped", "reached", "not needed", "not measured", "eq
 class Rung:
     """One step up: the route that stands on it, and what it gains on the rung below that was taken.
 
-    `state`: taken (it gains, and does not meet the criteria yet), skipped (no gain is shown), reached (it
-    meets them: the ladder ends here), not needed (above that), not measured, equal (its routes, `others`,
-    returned the same as a route on another rung). `gain` is a row of core.evaluation.effects.family, its p
-    adjusted over the rungs compared; None on the lowest rung and where nothing can be compared. `answered`:
-    the share of questions with a relevant passage in the first ten on this rung or one taken below it.
-    `others` were measured and stand behind the route.
+    `state`: taken (it gains, and is not the route to ship), skipped (no gain is shown), reached (its route
+    ships: the ladder ends here), not needed (above that), not measured, equal (its routes, `others`, returned
+    the same as a route on another rung). `gain` is None on the lowest rung and if nothing can be compared.
+    `answered`: the share of questions with a relevant passage in the first ten on this rung or one taken
+    below it. `others` were measured and stand behind the route.
     """
 
     title: str
     state: State
     route: str | None = None
     candidate: Candidate | None = None
-    gain: Mapping[str, Any] | None = None
+    gain: Pair | None = None
     below: str | None = None
     answered: float | None = None
     others: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The rungs, the lowest first; `reached`: the route that meets the criteria, None if none does."""
+    """The rungs, the lowest first; `reached`: the route that ships, None if that is not decided."""
 
     metric: str
     rungs: tuple[Rung, ...]
@@ -62,17 +62,16 @@ class Ladder:
 
     @property
     def taken(self) -> tuple[Rung, ...]:
-        """The rungs that are worth their cost, up to the one that meets the criteria."""
+        """The rungs that are worth their cost, up to the one that ships."""
         return tuple(rung for rung in self.rungs if rung.state in ("taken", "reached"))
 
 
 def climb(measured: Measured, decision: Decision) -> Ladder:
-    """The cheapest ladder that meets the criteria of `decision`.
+    """Return the ladder up to the route that `decision` ships.
 
-    On each rung stands the cheapest of its routes that meets them, else the best by the metric, measured on
-    the same questions as the gains. The lowest rung measured is taken; a rung above is taken when its gain
-    on the last one taken is shown (paired randomisation test, Holm over the rungs that can be compared), else
-    skipped, and the ladder ends at the first rung that meets the criteria.
+    On the rung of that route stands it; on another the cheapest of its routes that pass, else the best by the
+    metric. The lowest rung measured is taken; one above is taken if its gain on the last one taken is shown,
+    the interval lying above 0, and the ladder ends at the route that ships.
     """
     metric = decision.criteria.metric
     values = measured.values(metric) or {}
@@ -80,7 +79,6 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
     all_rungs = (*RUNGS, OWN) if OWN[1][0] in family_of.values() else RUNGS
     twins = {route: _family(route, measured) for one in decision.equal for route in one.others}
     standing = [_standing(decision, families, family_of, twins) for _, families in all_rungs]
-    compared = _compared([one[0] for one in standing], values)
     rungs: list[Rung] = []
     last: Candidate | None = None
     reached: str | None = None
@@ -88,8 +86,8 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
         if one is None:
             rungs.append(Rung(title, "equal" if others else "not measured", others=others))
             continue
-        gain = None if last is None else compared.get((one.route, last.route))
-        state = _state(one, last, gain, reached)
+        gain = None if last is None else _gain(one.route, last.route, values)
+        state = _state(one, last, gain, reached, decision)
         if state in ("taken", "reached"):
             last = one
             reached = one.route if state == "reached" else None
@@ -115,7 +113,8 @@ def _standing(
     are equal to one on another rung.
     """
     mine = [one for one in decision.candidates if family_of[one.route] in families]
-    passing = [one for one in mine if one.passes]
+    ships = [one for one in mine if one.route == decision.chosen]
+    passing = ships or [one for one in mine if one.passes]
     scored = [one for one in mine if one.mean is not None]
     if passing:
         chosen = min(passing, key=lambda one: (one.expense, -(one.mean or 0.0)))
@@ -126,27 +125,20 @@ def _standing(
     return chosen, tuple(one.route for one in mine if one is not chosen)
 
 
-def _compared(
-    standing: Sequence[Candidate | None], values: Mapping[str, Mapping[str, float]]
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """Every rung against every one below it: which of them are taken is only known on the way up."""
-    known = [one.route for one in standing if one is not None and one.route in values]
-    pairs = {
-        (upper, lower): list(paired(values[upper], values[lower]).values())
-        for at, upper in enumerate(known)
-        for lower in known[:at]
-    }
-    return effects.family(pairs)
+def _gain(upper: str, lower: str, values: Mapping[str, Mapping[str, float]]) -> Pair | None:
+    if upper not in values or lower not in values:
+        return None
+    return pair(upper, lower, list(paired(values[upper], values[lower]).values()))
 
 
 def _state(
-    one: Candidate, last: Candidate | None, gain: Mapping[str, Any] | None, reached: str | None
+    one: Candidate, last: Candidate | None, gain: Pair | None, reached: str | None, decision: Decision
 ) -> State:
     if reached is not None:
         return "not needed"
-    if one.passes:
+    if one.route == decision.chosen:
         return "reached"
-    if last is None or (gain is not None and gain["verdict"] == "better"):
+    if last is None or (gain is not None and gain.low > 0):
         return "taken"
     return "skipped"
 
@@ -178,13 +170,13 @@ def in_words(ladder: Ladder, measured: Measured) -> list[str]:
     """One sentence a rung, and a last one on where the ladder ends."""
     sentences = [_sentence(rung, ladder.metric, measured) for rung in ladder.rungs]
     if ladder.reached is None:
-        sentences.append("No measured rung meets the criteria.")
+        sentences.append("The ladder has no end: no route is decided to ship.")
     else:
         names = [measured.title(rung.route or "") for rung in ladder.taken]
         sentences.append(
-            f"The cheapest ladder that meets the criteria is {', then '.join(names)}."
+            f"The ladder to the route that ships is {', then '.join(names)}."
             if len(names) > 1
-            else f"{names[0]} meets the criteria by itself; no escalation is needed."
+            else f"{names[0]} ships; no escalation is needed."
         )
     return sentences
 
@@ -198,9 +190,9 @@ def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
         return f"{place}: no route of this kind was measured."
     name = measured.title(rung.route)
     end = {
-        "reached": " It meets the criteria, so the ladder ends here.",
-        "taken": " It does not meet the criteria yet.",
-        "skipped": " It is skipped: it shows no gain and does not meet the criteria.",
+        "reached": " It ships, so the ladder ends here.",
+        "taken": "",
+        "skipped": " It is skipped: no gain is shown.",
         "not needed": " It is not needed.",
         "not measured": "",
         "equal": "",
@@ -208,5 +200,4 @@ def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
     if rung.gain is None:
         mean = measured.mean(rung.route, metric)
         return f"{place}: {name}" + ("." if mean is None else f", {number(mean)} {named(metric)}.") + end
-    gain = compared(rung.gain, name, measured.title(rung.below or ""), named(metric))
-    return f"{place}: {sentence(gain)}{end}"
+    return f"{place}: {compared(rung.gain, measured.title)}{end}"

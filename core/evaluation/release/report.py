@@ -12,13 +12,12 @@ from core.evaluation.finding import count
 from core.evaluation.naming import named
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against
-from core.evaluation.release.checks import Check, number, share
+from core.evaluation.release.checks import Check, number
 from core.evaluation.release.facts import limits, opponent, setup, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import climb, in_words
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.rule import SHOWN
-from core.evaluation.release.selection_stability import HOW
 from core.evaluation.templating import render
 
 TOP = 10  # questions that are listed
@@ -74,13 +73,13 @@ def parts(measured: Measured, decision: Decision, against: Against | None = None
     spread = "Tokens, model calls and price are totals divided by the questions that the route completed."
     return [
         Part(texts=tuple(words.every(decision))),
-        *([Part(f"Against the release of {against.name}", (against.told,),
+        *([Part(f"Against the release of {against.name}", (against.summary,),
                points=tuple(against.sentences()[1:]))]
           if against else []),
         Part("Criteria", (asked,), criteria_table(decision)),
         Part("What the routes cost", (spread,), costs_table(decision)),
         *_worse(measured, decision),
-        *_sure(decision),
+        *_rests(decision),
         Part("The ladder: from plain search upwards",
              points=tuple(in_words(climb(measured, decision), measured))),
         Part("The labelled set and its limits", points=tuple(limits(measured, decision))),
@@ -128,7 +127,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def _worse(measured: Measured, decision: Decision) -> list[Part]:
     """Kinds of question and single questions on which the route is worse than its opponent."""
-    route = decision.chosen or decision.nearest or decision.baseline
+    route = decision.shown
     other = opponent(decision, route)
     title, metric = measured.title(route), decision.criteria.metric
     if other is None:
@@ -137,10 +136,12 @@ def _worse(measured: Measured, decision: Decision) -> list[Part]:
     below = sorted((one for one in decision.losses if one.route == route and one.delta < 0),
                    key=lambda one: one.delta)  # fmt: skip
     if below:
-        heads = ("kind of question", "questions", f"difference in {named(metric)}", "result", "corrected p")
+        heads = ("kind of question", "questions", f"difference in {named(metric)}", "interval", "result")
         rows = (
-            (one.mode, str(one.n), f"{one.delta:+.3f}", one.verdict, f"{one.p_holm:.3f}") for one in below
-        )
+            (one.mode, str(one.n), f"{one.delta:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}",
+             "shown worse" if one.shown else "not shown")
+            for one in below
+        )  # fmt: skip
         first = Part(heading, table=_table(heads, rows))
     elif other == decision.baseline and decision.losses:
         first = Part(heading, ("Its mean is not below the baseline's on any kind of question.",))
@@ -160,12 +161,18 @@ def _worse(measured: Measured, decision: Decision) -> list[Part]:
     return [first, Part(texts=(text,), table=shown)]
 
 
-def _sure(decision: Decision) -> list[Part]:
-    found = decision.sureness
-    if found is None:
+def _rests(decision: Decision) -> list[Part]:
+    """Return the comparisons that the verdict rests on."""
+    if not decision.verdict.pairs:
         return []
-    titles = {one.route: one.title for one in decision.candidates}
-    ranked = sorted(found.chosen, key=lambda route: (-found.chosen[route], -found.passes[route], route))
-    text = f"{HOW[0].upper()}{HOW[1:]}. No route passes in {share(found.none)} of the resamples."
-    rows = ((titles[one], share(found.chosen[one]), share(found.passes[one])) for one in ranked)
-    return [Part("How sure this is", (text,), _table(("route", "chosen in", "passes in"), rows))]
+    rows = (
+        (decision.titled(one.other), str(one.n), f"{one.delta:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}")
+        for one in decision.verdict.pairs
+    )
+    title = decision.titled(decision.verdict.pairs[0].route)
+    heads = ("route", "questions", f"{title} minus it", "95% interval")
+    text = (
+        f"A route may ship if the lower end of each interval is above -{decision.verdict.margin:g}. The "
+        "intervals need no correction for the number of routes, because every one of them has to."
+    )
+    return [Part("What the verdict rests on", (text,), _table(heads, rows))]

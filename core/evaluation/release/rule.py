@@ -1,14 +1,10 @@
-"""The rule of a release, on figures alone: which criteria a route meets, and which passing route is shipped.
-
-The gate applies it to the measured figures, the stability to those of each resample of the questions.
-"""
+"""The limits of a release: which of them a route meets, by its figures alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 from core.analysis.token_usage import Totals, price
 from core.evaluation.release.criteria import Criteria
@@ -16,7 +12,6 @@ from core.evaluation.release.criteria import Criteria
 State = Literal["passed", "failed", "cannot be told"]
 SHOWN = {"cannot be told": "cannot be determined"}  # what people read for the state that is stored
 Prices = tuple[float | None, float | None]  # of a million prompt and completion tokens
-NOT_WORSE = ("no difference shown", "better")  # better: over the questions both have, if not over its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +37,9 @@ class RouteFigures:
 
     @property
     def expense(self) -> tuple[float, float, float]:
-        """What it costs, to be compared: price where it is told, else tokens; model calls; median time."""
+        """What it costs, for sorting: price (tokens without prices), model calls, median time."""
         spent = self.tokens if self.cost is None else self.cost
         return _known(spent), _known(self.calls), _known(self.p50_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """A cheaper route that passes, against the best one: `verdict` "worse", "no difference shown", or "cannot
-    be told" where the values of the questions are not there. `detectable`: see core.evaluation.effects.
-    """
-
-    route: str
-    verdict: str
-    delta: float | None = None
-    p_holm: float | None = None
-    n: int | None = None
-    detectable: float | None = None
-
-
-Row = TypeVar("Row", bound=RouteFigures)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice(Generic[Row]):
-    """The routes that pass, the best of them by the metric, its cheaper rivals and the route to ship."""
-
-    passing: tuple[Row, ...]
-    best: Row | None
-    rivals: tuple[Rival, ...]
-    chosen: Row | None
 
 
 def spent(
@@ -119,31 +87,5 @@ def states(one: RouteFigures, criteria: Criteria) -> dict[str, State]:
     return found
 
 
-def passes(one: RouteFigures, criteria: Criteria) -> bool:
-    """Whether every criterion is met."""
-    return all(state == "passed" for state in states(one, criteria).values())
-
-
-def choose(
-    rows: Sequence[Row], criteria: Criteria, against: Callable[[Row, Sequence[Row]], Sequence[Rival]]
-) -> Choice[Row]:
-    """The passing route to ship: the best by the metric; with `criteria.cheaper` the cheapest of those that
-    are not shown to be worse than it. `against` compares the cheaper routes that pass with the best.
-    """
-    passing = tuple(one for one in rows if passes(one, criteria))
-    best = min(passing, key=lambda one: (-_mean(one), *one.expense), default=None)
-    if best is None or not criteria.cheaper:
-        return Choice(passing, best, (), best)
-    cheaper = [one for one in passing if one.expense < best.expense]
-    rivals = tuple(against(best, cheaper)) if cheaper else ()
-    equal = {one.route for one in rivals if one.verdict in NOT_WORSE} | {best.route}
-    among = [one for one in passing if one.route in equal]
-    return Choice(passing, best, rivals, min(among, key=lambda one: (one.expense, -_mean(one))))
-
-
 def _known(value: float | None) -> float:
     return inf if value is None else value
-
-
-def _mean(one: RouteFigures) -> float:
-    return -inf if one.mean is None else one.mean

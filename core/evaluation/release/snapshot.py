@@ -23,8 +23,7 @@ from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot_passages import Passages, SnapshotSide, passages_of
 from core.evaluation.stored import checked
 
-KIND, SCHEMA = "routescope release", 2
-READS = (1, SCHEMA)  # the first had no passages
+KIND, SCHEMA = "routescope release", 1
 MAX_BYTES = 50_000_000
 
 
@@ -56,9 +55,9 @@ class Asked(TypedDict):
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A release as it was saved. `values`: route -> metric -> question -> value. `questions`: id -> its
-    "text", "mode" and "labels", a hash of its judgements. `chosen` is None where no route passed.
-    `passages`: where its relevant passages were; None in snapshots of an earlier version, and where no route
-    passed or the questions are not known.
+    "text", "mode" and "labels", a hash of its judgements. `compared` is the route that later releases are
+    compared with: the chosen one, else the best so far; None if neither is known. `passages`: where its
+    relevant passages were; None if the questions are not known.
     """
 
     name: str
@@ -69,6 +68,7 @@ class Snapshot:
     baseline: str
     metric: str
     chosen: str | None
+    compared: str | None
     criteria: Mapping[str, Any]
     decision: Mapping[str, Any]
     routes: Mapping[str, Shipped]
@@ -81,10 +81,10 @@ class Snapshot:
 
 def side_of(snapshot: Snapshot) -> SnapshotSide | None:
     """The shipped route's questions; None where the snapshot has none."""
-    if snapshot.passages is None or snapshot.chosen is None:
+    if snapshot.passages is None or snapshot.compared is None:
         return None
     asked = {id: (one["text"], one["mode"]) for id, one in snapshot.questions.items()}
-    return SnapshotSide(snapshot.name, snapshot.chosen, asked, snapshot.passages)
+    return SnapshotSide(snapshot.name, snapshot.compared, asked, snapshot.passages)
 
 
 def snapshot(measured: Measured, decision: Decision) -> str:
@@ -106,6 +106,7 @@ def snapshot(measured: Measured, decision: Decision) -> str:
         "baseline": decision.baseline,
         "metric": decision.criteria.metric,
         "chosen": decision.chosen,
+        "compared": decision.shown,
         "criteria": decision.criteria.document(),
         "decision": decision.document(),
         "routes": {route: _route(measured, decision, route, metrics) for route in routes},
@@ -113,8 +114,8 @@ def snapshot(measured: Measured, decision: Decision) -> str:
         "values": {
             route: {name: dict(values[route]) for name, values in columns.items()} for route in routes
         },
-        "passages": passages_of(measured.evaluation, decision.chosen, depth_of(decision.criteria.metric))
-        if measured.evaluation is not None and decision.chosen is not None
+        "passages": passages_of(measured.evaluation, decision.shown, depth_of(decision.criteria.metric))
+        if measured.evaluation is not None
         else None,
     }
     return json.dumps(document, allow_nan=False, separators=(",", ":"), sort_keys=True, default=asdict) + "\n"
@@ -128,12 +129,13 @@ def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
         found = json.loads(content)
         if not isinstance(found, dict) or found.get("kind") != KIND:
             raise BadInput(f"{name} is not a release snapshot: its kind is not {KIND!r}")
-        if found["schema"] not in READS:
+        if found["schema"] != SCHEMA:
             raise BadInput(f"{name} has schema {found['schema']!r}; this version reads schema {SCHEMA}")
         given = {key: value for key, value in found.items() if key not in ("kind", "schema")}
         one = checked(TypeAdapter(Snapshot), given)
-        if one.chosen is not None and one.chosen not in one.routes:
-            raise ValueError(f"chosen: {one.chosen!r} is not one of its routes")
+        for field, route in (("chosen", one.chosen), ("compared", one.compared)):
+            if route is not None and route not in one.routes:
+                raise ValueError(f"{field}: {route!r} is not one of its routes")
         if one.passages and (odd := one.passages["questions"].keys() - one.questions.keys()):
             raise ValueError(f"passages: {min(odd)!r} is not one of its questions")
         return one

@@ -1,19 +1,17 @@
-"""A decision in words: which route, by which rule, how sure, and which criteria are missed if none passes."""
+"""A decision in words: which route, what the verdict rests on, and which limits are missed if none passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from core.domain.format import milliseconds
-from core.evaluation import equal_routes, more_labels
-from core.evaluation.finding import Finding, count, listed, sentence
+from core.evaluation import equal_routes, verdict_text
+from core.evaluation.finding import count, listed
 from core.evaluation.naming import named
-from core.evaluation.release.call import Call
-from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, number, share
+from core.evaluation.release.checks import NO_LOSS, Check, number, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.rule import SHOWN
-from core.evaluation.release.selection_stability import SelectionStability
 from core.routes.registry import routes
 
 MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upper one, and their figures
@@ -27,59 +25,59 @@ MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upp
 
 
 def headline(decision: Decision) -> str:
-    """The first sentence: what to ship and how sure that is, or that no route can be shipped."""
-    call = decision.call
-    if decision.chosen is not None:
-        title = decision.of(decision.chosen).title
-        if call is None:
-            return f"Ship {title}: it {_meets(decision)}; how sure this is cannot be determined."
-        if call.clear:
-            return (
-                f"Ship {title}: it {_meets(decision)} and is chosen in {_percent(call.share)} of resamples."
-            )
-        return _too_close(decision, title, call)
-    if decision.verdict == "not decidable":
-        label_more = LABEL_MORE.rpartition(": ")[2]
-        why = label_more if _unjudged(decision) else "see the criteria that cannot be determined"
-        return f"Not decidable: {why}. No route is known to meet every criterion."
-    return "Nothing passes: every route misses at least one criterion."
+    """Return the first sentence: what to ship, or what is known if that is not decided."""
+    return verdict_text.headline(
+        decision.verdict, decision.titled, named(decision.criteria.metric), of(decision)
+    )
+
+
+def of(decision: Decision) -> str:
+    """Return the set and the corpus that a decision is about."""
+    if decision.corpus in ("", decision.dataset):
+        return decision.dataset
+    return f"{decision.dataset} on {decision.corpus}"
 
 
 def every(decision: Decision) -> list[str]:
-    """All that is said of a decision: what its questions are if a model wrote them, then the headline."""
-    told = [decision.generated, headline(decision), labels(decision), *regressed(decision)]
-    told += [*why(decision), *equal(decision), sure(decision)]
-    return [one for one in told if one]
-
-
-def too_close(decision: Decision) -> bool:
-    """Whether the chosen route could well lose its place with other questions."""
-    return decision.call is not None and not decision.call.clear
+    """Return all sentences: what its questions are if a model wrote them, then the headline."""
+    sentences = [
+        decision.generated,
+        headline(decision),
+        *regressed(decision),
+        *why(decision),
+        *equal(decision),
+    ]
+    return [one for one in sentences if one]
 
 
 def standing(decision: Decision, one: Candidate) -> str:
-    """The outcome for one route, in a word or two."""
-    if one.route == decision.chosen:
-        return "too close to call" if too_close(decision) else "ship"
-    return "passes" if one.passes else "does not pass" if one.fails else SHOWN["cannot be told"]
+    """Return the outcome for one route in a word or two."""
+    verdict = decision.verdict
+    if one.route == verdict.chosen:
+        return "ship"
+    if one.route in verdict.equivalent:
+        return "equivalent"
+    if not one.passes:
+        return "does not pass" if one.fails else SHOWN["cannot be told"]
+    if verdict.best_so_far and one.route == verdict.best_so_far.route and verdict.chosen is None:
+        return "best so far"
+    return "shown worse" if one.route in verdict.behind else "passes"
 
 
 def why(decision: Decision) -> list[str]:
-    """The sentences after it: the rule that chose and the cost, or what the nearest route misses."""
-    if decision.chosen is None:
-        nearest = decision.of(decision.nearest or decision.baseline)
-        texts = [f"The nearest route is {nearest.title}. It misses {lacking(nearest)}."]
-        others = [text for one in decision.candidates if (text := _open(one)) and one != nearest]
-        return texts + others[:3]
-    chosen = decision.of(decision.chosen)
-    texts = [f"{chosen.title} {_meets(decision)}."] if too_close(decision) else []
-    texts.append(_rule(decision, chosen, decision.of(decision.best or decision.chosen)))
-    texts.append(f"It costs {expense(chosen)}.")
-    return texts
+    """Return the sentences after the headline: what the verdict rests on, the cost, or what routes miss."""
+    sentences = verdict_text.details(decision.verdict, decision.titled)
+    if decision.chosen is not None:
+        return [*sentences, f"It costs {expense(decision.of(decision.chosen))}."]
+    nearest = decision.of(decision.nearest)
+    if not nearest.passes:
+        sentences.append(f"The nearest route is {nearest.title}. It misses {lacking(nearest)}.")
+    others = [text for one in decision.candidates if (text := _open(one)) and one != nearest]
+    return sentences + others[:3]
 
 
 def lacking(one: Candidate) -> str:
-    """Every criterion that a route does not meet, with its figure; "no criterion" where it passes."""
+    """Return every criterion that a route does not meet, with its figure; "no criterion" if it passes."""
     missed = [check for check in one.checks if check.state != "passed"]
     return "; ".join(f"{check.name}: {missing(check)}" for check in missed) or "no criterion"
 
@@ -120,30 +118,6 @@ def expense(one: Candidate) -> str:
     return usage + (
         "; no prices are set" if one.cost is None else f"; {number(one.cost)} for 1,000 questions"
     )
-
-
-def sure(decision: Decision) -> str:
-    """How sure the choice is, in one or two sentences."""
-    found: SelectionStability | None = decision.sureness
-    if found is None:
-        return (
-            "How sure this is cannot be determined without the values of each question, which a finished"
-            " evaluation saves in its folder."
-        )
-    titles = {one.route: one.title for one in decision.candidates}
-    ranked = sorted(found.chosen.items(), key=lambda one: -one[1])
-    shares = [f"{titles[route]} in {_percent(part)}" for route, part in ranked if part > 0]
-    if found.none:
-        shares.append(f"no route in {_percent(found.none)}")
-    return f"When the questions are resampled, the gate chooses {', '.join(shares)} of resamples."
-
-
-def labels(decision: Decision) -> str:
-    """How many more labelled questions would settle it; "" where there is nothing to settle between routes,
-    or it cannot be determined.
-    """
-    found = decision.labels
-    return "" if found is None else more_labels.sentence(found, lambda route: decision.of(route).title)
 
 
 def regressed(decision: Decision) -> list[str]:
@@ -195,47 +169,12 @@ def asked(criteria: Criteria) -> list[str]:
             phrases.append(f"{name} {in_words(value)}")
     if criteria.no_loss:
         phrases.append("not shown to be worse than the baseline on any kind of question")
+    phrases.append(f"margin {criteria.margin:g}")
+    if criteria.min_questions is not None:
+        phrases.append(f"scored questions at least {criteria.min_questions}")
     if criteria.unlike_machines:
         phrases.append("times of unlike machines allowed")
     return phrases
-
-
-def _meets(decision: Decision) -> str:
-    passing = sum(one.passes for one in decision.candidates)
-    routes = count(len(decision.candidates), "routes")
-    return f"meets every criterion ({passing} of {routes} {'does' if passing == 1 else 'do'})"
-
-
-def _too_close(decision: Decision, title: str, call: Call) -> str:
-    text = f"Too close to call: {title} is chosen in {_percent(call.share)} of resamples"
-    if call.rival is None:
-        return f"{text}, and in {_percent(call.rival_share)} no route passes."
-    return f"{text}, {decision.of(call.rival).title} in {_percent(call.rival_share)}."
-
-
-def _rule(decision: Decision, chosen: Candidate, best: Candidate) -> str:
-    metric = named(decision.criteria.metric)
-    if chosen.route == best.route:
-        text = f"Of the routes that pass, it is the best by {metric} ({_mean(best)})"
-        worse = sum(one.verdict == "worse" for one in decision.rivals)
-        unknown = sum(one.verdict == "cannot be told" for one in decision.rivals)
-        if worse:
-            verb = "is" if worse == 1 else "are"
-            text += f"; {count(worse, 'cheaper passing routes')} {verb} shown to be worse"
-        if unknown:
-            text += f"; metrics.json alone cannot compare it with {count(unknown, 'cheaper routes')}"
-        return text + (
-            "." if decision.rivals or not decision.criteria.cheaper else "; no cheaper route passes."
-        )
-    rival = next(one for one in decision.rivals if one.route == chosen.route)
-    found = Finding(
-        chosen.title, metric, rival.delta, p=rival.p_holm, n=rival.n or 0, detectable=rival.detectable,
-        baseline=best.title, verdict=rival.verdict,
-    )  # fmt: skip
-    return (
-        f"{best.title} is the best by {metric} ({_mean(best)}, {chosen.title} {_mean(chosen)}), and"
-        f" {chosen.title} is the cheapest route not shown to be worse. {sentence(found)}"
-    )
 
 
 def _open(one: Candidate) -> str:
@@ -243,20 +182,3 @@ def _open(one: Candidate) -> str:
     if one.fails or one.passes:
         return ""
     return f"{one.title} fails no criterion, but {lacking(one)}."
-
-
-def _unjudged(decision: Decision) -> bool:
-    return any(
-        check.state == "cannot be told" and LABEL_MORE in check.told
-        for one in decision.candidates
-        if not one.fails
-        for check in one.checks
-    )
-
-
-def _percent(part: float) -> str:
-    return "under 1%" if part < 0.005 else f"{part:.0%}"
-
-
-def _mean(one: Candidate) -> str:
-    return "?" if one.mean is None else f"{one.mean:.4f}"

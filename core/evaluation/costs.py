@@ -1,0 +1,85 @@
+"""Compare what routes cost, with a tolerance: 6.13 ms against 6.14 ms is no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, log
+
+from core.evaluation import statistics
+
+SPENDING = 0.10  # relative difference in price, tokens or model calls below which routes cost the same
+SLOWER = 0.20  # the same for times, which vary between runs of the same work
+LEAST_MS = 5.0  # nobody waits noticeably longer for this much more
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a question costs by one route; None for a figure that is not known."""
+
+    # price of 1,000 questions, or tokens a question without prices
+    spent: float | None
+    # model calls a question
+    calls: float | None
+    # median time
+    ms: float | None
+    # mean number of steps; the simpler of two routes has fewer
+    steps: float | None = None
+    # time of each question in milliseconds, if measured
+    times: Mapping[str, float] = field(default_factory=dict)
+
+
+def cheapest_first(costs: Mapping[str, Cost]) -> list[str]:
+    """Return the routes, the cheapest first; of those that cost the same within tolerance, the simplest
+    first.
+
+    Price (else tokens) decides, then model calls, then time. Each group begins with the cheapest route left
+    and takes in every route that is not shown to cost more than that one.
+    """
+    left = sorted(costs, key=lambda route: (*_amounts(costs[route]), route))
+    ordered: list[str] = []
+    while left:
+        group = [route for route in left if not costs_more(costs[route], costs[left[0]])]
+        left = [route for route in left if route not in group]
+        ordered += sorted(group, key=lambda route: _simplicity(costs[route], route))
+    return ordered
+
+
+def costs_more(one: Cost, other: Cost) -> bool:
+    """Return whether `one` is shown to cost more than `other`, beyond the tolerance."""
+    for mine, theirs in ((one.spent, other.spent), (one.calls, other.calls)):
+        low, high = sorted((_known(mine), _known(theirs)))
+        if high > low * (1 + SPENDING):
+            return _known(mine) == high
+    return _slower(one, other)
+
+
+def _slower(one: Cost, other: Cost) -> bool:
+    """Return whether the interval of the ratio of times, paired by question, lies above the tolerance."""
+    if one.ms is None or other.ms is None:
+        return one.ms is None and other.ms is not None
+    if one.ms - other.ms <= LEAST_MS:
+        return False
+    ratios = _log_ratios(one.times, other.times)
+    ends = statistics.unbounded_interval(ratios)
+    return one.ms > other.ms * (1 + SLOWER) if ends is None else ends[0] > log(1 + SLOWER)
+
+
+def _log_ratios(mine: Mapping[str, float], theirs: Mapping[str, float]) -> Sequence[float]:
+    return [
+        log(ms / theirs[question])
+        for question, ms in mine.items()
+        if ms > 0 and theirs.get(question, 0.0) > 0
+    ]
+
+
+def _amounts(cost: Cost) -> tuple[float, float, float]:
+    return _known(cost.spent), _known(cost.calls), _known(cost.ms)
+
+
+def _simplicity(cost: Cost, route: str) -> tuple[float, float, float, float, str]:
+    return (_known(cost.steps), *_amounts(cost), route)
+
+
+def _known(value: float | None) -> float:
+    return inf if value is None else value

@@ -1,0 +1,118 @@
+"""The verdict on measured routes, from each question's values and outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isnan
+from statistics import median
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from core.evaluation import statistics
+from core.evaluation.costs import Cost
+from core.evaluation.losses import Column, Kinds, losses, paired
+from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.pairs import Pair, pair
+from core.evaluation.statistics import ALPHA
+from core.evaluation.stored import checked
+from core.evaluation.verdict import MARGIN, Option, Verdict, decide
+
+Values = Mapping[str, Column]  # route -> question -> value
+
+
+def by_values(
+    options: Sequence[Option],
+    values: Values,
+    *,
+    margin: float = MARGIN,
+    min_questions: int | None = None,
+    cheaper: bool = True,
+    named: Callable[[str], str] = str,
+) -> Verdict:
+    """Decide which of `options` to ship by their values at each question (see
+    core.evaluation.verdict.decide).
+    """
+    known: dict[tuple[str, str], Pair | None] = {}
+
+    def compared(route: str, other: str) -> Pair | None:
+        if (route, other) not in known:
+            known[route, other] = pair(route, other, list(paired(values[route], values[other]).values()))
+        return known[route, other]
+
+    return decide(
+        options, compared, margin=margin, min_questions=min_questions, cheaper=cheaper,
+        behind=_behind(values, [one.route for one in options], compared), named=named,
+    )  # fmt: skip
+
+
+def plain(
+    values: Values, outcomes: Outcomes, baseline: str, kinds: Kinds, named: Callable[[str], str] = str
+) -> Verdict:
+    """Decide without limits on time or cost: a route may ship if it failed on no question and is not shown to
+    be worse than the baseline on a kind of question.
+    """
+    lost = {one.route for one in losses(values, kinds, baseline) if one.shown}
+    options = []
+    for route, column in values.items():
+        mine = [by[route] for by in outcomes.values() if route in by]
+        fails = route in lost or any(one.status != "ok" for one in mine)
+        mean = sum(column.values()) / len(column) if column else None
+        cost = measured_cost(outcomes, route)
+        options.append(Option(route, mean, len(column), "fails" if fails else "passes", cost))
+    return by_values(options, values, named=named)
+
+
+def measured_cost(outcomes: Outcomes, route: str, spent: float | None = None, *, timed: bool = True) -> Cost:
+    """Return what a question costs by one route. `spent` is its price if that is known, else tokens count;
+    times count if `timed`.
+    """
+    ended = [one for by in outcomes.values() if (one := by.get(route)) is not None and one.status == "ok"]
+    times = {
+        question: by[route].ms
+        for question, by in outcomes.items()
+        if timed and route in by and by[route].status == "ok" and not isnan(by[route].ms)
+    }
+    n = len(ended)
+    calls, tokens = sum(one.calls for one in ended), sum(map(_tokens, ended))
+    unknown = bool(calls) and not tokens  # nobody reported the tokens of its calls
+    return Cost(
+        None if not n or unknown else tokens / n if spent is None else spent,
+        calls / n if n else None,
+        median(times.values()) if times else None,
+        sum(one.steps for one in ended) / n or None if n else None,
+        times,
+    )
+
+
+def read(document: Mapping[str, Any]) -> Verdict:
+    """Read a verdict as the figures of an evaluation hold it. Raises ValueError if it is damaged."""
+    return checked(TypeAdapter(Verdict), document)
+
+
+def _behind(
+    values: Values, routes: Sequence[str], compared: Callable[[str, str], Pair | None]
+) -> dict[str, list[str]]:
+    """Return for each route the routes shown to be worse than it.
+
+    A route is shown to be worse if the max-t test over all pairs says that the two differ, and the interval
+    of their difference that it is worse.
+    """
+    questions = list(dict.fromkeys(question for route in routes for question in values[route]))
+    table = np.array([[values[route].get(q, np.nan) for q in questions] for route in routes]).reshape(
+        len(routes), -1
+    )
+    p = statistics.worse_than(table)
+    return {
+        route: [
+            other
+            for row, other in enumerate(routes)
+            if p[row, column] < ALPHA and (one := compared(other, route)) is not None and one.high < 0
+        ]
+        for column, route in enumerate(routes)
+    }
+
+
+def _tokens(one: Outcome) -> int:
+    return one.prompt_tokens + one.completion_tokens

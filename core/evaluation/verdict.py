@@ -1,0 +1,275 @@
+"""The one rule for which measured route to ship, and what its verdict rests on.
+
+A route may ship if it is at most the margin worse than every other route: the lower end of its paired
+interval against each lies above minus the margin. That is an intersection-union test, whose level holds for
+any number of routes (Berger 1982, Technometrics 24). Of the routes that pass it the cheapest ships. Failing
+to show that a route is worse never counts as showing that it is as good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from core.evaluation.costs import Cost, cheapest_first
+from core.evaluation.finding import count, listed, number
+from core.evaluation.pairs import Pair
+from core.evaluation.power import FEASIBLE, needed
+from core.evaluation.statistics import least_for_equivalence
+
+MARGIN = 0.05  # the loss of the metric that people accept for a cheaper route
+MIN_QUESTIONS = 25  # scored questions needed to ship any route
+TRIED = 3  # cheap routes tried besides the best: each further one adds to the chance of a wrong release
+
+Kind = Literal["ship", "equivalent", "undecided", "none"]
+State = Literal["passes", "fails", "open"]
+PairOf = Callable[[str, str], Pair | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A route as the rule sees it."""
+
+    route: str
+    # mean of the metric; None if no question was scored
+    mean: float | None
+    # number of scored questions
+    scored: int
+    # against the limits; "open": it is known to miss none, but some cannot be determined
+    state: State
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why the verdict is what it is: an id for programs and a sentence for people."""
+
+    id: str
+    text: str
+    route: str | None = None
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BestSoFar:
+    """The route with the highest mean among those that may ship."""
+
+    route: str
+    mean: float
+    # how much worse it may be than any other route; None if that cannot be determined
+    shown_margin: float | None
+    # the route that may be that much better; None without another route
+    rival: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which route to ship, or why that is not decided."""
+
+    decision: Kind
+    # the route to ship; None unless the decision is "ship" or "equivalent"
+    chosen: str | None
+    # the routes that may all be shipped, the cheapest first; () unless the decision is "equivalent"
+    equivalent: tuple[str, ...]
+    best_so_far: BestSoFar | None
+    # the loss of the metric that is accepted for a cheaper route
+    margin: float
+    # scored questions needed to ship any route
+    min_questions: int
+    # scored questions needed to call routes equivalent
+    min_equivalent: int
+    # scored questions that the verdict rests on
+    questions: int
+    # the chosen route, or the best so far, against every other, the one that may be best first
+    pairs: tuple[Pair, ...]
+    reasons: tuple[Reason, ...]
+    # routes shown to be worse than the best so far (sign-flip max-t over all pairs); () if that is not known
+    behind: tuple[str, ...]
+    # about how many more questions would decide; None if nothing is open or that cannot be determined
+    more_questions: int | None = None
+
+    @property
+    def open_pair(self) -> tuple[str, str] | None:
+        """The two routes whose labels would decide most; None if nothing is open between routes."""
+        best = self.best_so_far
+        if self.decision != "undecided" or best is None or best.rival is None:
+            return None
+        return best.route, best.rival
+
+    def document(self) -> dict[str, Any]:
+        """Return the verdict as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A route against every other that may ship."""
+
+    option: Option
+    pairs: tuple[Pair, ...]
+    # whether it could be compared with every other
+    complete: bool
+
+    @property
+    def questions(self) -> int:
+        """The scored questions that a claim about it rests on."""
+        return min([self.option.scored, *(one.n for one in self.pairs)])
+
+    @property
+    def low(self) -> float:
+        """The lowest end of its intervals: minus how much worse it may be."""
+        return min((one.low for one in self.pairs), default=0.0)
+
+    def within(self, margin: float) -> bool:
+        """Return whether it is shown to be at most `margin` worse than every other."""
+        return self.complete and self.low > -margin
+
+    def best_so_far(self) -> BestSoFar:
+        """Return it as the best route so far."""
+        shown = max(0.0, -self.low) if self.complete else None
+        rival = self.pairs[0].other if self.pairs else None
+        return BestSoFar(self.option.route, self.option.mean or 0.0, shown, rival)
+
+
+def decide(
+    options: Sequence[Option],
+    pair: PairOf,
+    *,
+    margin: float = MARGIN,
+    min_questions: int | None = None,
+    cheaper: bool = True,
+    behind: Mapping[str, Sequence[str]] | None = None,
+    named: Callable[[str], str] = str,
+) -> Verdict:
+    """Decide which of `options` to ship.
+
+    `pair(route, other)` compares two routes; None if that is not known. With `cheaper` the cheapest route
+    that is good enough ships, otherwise only the one with the highest mean may. `behind` names the routes
+    shown to be worse than each route. `named` returns a route's title.
+    """
+    least = MIN_QUESTIONS if min_questions is None else min_questions
+    equivalent = least_for_equivalence(margin) if min_questions is None else min_questions
+    may_ship = [one for one in options if one.state != "fails" and one.mean is not None]
+    passing = cheapest_first({one.route: one.cost for one in may_ship if one.state == "passes"})
+    standing = {one.route: _standing(one, may_ship, pair) for one in may_ship}
+
+    def verdict(
+        decision: Kind, routes: Sequence[str], reasons: Sequence[Reason], more: int | None
+    ) -> Verdict:
+        chosen = routes[0] if routes and decision in ("ship", "equivalent") else None
+        shown = standing.get(chosen or best or "")
+        return Verdict(
+            decision, chosen, tuple(routes) if decision == "equivalent" else (),
+            standing[best].best_so_far() if best else None, margin, least, equivalent,
+            shown.questions if shown else 0, shown.pairs if shown else (), tuple(reasons),
+            tuple((behind or {}).get(best or "", ())), more,
+        )  # fmt: skip
+
+    best = max(
+        passing or standing, key=lambda route: round(standing[route].option.mean or 0.0, 12), default=None
+    )
+    if best is None:
+        failed = all(one.state == "fails" for one in options)
+        return verdict("none" if failed else "undecided", (), _without(options, named), None)
+    tried = _tried(passing, standing, best, margin, cheaper=cheaper)
+    good = [route for route in tried if standing[route].within(margin)]
+    enough = [route for route in good if standing[route].questions >= least]
+    if len(enough) == 1:
+        return verdict("ship", enough, [_ships(standing[enough[0]], named)], None)
+    if enough and min(standing[route].questions for route in enough) >= equivalent:
+        return verdict("equivalent", enough, [_equivalent(enough, margin, named)], None)
+    reasons = _open(standing[best], passing, enough, margin, least, equivalent, named)
+    more = _more(standing[best], margin, least, equivalent) if passing else None
+    return verdict("undecided", (), reasons, more)
+
+
+def _standing(one: Option, options: Sequence[Option], pair: PairOf) -> _Standing:
+    found = [pair(one.route, other.route) for other in options if other is not one]
+    known = sorted((each for each in found if each is not None), key=lambda each: each.low)
+    return _Standing(one, tuple(known), len(known) == len(found))
+
+
+def _tried(
+    passing: Sequence[str], standing: Mapping[str, _Standing], best: str, margin: float, *, cheaper: bool
+) -> list[str]:
+    """Return the candidates, the cheapest first: the best, and cheap ones that could be good enough."""
+    if best not in passing:
+        return []
+    if not cheaper:
+        return [best]
+    able = [route for route in passing if all(one.delta > -margin for one in standing[route].pairs)][:TRIED]
+    return [route for route in passing if route in able or route == best]
+
+
+def _more(best: _Standing, margin: float, least: int, equivalent: int) -> int | None:
+    """Return about how many more questions would show that the best route is at most the margin worse.
+
+    Half of what the interval leaves open is taken off the measured lead: a leader is chosen by that lead, so
+    the lead itself is no estimate.
+    """
+    if not best.complete or best.questions < 2:
+        return None
+    open_ = [one for one in best.pairs if one.low <= -margin]
+    totals = [needed(max(0.0, (one.low + one.delta) / 2), one.sd or 0.0, above=-margin) for one in open_]
+    if None in totals:
+        return None
+    total = max([least, equivalent if best.pairs else 0, *(total for total in totals if total is not None)])
+    more = total - best.questions
+    return more if 0 < more <= FEASIBLE else None
+
+
+def _ships(one: _Standing, named: Callable[[str], str]) -> Reason:
+    route = one.option.route
+    if not one.pairs:
+        return Reason("only-route", f"{named(route)} is the only route that may ship.", route)
+    if one.low > 0:
+        text = f"{named(route)} is shown to be better than every other route that may ship."
+        return Reason("better-than-all", text, route)
+    text = f"{named(route)} is at most {number(max(0.0, -one.low))} worse than any other route that may ship."
+    return Reason("within-margin", text, route, one.pairs[0].other)
+
+
+def _equivalent(routes: Sequence[str], margin: float, named: Callable[[str], str]) -> Reason:
+    text = (
+        f"{listed([*map(named, routes)])} are each at most {number(margin)} worse than any other route; "
+        f"{named(routes[0])} is the cheapest."
+    )
+    return Reason("equivalent", text, routes[0])
+
+
+def _open(
+    best: _Standing,
+    passing: Sequence[str],
+    enough: Sequence[str],
+    margin: float,
+    least: int,
+    equivalent: int,
+    named: Callable[[str], str],
+) -> list[Reason]:
+    """Return why nothing is decided, the most general reason first."""
+    found, route = [], best.option.route
+    if best.questions < least:
+        text = f"{count(best.questions, 'scored questions')}; shipping a route takes {least}."
+        found.append(Reason("few-questions", text))
+    if not passing:
+        text = "No route is known to meet every limit: some cannot be determined."
+        found.append(Reason("open-limits", text))
+    if not best.complete:
+        text = "The routes cannot be compared with each other: the values of each question are missing."
+        found.append(Reason("no-question-values", text, route))
+    elif best.low <= -margin:
+        other = best.pairs[0]
+        text = f"{named(route)} may be up to {number(-other.low)} worse than {named(other.other)}."
+        found.append(Reason("may-be-worse", text, route, other.other))
+    if len(enough) > 1:
+        text = f"Calling routes equivalent within {number(margin)} takes {equivalent} scored questions."
+        found.append(Reason("few-for-equivalence", text))
+    return found
+
+
+def _without(options: Sequence[Option], named: Callable[[str], str]) -> list[Reason]:
+    """Return why no route may ship."""
+    if not any(one.mean is not None for one in options):
+        return [Reason("no-scored-question", "No question was scored: label some.")]
+    return [Reason("misses-limit", f"{named(one.route)} misses a limit.", one.route) for one in options]
