@@ -153,7 +153,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
     job = Job(folder)
     write_set(folder / "docs")
-    first = job.run(set="docs", routes="bm25", event=False)
+    first = job.run(set="docs", routes="bm25", criteria="--min-questions 10", event=False)
     (folder / "release.json").write_bytes(job.file("snapshot.json").read_bytes())
     before = job.bots(), job.file("comment.md").read_text()
     write_set(
