@@ -8,6 +8,7 @@ to show that a route is worse never counts as showing that it is as good.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -98,8 +99,9 @@ class Verdict:
         return best.route, best.rival
 
     def document(self) -> dict[str, Any]:
-        """Return the verdict as JSON values."""
-        return asdict(self)
+        """Return the verdict as JSON values, equal to what reading them back gives."""
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

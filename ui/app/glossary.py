@@ -473,7 +473,7 @@ _ALL = (
     Term(
         "confidence interval", "Confidence interval",
         "A range computed so that, over many samples of questions, 95% of such ranges would hold the true "
-        "value. Here: a t interval of the values and one more at each end of the scale.",
+        "value; here a t interval of the values and one more at each end of the scale.",
         "Agresti & Coull 1998, Approximate Is Better than \"Exact\" for Interval Estimation of Binomial "
         "Proportions, The American Statistician 52(2)",
         _doi("10.1080/00031305.1998.10480550"),
