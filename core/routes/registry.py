@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -37,26 +38,21 @@ def ours() -> Mapping[str, Route]:
     return dict(sorted(found.items()))
 
 
-class Routes(Mapping[str, Route]):
+class Routes(UserDict[str, Route]):
     """Routes by name. `NAME@MODEL` is one, too, for a route that asks a model and a table [models.MODEL]."""
 
-    def __init__(self, found: Mapping[str, Route]) -> None:
-        self._found = dict(found)
-
-    def __getitem__(self, name: str) -> Route:
-        if name in self._found:
-            return self._found[name]
+    def __missing__(self, name: str) -> Route:
         own, model = parted(name)
-        route = self._found[own]
-        if model not in _models or MODEL not in route.parameters:
+        route: Route = self.data[own]
+        if own == name or model not in _models or MODEL not in route.parameters:
             raise KeyError(name)
         return route.with_model(model)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KeyError:
+            return False
 
 
 @cache

@@ -101,7 +101,7 @@ def test_junit_has_a_test_for_each_criterion_and_each_question(folders):
     }  # fmt: skip
     tests = found["against before"]
     assert len(tests) == 22
-    assert tests["no regression"].tag == "skipped"
+    assert tests["no regression"] is None, "too little is known of a drop, which fails nothing"
     assert tests["q5: question 5"] is None
     assert "At most 1 may break" in tests["at most 1 questions broke"].text
     assert tests["q3: question 3"].text.startswith("gold: rank 1, now not ranked. ")
