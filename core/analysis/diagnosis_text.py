@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 STEPLESS = {
     "never retrieved": "every search",
+    "not read": "reading",
+    "damaged in reading": "reading",
+    "split": "chunking",
     "removed by a filter": "the run's filters",
 }  # blamed where no single step is
 OFFERED = 3  # lists that are named as having had a passage

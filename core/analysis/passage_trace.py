@@ -43,7 +43,7 @@ Kind = Literal[
     "put behind", "cut by the route", "dropped", "not searched", "not recorded", "no ranking",
     "brought by a summary", "behind summaries",
     "read in part", "labelled words left out", "query drift", "lost in the first pass", "displaced",
-    "cut at the score drop",
+    "cut at the score drop", "not read", "damaged in reading", "split",
 ]  # fmt: skip
 NEEDS_OTHER_SEARCH = {
     "web/": "a web search",
@@ -101,8 +101,13 @@ class PassageTrace:
         result: RouteResult,
         quotes: Mapping[str, Sequence[str]] | None = None,
         unmet: Unmet = not_known,
+        before: Mapping[str, tuple[Kind, str]] | None = None,
     ) -> None:
-        """`unmet` tells which conditions of a search a passage does not meet."""
+        """`unmet` tells which conditions of a search a passage does not meet.
+
+        `before` are the kind and the explanation of labels that were lost before the index, by id.
+        """
+        self._before = before or {}
         self.result, self._quotes, self._unmet = result, quotes or {}, unmet
         self.flow = Lineage(result)
         self._asked = {id: one.words for id, one in asked(result).items()}
@@ -120,6 +125,9 @@ class PassageTrace:
     def fate(self, id: str, depth: int) -> LossEvidence:
         """What became of passage `id` where the first `depth` of the ranking count."""
         result, rank = self.result, self.flow.final.get(id)
+        if id in self._before and self._before[id][0] != "split":
+            kind, words = self._before[id]
+            return LossEvidence(kind, None, words)
         if result.status != "ok":
             return LossEvidence("no ranking", None, self._trouble(id), _failed(result))
         if rank is not None and rank <= depth:
@@ -204,6 +212,8 @@ class PassageTrace:
         if best is None and rank is None and self.flow.lists:
             if filtered := self._filtered(id):
                 return filtered
+            if id in self._before:
+                return LossEvidence("split", None, self._before[id][1])
             one = self.searches[0] if len(self.searches) == 1 else None
             never = LossEvidence("never retrieved", None, self._never(id), one)
             return self._behind(id, rank, depth) or never

@@ -74,7 +74,7 @@ def why(
         if not results:
             ran = ", ".join(one.route for one in found.results) or "none"
             raise BadInput(f"run {found.id} has no route {route!r}; it has: {ran}")
-    funnels = [PassageTrace(one, known.quotes, unmet_in(corpus)) for one in found.results]
+    funnels = [PassageTrace(one, known.quotes, unmet_in(corpus), known.before) for one in found.results]
     own = [one for one in funnels if one.result in results]
     wanted = relevant(known.grades) if any(grade > 0 for grade in known.grades.values()) else []
     beyond = [id for id in (*known.grades, *([passage] if passage else ())) if id not in found.passages]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -20,6 +20,8 @@ _HAN = re.compile(f"[{HAN}]")
 _MARKED = re.compile(
     r"(?:[^\W_]|[\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0b82\u0bbe-\u0bcd]){2,}"
 )
+_RUNS = re.compile(r"[^\W\d_]+|\d+")  # letters, and digits: an identifier is split between them
+_CASE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")  # and where its case changes
 _WITH_MARKS = ("arabic", "hindi", "nepali", "persian", "tamil")
 
 
@@ -38,20 +40,29 @@ class Analyzer:
     language: str
     stop_words: tuple[str, ...] = ()
     parts: tuple[Analyzer, ...] = ()
+    identifiers: bool = False  # the parts of getUserById, user_id and X9000 are terms, too
 
     def terms(self, text: str) -> list[str]:
         """The terms of `text` in order, repeats included."""
         if self.plain:
-            stem, stops = self._stem, self._stops
-            return [stem(word) for word in WORD.findall(text.lower()) if word not in stops]
+            stem, stops, found = self._stem, self._stops, list[str]()
+            if not self.identifiers:
+                return [stem(word) for word in WORD.findall(text.lower()) if word not in stops]
+            for word in WORD.findall(text):
+                if (low := word.lower()) not in stops:
+                    found.append(stem(low))
+                found += self._parts_of(word)
+            return found
         return [term for _, term in self.words(text)]
 
     def words(self, text: str) -> Iterator[tuple[str, str]]:
         """Each word that counts, in lower case, with its term; a word may have several."""
         if self.plain:
-            for word in WORD.findall(text.lower()):
-                if word not in self._stops:
-                    yield word, self._stem(word)
+            for word in WORD.findall(text):
+                if (low := word.lower()) not in self._stops:
+                    yield low, self._stem(low)
+                for term in self._parts_of(word):
+                    yield low, term
             return
         for _, _, word, terms in self.places(text):
             for term in terms:
@@ -61,26 +72,26 @@ class Analyzer:
         """Where each word that counts stands in `text` (start, stop), the word, and its terms. What is
         unspaced is given n-gram by n-gram; they overlap.
         """
-        lower = same_length_lower(text)
         spaced = self._of(text)
         if not self._unspaced:
-            yield from self._spaced(lower, 0, spaced)
+            yield from self._spaced(text, 0, spaced)
             return
-        at = 0
+        at, lower = 0, same_length_lower(text)
         for run in _RUN.finditer(lower):
-            yield from self._spaced(lower[at : run.start()], at, spaced)
+            yield from self._spaced(text[at : run.start()], at, spaced)
             for start, gram in _grams(run[0], run.lastgroup == "thai"):
                 yield run.start() + start, run.start() + start + len(gram), gram, (_narrow(gram),)
             at = run.end()
-        yield from self._spaced(lower[at:], at, spaced)
+        yield from self._spaced(text[at:], at, spaced)
 
     def _spaced(
         self, text: str, before: int, by: tuple[Analyzer, ...]
     ) -> Iterator[tuple[int, int, str, tuple[str, ...]]]:
         pattern = _MARKED if any(one.language in _WITH_MARKS for one in by) else WORD
-        for match in pattern.finditer(text):
-            word = match[0]
-            terms = tuple(dict.fromkeys(one._stem(word) for one in by if word not in one._stops))
+        for match in pattern.finditer(same_length_lower(text)):
+            word, written = match[0], text[match.start() : match.end()]
+            whole = [one._stem(word) for one in by if word not in one._stops]
+            terms = tuple(dict.fromkeys([*whole, *(part for one in by for part in one._parts_of(written))]))
             if terms:
                 yield before + match.start(), before + match.end(), word, terms
 
@@ -98,9 +109,29 @@ class Analyzer:
         return tuple(part.language for part in self.parts) or (self.language,)
 
     def record(self) -> dict[str, Any]:
-        """As it is stored and fingerprinted; without `parts` as it always was."""
-        kept = {"language": self.language, "stop_words": self.stop_words}
+        """Return what is stored and fingerprinted."""
+        kept: dict[str, Any] = {"language": self.language, "stop_words": self.stop_words}
+        if self.identifiers:
+            kept["identifiers"] = True
         return {**kept, "parts": [part.record() for part in self.parts]} if self.parts else kept
+
+    def _parts_of(self, word: str) -> tuple[str, ...]:
+        """Return the terms of an identifier's parts (getUserById, user_id, X9000); () for a plain word."""
+        plain = word.isalpha() and word[1:] == word[1:].lower()
+        return () if plain or not self.identifiers else self._split(word)
+
+    @cached_property
+    def _split(self) -> Callable[[str], tuple[str, ...]]:
+        def split(word: str) -> tuple[str, ...]:
+            runs = [
+                part
+                for run in _RUNS.findall(word)
+                for part in (_CASE.findall(run) if run.isascii() else ()) or (run,)
+            ]
+            parts = [part.lower() for part in runs if len(part) > 1] if len(runs) > 1 else []
+            return tuple(self._stem(part) for part in parts if part not in self._stops)
+
+        return lru_cache(100_000)(split)
 
     @cached_property
     def plain(self) -> bool:
@@ -128,22 +159,23 @@ class Analyzer:
 def from_record(stored: Mapping[str, Any]) -> Analyzer:
     """The opposite of `record`."""
     parts = tuple(from_record(part) for part in stored.get("parts", ()))
-    return Analyzer(stored["language"], tuple(stored["stop_words"]), parts)
+    identifiers = stored.get("identifiers") is True
+    return Analyzer(stored["language"], tuple(stored["stop_words"]), parts, identifiers)
 
 
-def analyzer(language: str) -> Analyzer:
+def analyzer(language: str, *, identifiers: bool = False) -> Analyzer:
     """The analyzer for `language`, with bm25s's stop words where it has them; several are joined by "+".
     Raises BadInput for others.
     """
     import Stemmer
 
     if "+" in language:
-        parts = tuple(analyzer(name) for name in dict.fromkeys(language.split("+")))
-        return Analyzer(language, (), parts)
+        parts = tuple(analyzer(name, identifiers=identifiers) for name in dict.fromkeys(language.split("+")))
+        return Analyzer(language, (), parts, identifiers)
     if language == "none":
-        return Analyzer(language)
+        return Analyzer(language, identifiers=identifiers)
     if language in languages.UNSPACED:
-        return Analyzer(language)
+        return Analyzer(language, identifiers=identifiers)
     known = Stemmer.algorithms()
     if language not in known:
         allowed = ", ".join(sorted([*known, *languages.UNSPACED]))
@@ -151,7 +183,7 @@ def analyzer(language: str) -> Analyzer:
     import bm25s.stopwords as lists
 
     name = "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}"
-    return Analyzer(language, tuple(sorted(set(getattr(lists, name, ())))))
+    return Analyzer(language, tuple(sorted(set(getattr(lists, name, ())))), (), identifiers)
 
 
 def same_length_lower(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.backends import array_files, languages, sparse
-from core.backends.terms import analyzer
+from core.backends.terms import Analyzer, analyzer
 from core.corpus import columns, manifest, passages
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys
 from core.corpus.load_report import LoadReport, Skipped
@@ -40,7 +40,12 @@ class Content:
     approximate: bool
     notes: tuple[str, ...]
     skipped: tuple[Skipped, ...]
-    language: str
+    analyzer: Analyzer
+
+    @property
+    def language(self) -> str:
+        """The language, or several joined by +."""
+        return "+".join(self.analyzer.languages)
 
 
 def read(source: Source, identity: str, exact_below: int, folder: Path, stages: Stages) -> Content:
@@ -52,13 +57,13 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
 
     def counted() -> Iterator[Cut]:
         nonlocal reading, number
-        for cut in source.documents(report, look):
+        for cut in source.documents(report, look, lambda file: records.write(file.line())):
             number += 1
             look()
             reading += cut.read_ms
             yield cut
 
-    with stages.stage(READ):
+    with stages.stage(READ), (folder / manifest.READING).open("w", encoding="utf-8") as records:
         documents, count, digest = passages.write(counted(), source.chunking, folder / manifest.PASSAGES)
     _check_columns(source.reading, report)
     if not documents:
@@ -73,12 +78,14 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
         language = found.name
         if found.clear and found.names != (languages.FALLBACK,):
             notes = (*notes, found.describe())
+    # The built-in corpora stay as they are: recorded answers come from their rankings.
+    how = analyzer(language, identifiers=source.kind == "indexed")
     decides = [
-        manifest.FORMAT, digest, source.chunking.record(), analyzer(language).record(),
+        manifest.FORMAT, digest, source.chunking.record(), how.record(),
         [sparse.K1, sparse.B], identity, approximate,
     ]  # fmt: skip
     fingerprint = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]
-    return Content(documents, count, fingerprint, approximate, notes, report.skipped, language)
+    return Content(documents, count, fingerprint, approximate, notes, report.skipped, how)
 
 
 def _languages(file: Path, count: int) -> languages.Languages:
@@ -113,9 +120,11 @@ def finish(
     store = passages.PassageStore(folder / manifest.PASSAGES)
     try:
         with stages.stage("index words"):
-            how = analyzer(content.language)
             sparse.write_index(
-                store.texts(), folder / manifest.BM25, how, lambda row: stages.tick(row, content.passages)
+                store.texts(),
+                folder / manifest.BM25,
+                content.analyzer,
+                lambda row: stages.tick(row, content.passages),
             )
         if known is not None:
             dim, reused = int(known["dim"]), content.passages

@@ -46,6 +46,8 @@ _seen: Recent[tuple[Source, Path], tuple[float, str]] = Recent(
     256
 )  # by source and index: when, and its stamp
 
+_same: Recent[tuple[Path, str], bool] = Recent(256)  # by index and stamp of the source
+
 State = Literal["ready", "not built", "stale", "damaged"]
 
 
@@ -155,7 +157,7 @@ def _freshness(
         changed = "has changed" if info.embedder == settings.embedder else f"now it is {settings.embedder}"
         return "stale", f"indexed with embedder {info.embedder}; {changed}"
     try:
-        if _stamp(origin, found) != found.stamp:
+        if (stamp := _stamp(origin, found)) != found.stamp and not _same_content(origin, found, stamp):
             return "stale", "the source has changed since it was indexed"
     except (BadInput, OSError) as error:
         return "ready", f"the source can no longer be read: {error}"
@@ -169,6 +171,16 @@ def _stamp(origin: Source, found: index_record.Current) -> str:
     if seen is None or now - seen[0] >= LOOK_AGAIN_S:
         seen = _seen[key] = (now, origin.stamp(found.read))
     return seen[1]
+
+
+def _same_content(origin: Source, found: index_record.Current, stamp: str) -> bool:
+    """Whether files that were written again have the bytes they had; looked at once for each stamp."""
+    if not found.content:
+        return False
+    key = (found.folder, stamp)
+    if (same := _same.get(key)) is None:
+        same = _same[key] = origin.content(found.read) == found.content
+    return same
 
 
 def source(

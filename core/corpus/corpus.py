@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -20,10 +21,11 @@ from core.backends.terms import Analyzer
 from core.backends.topk import top_k
 from core.backends.vector import FaissIndex
 from core.corpus import manifest
+from core.corpus.cleaning import cleaned
 from core.corpus.embeddings import VECTORS
 from core.corpus.metadata import Metadata
 from core.corpus.passages import Listed, PassageStore, Stored
-from core.corpus.types import Document
+from core.corpus.types import Document, FileRecord
 from core.domain.errors import BadInput, Unavailable
 from core.domain.filters import Filter
 from core.domain.program import COMMAND
@@ -46,6 +48,8 @@ class Corpus:
 
     `warnings` says what was wrong when it was opened and what was done about it.
     """
+
+    _folder: Path | None = None  # of the index
 
     def __init__(self, folder: Path, warnings: Sequence[str] = ()) -> None:
         """Open the index in `folder`; raises IndexDamaged when a file does not match its recorded sha256."""
@@ -103,7 +107,7 @@ class Corpus:
 
     def document(self, id: str) -> tuple[Document, list[Passage]]:
         """A document and its passages in order; raises BadInput for an unknown id."""
-        found = self._store.document(id)
+        found = self._store.document(id) or self._store.document(cleaned(id))
         if found is None:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found
@@ -111,6 +115,17 @@ class Corpus:
     def has_document(self, id: str) -> bool:
         """Whether a document of that id is in the corpus."""
         return self._store.document(id) is not None
+
+    @cached_property
+    def readings(self) -> tuple[FileRecord, ...]:
+        """How each file of the source was read; empty for a corpus that was not made of files."""
+        if self._folder is None:
+            return ()
+        try:
+            lines = (self._folder / manifest.READING).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return ()
+        return tuple(FileRecord(**json.loads(line)) for line in lines)
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
         """The passages of a document that have characters of [start, end), in order."""

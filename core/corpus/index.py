@@ -167,7 +167,7 @@ def _build(
     place = served.Place(source.name, source.place, settings) if source.place else None
     called = given.name if given is not None else settings.embedder
     known_as = called if given is not None else identity(called)
-    stamp = source.stamp()
+    stamp, source_content = source.stamp(), source.content()
     checkpoint = Checkpoint(home, known_as)
     for leftover in home.glob(".new-*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -186,13 +186,13 @@ def _build(
                 target.rename(folder.with_suffix(".damaged"))
             folder.rename(target)
         else:
-            manifest.remark(target, content.notes, content.skipped)
+            manifest.remark(target, content.notes, content.skipped, folder / manifest.READING)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     corpus = _opened(target, settings)
     _point(home, {
-        "fingerprint": content.fingerprint, "stamp": stamp, "source": source.record(),
-        "read": list(endings.READ),
+        "fingerprint": content.fingerprint, "stamp": stamp, "content": source_content,
+        "source": source.record(), "read": list(endings.READ),
     })  # fmt: skip
     checkpoint.clear()
     for other in home.iterdir():

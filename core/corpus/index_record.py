@@ -31,6 +31,7 @@ class Current:
     source: Source
     stamp: str
     read: tuple[str, ...] = endings.FIRST
+    content: str = ""  # a hash of the bytes of the source; empty if it was not made
 
 
 def current_fingerprint(name: str, *, settings: Settings) -> str | None:
@@ -116,7 +117,8 @@ def _current(name: str, settings: Settings) -> Current | None:
         # The folder names the corpus: a copy of another one's folder is a corpus of its own.
         origin = replace(from_record(record["source"]), name=home.name)
         read = tuple(map(str, record.get("read", endings.FIRST)))
-        return Current(home / folder, origin, str(record["stamp"]), read)
+        content = str(record.get("content", ""))
+        return Current(home / folder, origin, str(record["stamp"]), read, content)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:

@@ -23,6 +23,7 @@ FORMAT = 1
 NAME = "manifest.json"
 CHECKED = ".checked.json"  # the state in which each file had its sha256
 PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"  # files of an index
+READING = "reading.jsonl"  # how each file of the source was read, a line each
 KINDS = {
     **dict.fromkeys(("documents", "passages", "dim", "bytes", "reused"), int),
     **dict.fromkeys(
@@ -88,14 +89,17 @@ def seal(folder: Path, info: Mapping[str, Any]) -> None:
     (folder / NAME).write_text(text + "\n", encoding="utf-8")
 
 
-def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...]) -> None:
-    """Put what is to be said of the documents into the record: the same index, but the source has changed.
+def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...], reading: Path) -> None:
+    """Replace the notes and the record of reading of an index whose passages stay the same.
 
     Raises IndexDamaged.
     """
     info, files = read(folder)
-    if (info.notes, info.skipped) == (notes, skipped):
+    facts = _facts(reading)
+    if (info.notes, info.skipped, files.get(READING)) == (notes, skipped, facts):
         return
+    os.replace(reading, folder / READING)
+    files = {**files, READING: facts}
     told = _told(replace(info, notes=notes, skipped=skipped))
     content = {"format": FORMAT, "info": told, "files": files}
     scratch = folder.with_suffix(".record")

@@ -286,6 +286,7 @@ class ServedCorpus(Corpus):
     """An index whose passages and vectors are in PostgreSQL, opened. Raises Unavailable where it is gone."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
+        self._folder = folder
         info = manifest.verify(folder)
         server = server_of(dsn_of(info.name, info.place, settings))
         tables = served_tables.names(info.name, info.fingerprint)

@@ -25,6 +25,7 @@ from core.domain.errors import BadInput
 
 Kind = Literal["built-in", "snapshot", "indexed", "table"]
 LONGEST_NAME = 80
+MOST_HASHED = 500_000_000  # bytes of a source whose bytes are compared when its files were written again
 USUAL = Reading()
 NEW = Reading(html="main")  # how a source is read that nobody indexed before
 
@@ -81,6 +82,21 @@ class Source:
             known = [(file, file.stat()) for file in readable_files(self.path, read=read)]
             facts = [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in known]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+    def content(self, read: Collection[str] = endings.READ) -> str:
+        """Return a hash of the names and bytes of the files; "" for a source that is too large."""
+        if self.path is None or self.kind == "table":
+            return ""
+        files = readable_files(self.path, read=read)
+        if sum(file.stat().st_size for file in files) > MOST_HASHED:
+            return ""
+        whole = hashlib.sha256()
+        for file in files:
+            with file.open("rb") as opened:
+                whole.update(
+                    json.dumps([str(file), hashlib.file_digest(opened, "sha256").hexdigest()]).encode()
+                )
+        return whole.hexdigest()[:32]
 
     def record(self) -> dict[str, Any]:
         """What is stored, so that the corpus can be refreshed without naming its source again."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from core.domain.errors import BadInput
 
@@ -77,6 +78,10 @@ class FileRecord:
         before = self.dropped.get(why, "")
         if len(before) < KEPT_DROPPED:
             self.dropped[why] = f"{before}\n{text}".strip()[:KEPT_DROPPED]
+
+    def line(self) -> str:
+        """Return the record as a line of JSON."""
+        return json.dumps(asdict(self)) + "\n"
 
     @property
     def coverage(self) -> float:

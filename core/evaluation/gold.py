@@ -15,6 +15,7 @@ from core.evaluation import sets
 from core.evaluation.dataset import Found, Question, Written
 from core.evaluation.labels import desk
 from core.evaluation.labels.final import labelled_set
+from core.evaluation.reading_losses import LossKind, fates, losses
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
@@ -30,6 +31,7 @@ class Gold:
     grades: Mapping[str, int]
     mode: str | None = None
     quotes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    before: Mapping[str, tuple[LossKind, str]] = field(default_factory=dict)  # labels lost before the index
 
 
 def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
@@ -51,7 +53,7 @@ def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
     for one in desk.sets(engine.store) if engine.store is not None else ():
         if base_of(one.corpus) == base_of(run.corpus):
             known |= _by_people(engine, run, one.name)
-    return Gold(known, found.mode, found.quotes)
+    return Gold(known, found.mode, found.quotes, found.before)
 
 
 def _with_corpus(engine: Engine, run: Run) -> Gold:
@@ -66,10 +68,13 @@ def _with_corpus(engine: Engine, run: Run) -> Gold:
     if question is None:
         return Gold({})
     try:
-        tied, _ = sets.tie(_only(found, question), engine.corpus(run.corpus))
+        corpus, one = engine.corpus(run.corpus), _only(found, question)
+        tied, _ = sets.tie(one, corpus)
+        before = fates(list(losses(one, corpus))) if isinstance(one, Written) else {}
     except RouteScopeError:
         return Gold({}, question.mode)  # the documents have changed since they were labelled
-    return Gold(tied.qrels.get(question.id, {}), question.mode, quoted(found, question.id, FULL))
+    quotes = quoted(found, question.id, FULL)
+    return Gold(tied.qrels.get(question.id, {}), question.mode, quotes, before)
 
 
 def quoted(found: Found, question: str, least: int = 0) -> dict[str, tuple[str, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -14,6 +13,7 @@ from core.evaluation.counting import HALF, Place, by_document
 from core.evaluation.counting import place as place_of
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.files import Qrels, merge
+from core.evaluation.reading_losses import find, lost_id
 
 PLACED_FROM = 2  # the grade from which a passage of a quote is relevant
 
@@ -34,9 +34,11 @@ def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FR
 
     Grades are 0-3: 3 answers, 2 answers a part or is a needed hop, 1 is background. Background is worth
     something to nDCG, but is not what a yes-or-no measure should call found: those count from grade 2.
-    Raises BadInput with file and line when a document or quote is not in the corpus as indexed.
+    A label whose document or quote is not in the corpus as indexed stays, as one that nothing finds. Raises
+    BadInput with file and line if the corpus has none of the documents.
     """
-    opened: dict[str, tuple[Document, list[Passage]]] = {}
+    opened: dict[str, tuple[Document, list[Passage]] | None] = {}
+    unknown = ""
     qrels: Qrels = {}
     places: dict[str, tuple[Place, ...]] = {}
     for question, entries in written.evidence.items():
@@ -45,15 +47,27 @@ def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FR
                 try:
                     opened[entry.doc] = corpus.document(entry.doc)
                 except BadInput as error:
-                    raise BadInput(f"{entry.where}: {error}") from None
-            document, passages = opened[entry.doc]
-            label = place_of(
-                document.id, located(entry, document.text), entry.grade, passages,
-                text=entry.quote or "", whole=entry.quote is None,
-            )  # fmt: skip
+                    opened[entry.doc], unknown = None, f"{entry.where}: {error}"
+            label = _label(entry, opened[entry.doc])
             merge(qrels, {question: dict.fromkeys(label.passages, entry.grade)})
             places[question] = (*places.get(question, ()), label)
+    if opened and not any(opened.values()):
+        raise BadInput(unknown)
     return LabelledSet(written.name, written.questions, qrels, relevant_from, places=places)
+
+
+def _label(entry: Evidence, found: tuple[Document, list[Passage]] | None) -> Place:
+    """Return the label of an entry; one that nothing finds if its words are not there."""
+    span = None
+    if found is not None:
+        text = found[0].text
+        span = (0, len(text)) if entry.quote is None else find(entry.quote, text)
+    if found is None or span is None:
+        id = lost_id(entry)
+        return Place(id, entry.grade, entry.doc, 0, 0, (id,), text=entry.quote or "")
+    document, passages = found
+    whole = entry.quote is None
+    return place_of(document.id, span, entry.grade, passages, text=entry.quote or "", whole=whole)
 
 
 def holding(entry: Evidence, text: str, passages: Sequence[Passage]) -> list[str]:
@@ -74,12 +88,12 @@ def located(entry: Evidence, text: str) -> Span:
     """
     if entry.quote is None:
         return 0, len(text)
-    found = re.search(r"\s+".join(map(re.escape, entry.quote.split())), text)
+    found = find(entry.quote, text)
     if found is None:
         raise BadInput(
             f"{entry.where}: {entry.doc!r} as indexed does not hold the quote {entry.quote[:60]!r}"
         )
-    return found.span()
+    return found
 
 
 def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledSet, set[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from core.corpus import variants
 from core.corpus.table_files import QUESTIONS, databases
@@ -18,6 +19,7 @@ from core.evaluation.files import Qrels, merge, read_qrels
 from core.evaluation.labels_file import place, with_judgements
 from core.evaluation.matched_labels import MatchedCorpus, resolved
 from core.evaluation.question_folder import judgements
+from core.evaluation.reading_losses import ReadCorpus, losses, notes
 
 BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.jsonl"}
 
@@ -64,20 +66,24 @@ def read(
     )
 
 
+class LabelledCorpus(MatchedCorpus, ReadCorpus, Protocol):
+    """The corpus methods that tying labels needs."""
+
+
 def _judged(found: Written, judged: Qrels) -> LabelledSet:
     """The questions with the judgements of a file, which may be of fewer questions."""
     reading = (f"Read as {found.format}: {len(found.questions):,} questions",) if found.format else ()
     return LabelledSet(found.name, found.questions, judged, reading=(*reading, *found.remarks))
 
 
-def tie(found: Found, corpus: MatchedCorpus) -> tuple[LabelledSet, list[str]]:
+def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
     """`found` with its judgements as passages of `corpus`, and what is to be said about it.
 
     Questions with labels of their own are graded 0-3 and count as found from grade 2, others from grade 1.
     """
     if isinstance(found, Written):
         if not found.format and not found.remarks:
-            return place(found, corpus), []
+            return place(found, corpus), notes(list(losses(found, corpus)))
         known = resolved(found, corpus)
         labelled = place(known.written, corpus)
         qrels, places = dict(labelled.qrels), dict(labelled.places)
@@ -85,7 +91,8 @@ def tie(found: Found, corpus: MatchedCorpus) -> tuple[LabelledSet, list[str]]:
         for question, grades in known.lost.items():
             missing = (Place(id, grade, id, 0, 0, (id,)) for id, grade in grades.items())
             places[question] = (*places.get(question, ()), *missing)
-        return replace(labelled, qrels=qrels, places=places, reading=known.reading), []
+        lost = notes(list(losses(known.written, corpus)))
+        return replace(labelled, qrels=qrels, places=places, reading=known.reading), lost
     labelled, unknown = with_judgements(found, corpus)
     said = (
         f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown, default='')!r}"

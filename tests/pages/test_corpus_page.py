@@ -245,8 +245,11 @@ def test_uploaded_files_become_a_corpus_that_grows_and_shrinks(visit, real, monk
     two = index.open_corpus("mine", settings=settings)
     assert (two.info.documents, list(two.by_ids([first]))) == (2, [first])
     with pytest.raises(BadInput, match="is empty"):
-        add.take("mine", [_given("c.txt", b""), _given("d.txt", b"Good.")], None)
-    assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt"]
+        add.take("mine", [_given("c.txt", b"")], None)
+    add.take("mine", [_given("c.txt", b""), _given("d.txt", b"Good.")], None)
+    builds.get("mine").wait(20)
+    assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt", "d.txt"]
+    assert "c.txt is empty" in state[add.TOLD]
 
 
 def _given(name, content):

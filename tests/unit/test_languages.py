@@ -98,6 +98,18 @@ def test_an_english_analyzer_is_recorded_as_it_always_was():
     assert from_record(json.loads(json.dumps(record))) == analyzer("english")
 
 
+@pytest.mark.parametrize("language", ["english", "english+german", "chinese"])
+def test_identifiers_are_found_by_their_parts(language):
+    made = analyzer(language, identifiers=True)
+    text = "Call getUserById with user_id 用户 or X9000 at HTTPServer, FY2022; plain Words stay"
+    terms = made.terms(text)
+    assert {"getuserbyid", "get", "user", "id", "user_id", "9000", "http", "server", "2022"} <= set(terms)
+    assert "words" in terms or "word" in terms
+    assert sorted(terms) == sorted(term for _, term in made.words(text))
+    assert from_record(json.loads(json.dumps(made.record()))) == made
+    assert "user" not in analyzer(language).terms("getUserById")
+
+
 @pytest.mark.parametrize("name", ["english+german", "chinese", "thai", "hindi", "none", "english+chinese"])
 def test_a_record_is_read_as_it_was_written(name):
     made = analyzer(name)

@@ -15,6 +15,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.evaluation.labels.desk import sets
 from core.evaluation.labels.desk import version as version_of
+from core.evaluation.reading_losses import LossKind, fates, losses
 from ui.app import opening, state
 
 if TYPE_CHECKING:
@@ -129,6 +130,20 @@ def gold_quotes(run: Run, least: int = 0) -> Mapping[str, tuple[str, ...]]:
     known = written.questions if written is not None else ()
     question = next((q for q in known if (q.query.text, q.query.history) == asked), None)
     return quoted(written, question.id, least) if written is not None and question is not None else {}
+
+
+def gold_fates(run: Run) -> Mapping[str, tuple[LossKind, str]]:
+    """The labels of a question that were lost before the index, by id; see core.evaluation.reading_losses."""
+    try:
+        written = _written(run.corpus)
+        asked = (run.query.text, run.query.history)
+        known = written.questions if written is not None else ()
+        question = next((one for one in known if (one.query.text, one.query.history) == asked), None)
+        if written is None or question is None:
+            return {}
+        return fates(list(losses(written, state.engine().corpus(run.corpus), question.id)))
+    except RouteScopeError:
+        return {}  # its questions cannot be read: the page Evaluate says so
 
 
 def labelled_mode(run: Run) -> str | None:

@@ -11,6 +11,7 @@ from core.analysis import diagnosis_text as words
 from core.analysis.diagnosis import Diagnosis, Mode, ranked_ms
 from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.domain.types import Passage, Span
+from core.evaluation.reading_losses import is_lost
 from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.charts.style import ERROR, KINDS
 
@@ -33,6 +34,8 @@ class View:
         return (
             cut(f"{passage.title or passage.doc_id} ({passage.start}–{passage.end})", limit)
             if passage
+            else f"{id.partition('#')[0]}: label not in the text as read"
+            if is_lost(id)
             else id
         )
 

@@ -19,7 +19,7 @@ from ui.app import opened, picked
 from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
 from ui.components import complaint
-from ui.components.gold import gold_quotes, labelled_mode
+from ui.components.gold import gold_fates, gold_quotes, labelled_mode
 from ui.components.view import DEPTHS
 from ui.why import diagnoses, find, rank_steps
 
@@ -45,7 +45,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         return
     corpus = find.corpus_of(run)
     quotes = gold_quotes(run, FULL)
-    funnels = [PassageTrace(result, quotes, unmet_in(corpus)) for result in run.results]
+    before = gold_fates(run)
+    funnels = [PassageTrace(result, quotes, unmet_in(corpus), before) for result in run.results]
     wanted = relevant(gold) if any(grade > 0 for grade in gold.values()) else []
     asked = [st.query_params.get("passage", ""), st.session_state.get(picked.PASSAGE) or ""]
     beyond = find.beyond(corpus, run, [*gold, *asked])
