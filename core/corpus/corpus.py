@@ -328,7 +328,9 @@ class Corpus:
         """The vector index, loaded when it is first needed."""
         with self._lock:
             if self._index is None:
-                graph = self._folder / manifest.GRAPH if self.info.vector_index == "hnsw" else None
+                graph = None
+                if self._folder is not None and self.info.vector_index == "hnsw":
+                    graph = self._folder / manifest.GRAPH
                 self._index = FaissIndex(cast("Matrix", self._vectors), graph)  # others come with theirs
             return self._index
 
