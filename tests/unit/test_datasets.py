@@ -9,7 +9,7 @@ from core.corpus.chunk import Chunking, passages
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
-from core.evaluation import dataset, labels_file
+from core.evaluation import dataset, labels_file, reading_losses
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluation.files import read_qrels
 
@@ -233,8 +233,8 @@ def test_labels_need_the_corpus_and_the_highest_grade_wins():
     placed = labels_file.place(Written("s", (Question("q", Query("x")),), evidence), SHELF)
     assert placed.qrels == {"q": {CUT[0].id: 1, CUT[1].id: 3}}
     assert placed.relevant_from == 2
-    with pytest.raises(BadInput, match="f line 1: 'd' as indexed does not hold the quote 'omega'"):
-        labels_file.place(Written("s", (), {"q": (Evidence("d", 3, "omega", "f line 1"),)}), SHELF)
+    lost = labels_file.place(Written("s", (), {"q": (Evidence("d", 3, "omega", "f line 1"),)}), SHELF)
+    assert [(reading_losses.is_lost(id), grade) for id, grade in lost.qrels["q"].items()] == [(True, 3)]
     with pytest.raises(BadInput, match="f line 2: corpus shelf has no document 'e'"):
         labels_file.place(Written("s", (), {"q": (Evidence("e", 1, None, "f line 2"),)}), SHELF)
 
