@@ -51,7 +51,7 @@ def page(figures: Mapping[str, Any]) -> str:
     first = COMPARED[0]
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
     judged = ranges.lines(figures["judge"], first) if "judge" in figures else []
-    warned = [f"{warning}." for warning in figures.get("warnings") or ()]
+    warned = [f"{warning}." for warning in (*figures.get("reading", ()), *(figures.get("warnings") or ()))]
     more = [*judged, *warned]
     return render(
         "report.html",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ MAX_SPANS = 200_000  # of a file
 MAX_TRACE = 2_000  # spans of one trace
 MAX_ATTRIBUTES = 20_000  # of one span
 MAX_DEPTH = 20  # of lists and objects in each other
+_BETWEEN = re.compile(r"[\s,]*")  # JSON values
 EVENTS = "events"  # the attribute that has a span's events
 OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output")
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
@@ -250,10 +252,31 @@ def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
                 continue
             good += 1
             yield document
+    if good:
+        return
+    skipped.clear()
+    for document in _whole_values(text, skipped):
+        good += 1
+        yield document
     if not good:
         raise BadInput(
             f"{name}: not a session bundle, and not JSON ({first}); expected traces as OTLP JSON"
         ) from None
+
+
+def _whole_values(text: str, skipped: Counter[str]) -> Iterator[Any]:
+    """The JSON values that are whole in a text of several, one behind the other over many lines, or in a list
+    that was cut.
+    """
+    decoder, at = json.JSONDecoder(), 1 if text.lstrip().startswith("[") else 0
+    at += len(text) - len(text.lstrip())
+    while (found := _BETWEEN.match(text, at)) and found.end() < len(text):
+        try:
+            value, at = decoder.raw_decode(text, found.end())
+        except (ValueError, RecursionError):
+            skipped["entries that are not whole JSON"] += 1
+            return
+        yield value
 
 
 def _rows(data: bytes, name: str) -> Iterator[Any]:
@@ -281,6 +304,10 @@ def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
         yield from _no_span(skipped)
     elif any(key in document for key in ("resourceSpans", "resource_spans")):
         yield from _otlp(document, skipped)
+    elif isinstance(ids := document.get("context.trace_id"), dict):  # a data frame by columns
+        for key in ids:
+            row = {name: column.get(key) for name, column in document.items() if isinstance(column, dict)}
+            yield from _spans({"context.span_id": key, **row}, skipped)
     elif (source := source_of(document)) is not None:
         for record in _records(source, document, skipped):
             yield from _made(lambda record=record: _record(record), skipped)
@@ -354,23 +381,24 @@ def _otlp_span(span: Mapping[str, Any], service: str) -> ForeignSpan:
         _either(span, "startTimeUnixNano", "start_time_unix_nano"),
         _either(span, "endTimeUnixNano", "end_time_unix_nano"),
         str(status.get("message") or "failed") if failed else None,
-        _attributes(span.get("attributes")) | _events(span.get("events")),
+        (own := _attributes(span.get("attributes"))) | _events(span.get("events"), own),
         service,
     )
 
 
-def _events(given: Any) -> Attributes:
-    """A span's events as one attribute: their names and attributes; and what they say of it."""
+def _events(given: Any, own: Attributes) -> Attributes:
+    """A span's events as one attribute: their names and attributes; and what they, or its own attributes, say
+    of it.
+    """
     found: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
         if isinstance(one, dict):
             attributes = one.get("attributes")
             plain = attributes if isinstance(attributes, dict) else _attributes(attributes)
             found.append({"name": str(one.get("name") or ""), "attributes": plain})
-    if not found:
-        return {}
     judged = [_evaluation(one["attributes"]) for one in found if one["name"] == "gen_ai.evaluation.result"]
-    return {EVENTS: found, FEEDBACK: judged} if judged else {EVENTS: found}
+    judged += [_evaluation(own)] if "gen_ai.evaluation.name" in own else []
+    return ({EVENTS: found} if found else {}) | ({FEEDBACK: judged} if judged else {})
 
 
 def _evaluation(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -388,7 +416,7 @@ def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
     attributes = {
         name.removeprefix("attributes."): v for name, v in given.items() if name.startswith("attributes.")
     }
-    failed = str(given.get("status_code") or "").endswith("ERROR")
+    failed = str(_either(given, "status_code", "statusCode", "status.status_code") or "").endswith("ERROR")
     return _span(
         _either(given, "context.trace_id", "context.traceId"),
         _either(given, "context.span_id", "context.spanId"),
@@ -397,9 +425,11 @@ def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
         _either(given, "span_kind", "spanKind"),
         _either(given, "start_time", "startTime"),
         _either(given, "end_time", "endTime"),
-        str(given.get("status_message") or "failed") if failed else None,
-        attributes | _events(record.get("events")),
-        "",
+        str(_either(given, "status_message", "statusMessage", "status.description") or "failed")
+        if failed
+        else None,
+        attributes | _events(record.get("events"), attributes),
+        str(given.get("resource.attributes.service.name") or ""),
     )
 
 

@@ -246,6 +246,16 @@ def test_columns_are_named_by_people(tmp_path):
             read_columns(wrong)
 
 
+def test_decomposed_text_is_composed(tmp_path):
+    for kind, row in (
+        ("jsonl", '{"text": "U\u0308ber?", "relevant": ["U\u0308ber.md"]}'),
+        ("csv", "text\nU\u0308ber?"),
+    ):
+        found = read(tmp_path / f"q.{kind}", row)
+        assert found.questions[0].query.text == "\u00dcber?"
+    assert read(tmp_path / "q.jsonl").evidence[found.questions[0].id][0].doc == "\u00dcber.md"
+
+
 def test_named_relevant_is_a_text_as_well(tmp_path):
     found = read(
         tmp_path / "q.jsonl", json.dumps({"q": ASKED[1], "gold": TICKETS}),

@@ -370,6 +370,28 @@ EVENTS = [
         for at, one in enumerate(PAIR)
     ),
 ]
+
+
+def printed_spans():
+    """Spans as OpenTelemetry's console exporter prints them, over many lines, one behind the other."""
+    spans = traceloop({"documents": PAIR})["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    found = [
+        {
+            "name": one["name"],
+            "context": {"trace_id": "0xab", "span_id": one["spanId"], "trace_state": "[]"},
+            "kind": "SpanKind.INTERNAL",
+            "parent_id": one["parentSpanId"] or None,
+            "start_time": AT.format(at),
+            "end_time": AT.format(5 - at),
+            "status": {"status_code": "UNSET"},
+            "attributes": {a["key"]: next(iter(a["value"].values())) for a in one["attributes"]},
+            "resource": {"attributes": {"service.name": "harbour-rag"}},
+        }
+        for at, one in enumerate(spans)
+    ]
+    return "\n".join(json.dumps(one, indent=4) for one in found)
+
+
 EXPORTS = {
     "LangSmith list": langsmith({"documents": PAIR}),
     "LangSmith constructors": langsmith({"output": CONSTRUCTED}),
@@ -425,6 +447,32 @@ def test_a_trace_of_each_tool_is_a_run(name, lines):
     assert all(found.rules)
     assert result.answer == ANSWER
     assert run.created.startswith("2026-03-02T08:00:00")
+
+
+def test_spans_printed_over_many_lines():
+    run, _ = run_of(printed_spans().encode())
+    assert run.settings["service"] == "harbour-rag"
+    assert [hit.passage.id for hit in run.results[0].hits] == ["ferry.md:0", "lost.md:0"]
+
+
+def test_a_list_that_was_cut_keeps_its_whole_entries():
+    data = json.dumps([*langsmith({"documents": PAIR}), *langsmith({"documents": PAIR}, id="x")], indent=1)
+    read_ = read(data[: len(data) * 3 // 4].encode(), "runs.json")
+    assert [len(trace.spans) for trace in read_.traces] == [3], "of four, the last one cut"
+    assert read_.skipped["entries that are not whole JSON"] == 1
+
+
+def test_a_trace_of_langfuse_without_observations_has_what_it_returned():
+    export = {**langfuse(PAIR), "observations": [], "output": {"answer": ANSWER, "context": PAIR}}
+    run, _ = run_of(json.dumps(export).encode())
+    assert len(run.results[0].hits) == 2
+
+
+def test_a_data_frame_by_columns():
+    file = Path(__file__).parents[1] / "fixtures" / "traces" / "phoenix-20.26-dataframe.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    frame = {name: {str(at): row.get(name) for at, row in enumerate(rows)} for name in rows[0]}
+    assert len(read(json.dumps(frame).encode(), "p.json").traces) == len(read(file.read_bytes(), "p").traces)
 
 
 def test_a_bulk_export_as_parquet():

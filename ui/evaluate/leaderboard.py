@@ -32,7 +32,7 @@ def draw(look: Look) -> None:
     settle.button(look.evaluation, decision.verdict.open_pair, "evaluate_settle")
     _table(look)
     notes = text.counted(found, title, len(look.evaluation.questions))
-    notes += [f"{warning}." for warning in found["warnings"]]
+    notes += [f"{line}." for line in (*found.get("reading", ()), *found["warnings"])]
     name, measure = named(look.metric), found["measures"].get(look.metric)
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
     if "queries_judged_by" in found:

@@ -89,9 +89,9 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
             f"{written.name}: none of its {len(asked)} questions has labelled text, so coverage cannot be "
             "measured; give questions with relevant documents or quotes"
         )
-    said = []
+    said = list(parts[spec.corpus].labelled.reading)
     if lost:
-        said = [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"]
+        said += [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"]
     return Group(whole, parts, placed, tuple(said))
 
 

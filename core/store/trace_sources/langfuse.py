@@ -70,7 +70,8 @@ def _trace(trace: Mapping[str, Any], observations: Any, scores: Any) -> Iterator
         parent = either(one, "parentObservationId", "parent_observation_id") or root
         whole = {"traceId": trace.get("id"), **one, "parentObservationId": parent}
         inside += list(_observation(whole))
-    if not inside:
+    begun = either(trace, "timestamp", "createdAt", "created_at")
+    if not inside and begun is None:
         return
     attributes = sides(trace)
     session = either(trace, "sessionId", "session_id")
@@ -79,7 +80,6 @@ def _trace(trace: Mapping[str, Any], observations: Any, scores: Any) -> Iterator
     attributes[FEEDBACK] = [_score(one) for one in scores if isinstance(one, dict)]
     starts = [one["start"] for one in inside if one["start"]]
     ends = [one["end"] for one in inside if one["end"]]
-    begun = either(trace, "timestamp")
     yield {
         "trace_id": trace.get("id"),
         "span_id": root,
