@@ -149,7 +149,11 @@ def unfound(found: Unfound) -> str:
 
 
 def report(
-    made: Sequence[Diagnosis], mode: Mode | None, depth: int, passages: Mapping[str, Passage]
+    made: Sequence[Diagnosis],
+    mode: Mode | None,
+    depth: int,
+    passages: Mapping[str, Passage],
+    names: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Every route on a labelled question, line by line: those that lost something first."""
     lines = [headline(made, depth)]
@@ -161,7 +165,7 @@ def report(
         if told := losses(one):
             lines.append(told)
         for id, fate in one.lost:
-            lines.append(f"- {title(id, passages)}: {fate.words}" if one.of > 1 else f"- {fate.words}")
+            lines.append(f"- {title(id, passages, names)}: {fate.words}" if one.of > 1 else f"- {fate.words}")
         step, how = blamed(one)
         lines += [f"Lost at: {step} ({how})", f"Possible fix: {one.advice}"]
     good = sorted((one for one in made if one.ran and one.well), key=lambda one: one.best or 0)
@@ -196,10 +200,10 @@ def passage_report(funnels: Sequence[PassageTrace], id: str, depth: int) -> list
     return lines
 
 
-def title(id: str, passages: Mapping[str, Passage]) -> str:
+def title(id: str, passages: Mapping[str, Passage], names: Mapping[str, str] | None = None) -> str:
     """A passage as a sentence names it."""
     known = passages.get(id)
-    return f"{known.title or known.doc_id} ({known.start}–{known.end})" if known else id
+    return (names or {}).get(id) or (known.title or known.doc_id if known else id)
 
 
 def _cause(fate: LossEvidence) -> str:

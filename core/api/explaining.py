@@ -13,6 +13,7 @@ from core.analysis.passage_trace import PassageTrace
 from core.api import html
 from core.api.arguments import count, text
 from core.corpus.corpus import Corpus
+from core.corpus.markdown import name_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.relevance import relevant
 from core.domain.types import Passage, Run
@@ -82,6 +83,7 @@ def why(
     if passage is not None and text(passage, "passage") not in passages:
         where = "" if corpus is not None else f" (corpus {found.corpus} is not indexed here)"
         raise BadInput(f"run {found.id} and its corpus have no passage {passage!r}{where}")
+    names = {id: name_of(corpus, one) for id, one in passages.items()} if corpus is not None else {}
     terms = corpus.analyzer.terms if corpus is not None else None
     made: tuple[Diagnosis, ...] = ()
     lines: list[str] = []
@@ -89,7 +91,7 @@ def why(
         all_made = diagnose(found, funnels, known.grades, depth)
         made = tuple(one for one in all_made if one.result in results)
         mode = mode_of(found, known.grades, known.mode, passages, terms)
-        lines += report(made, mode, depth, passages)
+        lines += report(made, mode, depth, passages, names)
     if passage is not None:
         ids = [passage]
     elif wanted:
@@ -104,7 +106,7 @@ def why(
             else "No route in this run found a passage."
         )
     for id in ids:
-        lines += ["", f"{title(id, passages)} [{id}]{_grade(known.grades, id)}"]
+        lines += ["", f"{title(id, passages, names)} [{id}]{_grade(known.grades, id)}"]
         lines += passage_report(own, id, depth)
         if not held(funnels, id) and corpus is not None and id in passages:
             lines.append(unfound(relation(corpus, found.query.text, passages[id])))

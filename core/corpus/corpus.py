@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -119,13 +118,7 @@ class Corpus:
     @cached_property
     def readings(self) -> tuple[FileRecord, ...]:
         """How each file of the source was read; empty for a corpus that was not made of files."""
-        if self._folder is None:
-            return ()
-        try:
-            lines = (self._folder / manifest.READING).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return ()
-        return tuple(FileRecord(**json.loads(line)) for line in lines)
+        return manifest.readings(self._folder) if self._folder is not None else ()
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
         """The passages of a document that have characters of [start, end), in order."""

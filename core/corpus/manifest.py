@@ -16,6 +16,7 @@ from typing import Any
 
 from core.corpus.chunk import Chunking
 from core.corpus.load_report import Skipped
+from core.corpus.types import FileRecord
 from core.domain.errors import BadInput, IndexDamaged
 
 log = logging.getLogger(__name__)
@@ -105,6 +106,15 @@ def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...], r
     scratch = folder.with_suffix(".record")
     scratch.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n", encoding="utf-8")
     os.replace(scratch, folder / NAME)
+
+
+def readings(folder: Path) -> tuple[FileRecord, ...]:
+    """Return how each file of the source was read; empty for a source that is not made of files."""
+    try:
+        lines = (folder / READING).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ()
+    return tuple(FileRecord(**json.loads(line)) for line in lines)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

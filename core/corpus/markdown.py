@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakKeyDictionary
 
+from core.corpus.endings import MARKED
 from core.corpus.metadata import header
+from core.corpus.types import Document
+from core.domain.errors import BadInput
+from core.domain.types import Passage
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
+NAMED_DOCUMENTS = 2_000  # documents of a corpus whose passages' names are kept
 FRONT = re.compile(r"\A---[ \t]*\n((?:[^\n]{0,2000}\n){0,100}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _POSSIBLE = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
 
@@ -51,6 +58,51 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 20})
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
+
+
+class NamedCorpus(Protocol):
+    """The corpus method that naming passages needs."""
+
+    def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
+
+
+_NAMES: WeakKeyDictionary[NamedCorpus, dict[str, Mapping[str, str]]] = WeakKeyDictionary()  # by document
+
+
+def name_of(corpus: NamedCorpus, passage: Passage) -> str:
+    """Return a passage's name: its document's title and the headings above it, with › between them.
+
+    Several passages of one name are numbered. A passage that the corpus lacks is named by its title.
+    """
+    known = _NAMES.setdefault(corpus, {})
+    if passage.doc_id not in known:
+        if len(known) >= NAMED_DOCUMENTS:
+            known.clear()
+        try:
+            known[passage.doc_id] = passage_names(*corpus.document(passage.doc_id))
+        except BadInput:  # from outside the corpus
+            known[passage.doc_id] = {}
+    return known[passage.doc_id].get(passage.id, passage.title or passage.doc_id)
+
+
+def passage_names(document: Document, passages: Sequence[Passage]) -> dict[str, str]:
+    """Return the name of each passage of a document: its title and the headings above the passage."""
+    title = document.title or document.id
+    marked = document.id.lower().endswith(MARKED)
+    waiting = list(headings(document.text)) if marked else []
+    path: dict[int, str] = {}
+    names: dict[str, str] = {}
+    count = Counter[str]()
+    for passage in passages:
+        while waiting and waiting[0].start <= passage.start:
+            heading = waiting.pop(0)
+            path = {level: text for level, text in path.items() if level < heading.level}
+            path[heading.level] = heading.text
+        parts = [path[level] for level in sorted(path) if path[level]]
+        name = " › ".join([title, *(parts[1:] if parts[:1] == [title] else parts)])
+        count[name] += 1
+        names[passage.id] = name if count[name] == 1 else f"{name} ({count[name]})"
+    return names
 
 
 def titled(text: str) -> tuple[str, str, dict[str, str]]:

@@ -102,6 +102,10 @@ class Once(Generic[K, V]):
         _threads.add(thread)
         return future
 
+    def there(self, key: K) -> V | None:
+        """Return the thing if it is open; never open it."""
+        return self._known(key)[1]
+
     def _known(self, key: K) -> tuple[bool, V | None]:
         """Whether the thing is there, and the thing."""
         with self._lock:

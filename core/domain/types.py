@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, SupportsIndex, overload
@@ -125,6 +126,11 @@ class Query:
 
     text: str
     history: tuple[Turn, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Compose the characters (NFC), as those of documents are."""
+        if not self.text.isascii():
+            object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,10 @@ class Resources:
         """An opened corpus; opened again when its index was rebuilt meanwhile. Waits until it is open."""
         return self.opening(name).result()
 
+    def opened(self, name: str) -> Corpus | None:
+        """Return a corpus if it is open; never open it."""
+        return self._corpora.there(name)
+
     def opening(self, name: str) -> Future[Corpus]:
         """`corpus` for those who need not wait: begins to open it, unless it is open."""
         from core.corpus.index_record import current_fingerprint

@@ -125,7 +125,7 @@ def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledS
         for name, grade in labels.items():
             if name in documents:
                 document, passages = documents[name]
-                label = place_of(name, (0, len(document.text)), grade, passages, whole=True)
+                label = place_of(document.id, (0, len(document.text)), grade, passages, whole=True)
             elif name in known:
                 own = known[name]
                 half = HALF * (own.end - own.start)

@@ -446,3 +446,23 @@ def test_a_corpus_in_postgresql_says_where_it_is_and_how_it_is_searched(visit, e
     assert "send to PostgreSQL" in page
     assert "s3cret-w0rd" not in page
     assert not app.exception
+
+
+def test_files_read_in_part_are_listed_worst_first_and_read_again(visit, real, tmp_path, monkeypatch):
+    from tests.realistic import files
+
+    folder = tmp_path / "partly"
+    folder.mkdir()
+    for file in files():
+        if file.name in ("partly-scanned.pdf", "scan.pdf", "rules.txt"):
+            (folder / file.name).write_bytes(file.content)
+    index.build("partly", folder, settings=real.settings)
+    app = visit("corpus.py", corpus="partly")
+    page = html(app)
+    assert page.index("scan.pdf</td>") < page.index("partly-scanned.pdf</td>")
+    assert '<td class="num">67%</td>' in page
+    assert "1 of 3 files were read as a whole" in shown(app)
+    begun = []
+    monkeypatch.setattr(corpora, "again", begun.append)
+    app.button(key="try_again").click().run()
+    assert begun == ["partly"]

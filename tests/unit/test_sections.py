@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.corpus import sections
-from core.corpus.chunk import NAMED, Chunking, chunking_of, passages
+from core.corpus.chunk import NAMED, WHOLE, Chunking, chunking_of, passages
+from core.corpus.markdown import passage_names
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 
@@ -123,3 +124,16 @@ def test_an_unknown_chunking_says_what_is_allowed(key: str) -> None:
 
 def test_indexes_of_before_keep_their_record() -> None:
     assert Chunking().record() == {"size": 700, "overlap": 0}
+
+
+def test_passages_are_named_by_their_headings():
+    text = "Before.\n\n# Rules\n\nOne.\n\n## Dogs\n\nTwo.\n\n```\n# no heading\n```\n\n## Cats\n\nThree."
+    document = Document("rules.md", "Harbour", text)
+    found = passages(document, Chunking(2000, by="headings"))
+    names = list(passage_names(document, found).values())
+    assert names[0] == "Harbour"
+    assert "Harbour › Rules › Dogs" in names
+    assert len(set(names)) == len(names)
+    assert not any("no heading" in name for name in names)
+    plain = Document("rules.txt", "Harbour", text)
+    assert list(passage_names(plain, passages(plain, WHOLE)).values()) == ["Harbour"]

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.analysis.rank_matrix import contenders
 from core.domain.types import Passage, Run
-from ui.app import address
+from ui.app import address, names
 from ui.app.markup import cut
 
 PASSAGE = "passage"
@@ -59,8 +59,7 @@ def pick(
 
 
 def named(run: Run, id: str, gold: Mapping[str, int], beyond: Mapping[str, Passage] | None = None) -> str:
-    """A passage in a list: its grade, if it is labelled, its title and where it stands."""
+    """A passage in a list: its grade, if it is labelled, and its name."""
     passage = run.passages.get(id) or (beyond or {}).get(id)
-    title = cut(passage.title or passage.doc_id, 80) if passage else id
-    where = f" · {passage.start}–{passage.end}" if passage else ""
-    return f"{f'◆{gold[id]} ' if gold.get(id) else ''}{title}{where}"
+    title = cut(names.named(run.corpus, passage), 100) if passage else id
+    return f"{f'◆{gold[id]} ' if gold.get(id) else ''}{title}"

@@ -17,6 +17,7 @@ from core.domain.rank_changes import Move, Moves, ranks
 from core.domain.types import Hit, Passage, RouteResult, Run
 from core.domain.unmatched import UNMATCHED, is_unmatched
 from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.names import named
 
 _MARKS = re.compile(r"[#*|`]+|-{3,}")  # of markdown: noise in a line or two; the full text keeps them
 _HIT = Markup(
@@ -70,13 +71,16 @@ class Scene:
         if passage not in self.made:
             snip = tag("span", _short(passage, self.snip), css="snip", dir="auto")
             full = tag("div", marked(passage.text, self.marker), css="full", dir="auto")
-            self.made[passage] = snip, full + tag("div", _where(passage), css="where")
+            where = tag(
+                "div", _where(passage), title=f"characters {passage.start}–{passage.end}", css="where"
+            )
+            self.made[passage] = snip, full + where
         return self.made[passage]
 
     def flat(self, passage: Passage) -> tuple[Markup, Markup]:
         """Title and beginning of `passage` for a hit that does not open; made once."""
         if passage not in self.made:
-            title = cut(passage.title or passage.doc_id, FLAT_TITLE)
+            title = cut(named(self.run.corpus, passage), FLAT_TITLE)
             self.made[passage] = join([title]), join([_short(passage, FLAT_SNIP)])
         return self.made[passage]
 
@@ -122,7 +126,7 @@ def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -
         moved = _moved(_in_words(move)) if move else EMPTY
         return Markup(_FLAT.format(css, number, score, moved, join(chips), title, rank, snip))
     snip, opened = scene.parts(passage)
-    title = join([cut(passage.title or passage.doc_id, 140)])
+    title = join([cut(named(scene.run.corpus, passage), 140)])
     return _HIT.format(css, number, rank, title, score, join(chips), _arrow(move), snip, opened)
 
 
@@ -138,7 +142,7 @@ def _where(passage: Passage) -> str:
         UNMATCHED: "not in the corpus · ",
     }
     origin = next((origin for start, origin in origins.items() if passage.id.startswith(start)), "")
-    return f"{origin}{passage.doc_id} · characters {passage.start}–{passage.end}"
+    return f"{origin}{passage.doc_id}"
 
 
 def _arrow(move: Move | None) -> Markup:

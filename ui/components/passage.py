@@ -19,6 +19,7 @@ from core.domain.rank_changes import ranks
 from core.domain.types import Passage, Run
 from ui.app import opened, opening, state
 from ui.app.markup import cut, join, md, show, tag
+from ui.app.names import named
 from ui.app.picked import PASSAGE
 from ui.app.plot import dark, plot
 from ui.charts import match_heatmap, match_in_words
@@ -41,7 +42,7 @@ def draw(run: Run, view: View) -> None:
     id, passage = view.lit, _passage(run, view.lit)
     with st.container(border=True, key="passage_panel"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**{md(cut(passage.title or passage.doc_id, 160) if passage else id)}**")
+            st.markdown(f"**{md(cut(named(run.corpus, passage), 160) if passage else id)}**")
             opened.to("why.py", "Why it has this rank", passage=id)
             st.button("Close", key="close_passage", type="tertiary", on_click=_close)
         show(tag("div", _places(run, view, id), css="rs"))
@@ -102,9 +103,17 @@ def _text(run: Run, passage: Passage) -> None:
         legend.append(join([tag("mark", "underlined", css="other"), ": term only in a rewrite"]))
     if _known(run) is None:
         legend.append(tag("span", "whole words only, because the corpus is not indexed here"))
-    where = f"{passage.doc_id} · characters {passage.start}–{passage.end}"
+    characters = f"characters {passage.start}–{passage.end}"
     body = tag("div", marked(passage.text, one), css="rs-passage-text", dir="auto")
-    show(tag("div", tag("div", join(legend, " · "), css="dim"), body, tag("div", where, css="dim"), css="rs"))
+    show(
+        tag(
+            "div",
+            tag("div", join(legend, " · "), css="dim"),
+            body,
+            tag("div", passage.doc_id, css="dim", title=characters),
+            css="rs",
+        )
+    )
 
 
 def _expansions(run: Run, id: str) -> None:

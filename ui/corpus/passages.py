@@ -8,6 +8,7 @@ from markupsafe import Markup
 from core.backends.base import Vector
 from core.corpus.browse import Page, browse
 from core.corpus.corpus import Corpus
+from core.corpus.markdown import name_of
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage
 from ui.app import address, state
@@ -144,7 +145,7 @@ def _chosen(corpus: Corpus) -> None:
     pieces = corpus.document(passage.doc_id)[1]
     at = next(n for n, piece in enumerate(pieces) if piece.id == passage.id)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"#### {md(cut(passage.title or passage.doc_id, 90))}", width="stretch")
+        st.markdown(f"#### {md(cut(name_of(corpus, passage), 120))}", width="stretch")
         st.button(
             "Previous passage",
             key="passage_before",

@@ -14,11 +14,12 @@ from core.corpus.columns import NONE
 from core.corpus.load_report import Skipped, named
 from core.corpus.manifest import CorpusInfo
 from core.corpus.reading import Reader
-from core.corpus.types import HTML, Reading
+from core.corpus.types import HTML, FileRecord, Reading
 from core.domain.errors import RouteScopeError
 from ui.app.markup import join, md, show, tag
 
 SHOWN = 20  # notes
+WORST = 50  # files that were read in part
 PAGES = {"main": "Without navigation, header and footer", "all": "All text of the page"}
 FOUND, CHOSEN, NO_ROWS = "Found by name and length", "Chosen columns", "No rows are documents"
 
@@ -102,6 +103,46 @@ def told(info: CorpusInfo) -> None:
         st.markdown("#### Notes on the documents")
         notes(others)
     left_out(info.skipped)
+
+
+def coverage(records: Sequence[FileRecord]) -> None:
+    """How much of each file was read, the worst first."""
+    partly = sorted((one for one in records if _left(one)), key=lambda one: (one.coverage, one.file))
+    if not records:
+        return
+    st.markdown("#### Reading")
+    whole = len(records) - len(partly)
+    st.markdown(md(f"{whole:,} of {len(records):,} files were read as a whole."))
+    if partly:
+        show(tag("div", _coverage(partly[:WORST]), css="rs"))
+    if len(partly) > WORST:
+        st.caption(f"And {len(partly) - WORST:,} more that were read in part.")
+
+
+def _left(record: FileRecord) -> str:
+    """What of a file was not read, in words."""
+    pages = ", ".join(map(str, record.unread_pages[:20]))
+    parts = [record.skipped, f"pictures without text on page {pages}" if pages else "", *record.dropped]
+    return "; ".join(part for part in parts if part)
+
+
+def _coverage(records: Sequence[FileRecord]) -> Markup:
+    names = ("File", "Read", "Reader", "Pages", "Tables", "Characters", "Not read")
+    lines = [
+        tag(
+            "tr",
+            tag("td", one.file, dir="auto"),
+            tag("td", f"{one.coverage:.0%}", css="num"),
+            tag("td", one.reader),
+            tag("td", f"{one.pages:,}" if one.pages else "", css="num"),
+            tag("td", f"{one.tables:,}" if one.tables else "", css="num"),
+            tag("td", f"{one.characters:,}", css="num"),
+            tag("td", _left(one), dir="auto"),
+        )
+        for one in records
+    ]
+    head = tag("thead", tag("tr", *[tag("th", name) for name in names]))
+    return tag("table", head, tag("tbody", join(lines)), css="rs-table rs-corpus-table")
 
 
 def left_out(skipped: Sequence[Skipped], what: str = "Left out") -> None:

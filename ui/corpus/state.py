@@ -8,7 +8,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.backends.languages import UNSPACED
-from core.corpus import builds, catalogue, index, index_record, uploads, variants
+from core.corpus import builds, catalogue, index, index_record, manifest, uploads, variants
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
 from core.domain.errors import RouteScopeError
@@ -38,9 +38,19 @@ def draw(name: str) -> None:
         heading("Indexing time")
         show(tag("div", costs(item.info), css="rs"))
         corpus_reading.told(item.info)
+        _try_again(item)
+        if (found := index_record.current(name, state.engine().settings)) is not None:
+            corpus_reading.coverage(manifest.readings(found.folder))
         _metadata(name)
         enrichments.listing(name, item.info.passages)
     _deletion(item)
+
+
+def _try_again(item: catalogue.Known) -> None:
+    """Read the files again that were left out, once their cause is gone."""
+    if item.info is not None and item.info.skipped and st.button("Try again", key="try_again"):
+        corpora.again(item.name)
+        st.rerun()
 
 
 def _metadata(name: str) -> None:

@@ -15,6 +15,7 @@ from core.domain.outputs import Output
 from core.domain.rank_changes import moves
 from core.domain.types import Ranking, Run, Span
 from ui.app.markup import EMPTY, cut, join, show, table_of, tag
+from ui.app.names import named
 from ui.components.rewrites import word_diff
 from ui.sessions.diff import side, words
 
@@ -84,9 +85,9 @@ def _title(hits: Ranking, n: int, run: Run) -> Markup:
     if n >= len(hits):
         return EMPTY
     passage = run.passages.get(hits[n].passage.id, hits[n].passage)
-    name = passage.title or passage.doc_id
-    where = f" {passage.start}–{passage.end}"
-    return tag("span", cut(name, 80), tag("span", where, css="dim"), title=cut(passage.text, 300), dir="auto")
+    where = f"characters {passage.start}–{passage.end}: "
+    name = named(run.corpus, passage)
+    return tag("span", cut(name, 80), title=where + cut(passage.text, 300), dir="auto")
 
 
 def _trace(route: RouteDiff) -> Markup:

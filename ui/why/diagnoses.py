@@ -13,6 +13,7 @@ from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.domain.types import Passage, Span
 from core.evaluation.reading_losses import is_lost
 from ui.app.markup import EMPTY, cut, join, table_of, tag
+from ui.app.names import named
 from ui.charts.style import ERROR, KINDS
 
 GREY = "#8A8D91"  # a kind of step that is not known here
@@ -27,12 +28,13 @@ class View:
     depth: int
     gold: Mapping[str, int]
     passages: Mapping[str, Passage]
+    corpus: str
 
     def title(self, id: str, limit: int = 70) -> str:
         """A passage as a sentence names it."""
         passage = self.passages.get(id)
         return (
-            cut(f"{passage.title or passage.doc_id} ({passage.start}–{passage.end})", limit)
+            cut(named(self.corpus, passage), limit)
             if passage
             else f"{id.partition('#')[0]}: label not in the text as read"
             if is_lost(id)

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from core.analysis import diagnosis_text as words
 from core.corpus.corpus import Corpus
+from core.corpus.markdown import name_of
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage, Run
 from ui.app import opening, state
@@ -47,7 +48,7 @@ def find(corpus: Corpus | None, run: Run) -> None:
         if not found:
             st.caption("No passage contains any of these words.")
             return
-        titles = {one.id: f"{cut(one.title or one.doc_id, 70)} · {one.start}–{one.end}" for one in found}
+        titles = {one.id: f"{cut(name_of(corpus, one), 90)}" for one in found}
         st.radio(
             "Top BM25 matches" if not known else "Passage with this id",
             list(titles),

@@ -57,7 +57,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         find.find(corpus, run)
         looked_at = {**run.passages, **beyond}.get(chosen or "")
         complaint.popover(run, "wrong_here", gold, wanted=looked_at)
-    view = diagnoses.View(funnels, depth, gold, {**run.passages, **beyond})
+    view = diagnoses.View(funnels, depth, gold, {**run.passages, **beyond}, run.corpus)
     if wanted:
         _diagnosed(run, view, corpus)
     else:
