@@ -119,6 +119,15 @@ def worked(run: Run) -> list[RouteResult]:
     return [result for result in run.results if result.status == "ok"]
 
 
+def model_failures(run: Run) -> list[RouteResult]:
+    """The routes without a ranking, or an answer that was asked for, because a model call failed."""
+    return [
+        result for result in run.results
+        if (result.status not in ("ok", "cancelled") or result.answer_error)
+        and any(span.kind == "LLM" and span.error for span in result.spans)
+    ]  # fmt: skip
+
+
 def asked_again(result: RouteResult, span: Span) -> str | None:
     """The first reply to a step, where it could not be used and the model was asked once more."""
     calls = [one for one in below(result, span)[1:] if one.kind == "LLM"]

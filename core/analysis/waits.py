@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.backends.admission import SERVICE
 from core.domain.format import milliseconds
 from core.domain.outputs import Waited
 from core.domain.types import Span
@@ -15,6 +16,8 @@ def now(spans: Iterable[Span]) -> str:
     if not waits:
         return ""
     first = min(waits, key=lambda wait: wait.place or 0)
+    if first.until == SERVICE:
+        return f"waiting for {SERVICE}, {first.about or 0:.0f} s"
     if first.until:
         return f"waits until {first.until}"
     text = "waits for the model"

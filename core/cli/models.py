@@ -67,6 +67,28 @@ def pull_(name: str, as_json: bool) -> int:
     return 0
 
 
+@models_.command("reset")
+@click.argument("endpoint", required=False)
+@output_options
+def reset_(endpoint: str | None, as_json: bool) -> int:
+    """Forget what was learned of the requests that ENDPOINT (a base URL; without it: each) accepts."""
+    from core.backends.llm.profile import Known, every
+    from core.domain import settings
+    from core.domain.errors import BadInput
+
+    home = settings.current().home
+    known = every(home)
+    gone = [one for one in known if endpoint in (None, one.endpoint)]
+    if endpoint is not None and not gone:
+        there = ", ".join(sorted({one.endpoint for one in known})) or "none"
+        raise BadInput(f"nothing is known of {endpoint!r}; known endpoints: {there}")
+    for one in gone:
+        Known(home, one.endpoint, one.model).reset()
+    document = {"reset": [{"endpoint": one.endpoint, "model": one.model} for one in gone]}
+    emit(document, lambda: f"{len(gone)} endpoints reset", as_json=as_json)
+    return 0
+
+
 def _entry(entry: Any) -> dict[str, Any]:
     known = entry.artefact
     return {

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends import calibrations
+from core.analysis.run_view import model_failures
+from core.analysis.waits import now
+from core.backends import admission, calibrations
 from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_llm, pace, reasoning, rejections, wire
 from core.backends.llm.client import context_of
@@ -23,8 +25,9 @@ from core.backends.prompting.token_probabilities import read_verdict
 from core.cli.shapes import run_document
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.needs import Need
+from core.domain.outputs import Waited
 from core.domain.settings import Settings
-from core.domain.types import Query, Run, Turn
+from core.domain.types import Query, Run, Span, Turn
 from core.engine.contexts import window
 from core.engine.endpoints import chat_endpoints
 from core.engine.request import Request
@@ -481,3 +484,19 @@ def test_a_verdict_in_words_is_read_or_is_none(
     text: str, words: tuple[str, ...], verdict: str | None
 ) -> None:
     assert read_verdict(text, words) == verdict
+
+
+def test_routes_that_failed_at_their_model_are_told_apart(tmp_path: Path) -> None:
+    with service(refusing(lambda _body: (401, {"error": "no"}))) as running:
+        run = ask(tmp_path, running, ("hyde", "bm25"))
+    assert [one.route for one in model_failures(run)] == ["hyde", "bm25"]  # bm25's answer
+    with service("openai") as running:
+        assert model_failures(ask(tmp_path, running, ("hyde", "bm25"))) == []
+
+
+def test_a_wait_that_a_service_asks_for_is_told_while_it_lasts() -> None:
+    waits = Waited(about=12.0, until=admission.SERVICE)
+    assert (
+        now([Span(1, None, admission.WAIT, "CHAIN", 0.0, 0.0, output=waits)])
+        == "waiting for the service, 12 s"
+    )

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.corpus.samples import Sample, samples
 from core.domain.errors import BadInput
+from core.domain.models import AT
 from core.domain.needs import Need
 from core.domain.types import Query, Run
 from core.engine.availability import missing, why_not
@@ -142,8 +143,9 @@ def pandas_frame(rows: list[dict[str, str]]) -> Any:
 
 
 def _route_menu(gaps: Mapping[Need, str]) -> None:
-    names = [route.name for route in by_family()]
     st.session_state.setdefault(state.ROUTES, chosen())
+    names = [route.name for route in by_family()]
+    names += [name for name in st.session_state[state.ROUTES] if AT in name and name in routes()]
     given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS, {})
     selected = [routes()[name] for name in st.session_state[state.ROUTES] if name in routes()]
     lacking = [
@@ -162,6 +164,7 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             persist_state="session",
             width=620,
         )
+        _other_model()
         if (over := len(st.session_state[state.ROUTES]) - MOST) > 0:
             st.caption(f"{over} too many: you can compare at most {MOST} routes at once.")
         if lacking:
@@ -171,6 +174,23 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
                 st.caption(md(f"{route.title} cannot run with the parameters chosen: {why}"))
         with st.container(width=620, height=360):
             show(directory(gaps))
+
+
+def _other_model() -> None:
+    """Add a route with another model: a column of its own."""
+    models = list(state.engine().settings.models)
+    asking = [name for name in st.session_state[state.ROUTES] if name in routes() and routes()[name].asks()]
+    asking = list(dict.fromkeys(name.partition(AT)[0] for name in asking))
+    if not models or not asking:
+        return
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        route = st.selectbox("Add this route", asking, format_func=title, key="add_route")
+        model = st.selectbox("with another model", models, key="add_model")
+        st.button("Add", key="add_with_model", on_click=_add, args=(f"{route}{AT}{model}",))
+
+
+def _add(name: str) -> None:
+    st.session_state[state.ROUTES] = list(dict.fromkeys((*st.session_state[state.ROUTES], name)))
 
 
 def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:

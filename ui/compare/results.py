@@ -9,14 +9,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.analysis import waits as recorded_waits
 from core.analysis.answers import being_written
-from core.analysis.run_view import worked
+from core.analysis.run_view import model_failures, worked
 from core.analysis.searches import rewrites
+from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
-from core.domain.types import Run, Span
+from core.domain.types import RouteResult, Run, Span
 from core.engine.engine import Job
 from core.engine.replay import texts
-from core.engine.request import FILTERS
-from ui.app import address, opened, state
+from core.engine.request import FILTERS, Request
+from ui.app import address, link, opened, state
 from ui.app.markup import EMPTY, cut, join, md, show
 from ui.app.plot import dark
 from ui.app.routes import title
@@ -146,10 +147,18 @@ def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
             facts.append(f"waited {milliseconds(longest)} {reason} (not counted in any route's time)")
     if run.status in SPOKEN:
         facts.insert(0, SPOKEN[run.status])
+    failed = model_failures(run)
+    if failed:
+        some = "1 route" if len(failed) == 1 else f"{len(failed)} routes"
+        facts.insert(0, f"{some} failed at the language model: {cut(_reason(failed[0]), 160)}")
     if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
         facts.insert(0, f"results for “{cut(run.query.text, 90)}”")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(md(" · ".join(facts)), width="stretch")
+        if failed and run.status != "running":
+            if st.button("Retry", key="retry_model", type="tertiary"):
+                _again(run)
+            st.page_link("settings.py", label="Settings")
         if run.status != "running":
             complaint.popover(run, "wrong_ranking", gold)
         with st.popover("Link", type="tertiary", key="link_menu"):
@@ -158,6 +167,29 @@ def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
             st.caption("Fills in the question without running it.")
             st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
     return exactly
+
+
+def _reason(result: RouteResult) -> str:
+    """Why a route's model failed: by its last call that did, the route's own error last."""
+    calls = [span.error for span in result.spans if span.kind == "LLM" and span.error]
+    return calls[-1] if calls else result.error or result.answer_error or ""
+
+
+def _again(run: Run) -> None:
+    """Ask the run's question once more: good replies are remembered, failed calls are made again."""
+    answered = tuple(one.route for one in run.results if one.answer_status != "not asked")
+    parameters = {one.route: dict(one.parameters) for one in run.results}
+    asked = Request(
+        run.query, run.corpus, tuple(parameters), parameters, "selected" if answered else "none", answered,
+        style=state.answer_style(),
+    )  # fmt: skip
+    try:
+        job = state.start(asked)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    link.show(job.id)
+    st.rerun()
 
 
 def _side_by_side(run: Run, view: View) -> None:

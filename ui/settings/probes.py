@@ -5,7 +5,10 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from core.backends.llm import profile as learned
+from core.backends.llm.profile import Profile
 from core.corpus import builds
+from core.domain import people
 from core.engine import probes
 from core.engine.probes import Endpoint
 from ui.app import redraw, state
@@ -31,6 +34,33 @@ def draw() -> None:
                 _wait(_work(endpoint))
             elif work is not None and work.error:
                 st.error(md(work.error))
+
+    for profile in learned.every(engine.settings.home):
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            show(_learned(profile))
+            if st.button("Reset", key=f"reset:{profile.endpoint}:{profile.model}"):
+                people.require("settings")
+                learned.Known(engine.settings.home, profile.endpoint, profile.model).reset()
+                st.rerun()
+
+
+def _learned(profile: Profile) -> Markup:
+    """What an endpoint accepts and how its model replies, by its own replies."""
+    told = {True: "yes", False: "no", None: "not known"}
+    facts = {
+        "token probabilities": told[profile.probabilities], "reasoning": told[profile.reasons],
+        "reasoning tokens": f"{profile.reasoning_tokens:,}",
+        "context": f"{profile.context:,}" if profile.context else "not told",
+        "model served": profile.served or "not known",
+    }  # fmt: skip
+    chips = [tag("span", name, " ", tag("b", value), css="chip") for name, value in facts.items()]
+    lines = [tag("div", tag("b", profile.model), "  ", tag("span", "learned", css="chip"), dir="auto")]
+    lines.append(tag("div", profile.endpoint, css="dim"))
+    lines.append(tag("div", *[part for chip in chips for part in (chip, " ")]))
+    lines += [
+        tag("div", f"It rejects {name}: ", why, css="dim", dir="auto") for name, why in profile.said.items()
+    ]
+    return tag("div", *lines, css="rs")
 
 
 def _work(endpoint: Endpoint) -> str:
