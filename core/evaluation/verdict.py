@@ -87,6 +87,8 @@ class Verdict:
     reasons: tuple[Reason, ...]
     # routes shown to be worse than the best so far (sign-flip max-t over all pairs); () if that is not known
     behind: tuple[str, ...]
+    # routes that miss a limit or have no score, so that they are no candidates
+    excluded: tuple[str, ...]
     # about how many more questions would decide; None if nothing is open or that cannot be determined
     more_questions: int | None = None
 
@@ -165,7 +167,8 @@ def decide(
             decision, chosen, tuple(routes) if decision == "equivalent" else (),
             standing[best].best_so_far() if best else None, margin, least, equivalent,
             shown.questions if shown else 0, shown.pairs if shown else (), tuple(reasons),
-            tuple((behind or {}).get(best or "", ())), more,
+            tuple((behind or {}).get(best or "", ())),
+            tuple(one.route for one in options if one.route not in standing), more,
         )  # fmt: skip
 
     best = max(

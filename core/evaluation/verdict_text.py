@@ -38,6 +38,10 @@ def details(found: Verdict, named: Named) -> list[str]:
     sentences = [] if found.decision in ("ship", "none") else [one.text for one in found.reasons]
     if found.pairs:
         sentences.append(compared(found.pairs[0], named))
+    if found.excluded and found.decision != "none":
+        sentences.append(
+            f"Not candidates, as they failed or miss a limit: {listed([*map(named, found.excluded)])}."
+        )
     best = found.best_so_far
     if best is not None and found.pairs:
         worse = len(found.behind)

@@ -37,7 +37,7 @@ def test_points_bars_and_cells_by_hand():
 
 def test_real_charts_tell_what_they_were_made_of():
     against = pair("one", "two", [0.5, 0.25, 0.0])
-    found = Verdict("undecided", None, (), None, 0.05, 25, 60, 3, (against,), (), ())
+    found = Verdict("undecided", None, (), None, 0.05, 25, 60, 3, (against,), (), (), ())
     assert [row["y"] for row in numbers(rests(found, str.title))] == ["Two"]
     points = {"one": (0.5, 10.0), "two": (0.6, 90.0), "three": (0.4, 80.0)}
     rows = numbers(tradeoff(points, dict.fromkeys(points, "x"), "one", metric="m", cost="c", time=True))

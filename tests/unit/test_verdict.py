@@ -84,7 +84,9 @@ def test_a_better_route_ships_although_it_costs_more_and_the_text_says_so_once()
 
 def test_what_misses_a_limit_is_no_rival_and_what_is_open_is():
     columns = {"bm25": [0.2] * 40, "rerank": [0.8] * 40}
-    assert verdict(columns, states={"rerank": "fails"}).chosen == "bm25"
+    failed = verdict(columns, states={"rerank": "fails"})
+    assert (failed.chosen, failed.excluded) == ("bm25", ("rerank",))
+    assert any("rerank" in sentence for sentence in details(failed, str))
     held = verdict(columns, states={"rerank": "open"})
     assert (held.decision, held.best_so_far.route) == ("undecided", "bm25")
     assert verdict(columns, states=dict.fromkeys(columns, "fails")).decision == "none"
