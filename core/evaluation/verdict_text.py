@@ -10,6 +10,7 @@ from core.evaluation.power import rounded
 from core.evaluation.verdict import BestSoFar, Verdict
 
 Named = Callable[[str], str]  # the title of a route
+LEAST = 10  # questions from which their spread says how many more decide; fewer give a lower bound
 
 
 def headline(found: Verdict, named: Named, metric: str, of: str = "") -> str:
@@ -89,5 +90,6 @@ def _best(best: BestSoFar, named: Named) -> str:
 def _more(found: Verdict) -> str:
     if found.more_questions is None:
         return ""
-    questions = count(rounded(found.more_questions), "more questions")
-    return f"; about {questions} would decide at {number(found.margin)}"
+    few = found.questions < LEAST or not found.pairs or not found.pairs[0].sd
+    questions = f"{'at least' if few else 'about'} {count(rounded(found.more_questions), 'more questions')}"
+    return f"; {questions} would decide at {number(found.margin)}"
