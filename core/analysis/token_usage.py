@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from core.domain.types import RouteResult, Span, Tokens
 
 MILLION = 1_000_000
+PRICES = "prices"  # where a run or an evaluation has the prices of the day it was made
+Prices = tuple[float | None, float | None]  # of a million prompt and of a million completion tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,12 @@ def add(parts: Iterable[Totals]) -> Totals:
     """The sum of several totals, field by field; of none, nothing."""
     given = list(parts)
     return Totals(*(sum(getattr(part, one.name) for part in given) for one in fields(Totals)))
+
+
+def prices_in(stored: Mapping[str, Any]) -> Prices:
+    """The prices stored with a run's settings or an evaluation's figures; None each if none were set then."""
+    known = stored.get(PRICES)
+    return (known[0], known[1]) if isinstance(known, list) and len(known) == 2 else (None, None)
 
 
 def price(

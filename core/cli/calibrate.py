@@ -27,7 +27,9 @@ SEED = 1  # another than that of `audit` and `eval`, whose questions are to be o
 @click.option("--queries", type=click.IntRange(min=1), default=QUERIES, show_default=True, metavar="N",
               help="At most N cases from each set.")  # fmt: skip
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the questions drawn.")
-@click.option("--split", metavar="SPLIT", help="dev, test or all. Default: dev where a set has it, else all.")
+@click.option(
+    "--split", metavar="SPLIT", help="dev, test or all. Default: dev if a set has it, else all but test."
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Write the calibrations here. Default: where routes look for them.")  # fmt: skip
 @output_options

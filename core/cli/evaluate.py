@@ -38,6 +38,7 @@ QUESTIONS = (
     "Questions as JSONL, CSV, TSV, JSON, parquet or a dataset's folder, of this tool or another (ragas, "
     "AutoRAG, DeepEval, promptfoo, LangSmith, SQuAD, Quepid, TREC ...); repeatable."
 )
+MAX_FAILED = 0.05  # share of the questions at which a route may fail
 SEED = 13  # of the sample that --queries draws
 _FILE = click.Path(path_type=Path)
 
@@ -113,6 +114,10 @@ _FILE = click.Path(path_type=Path)
     help="Also measure the source cut in these ways (256, 512/64, headings, sentences, whole), or all that "
     "are indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
 )
+@click.option(
+    "--max-failed", type=click.FloatRange(0, 1), default=MAX_FAILED, show_default=True, metavar="SHARE",
+    help="Exit with 1 if a route failed on more than this share of the questions.",
+)  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
 @worker_options
@@ -147,6 +152,7 @@ def eval_(
     chunkings: str | None,
     fresh: bool,
     retry_failed: bool,
+    max_failed: float,
     workers: Place | None,
     as_json: bool,
 ) -> int:
@@ -175,6 +181,7 @@ def eval_(
     from core.evaluation.judge import filling
     from core.evaluation.spec import Spec
     from core.evaluation.summary import check_baseline
+    from core.evaluation.text import failing, failing_said
     from core.routes.registry import add, pick
 
     now = settings.current()
@@ -248,14 +255,16 @@ def eval_(
         note(line)
     for warning in figures["warnings"]:
         note(f"warning: {warning}")
-    emit(figures, lambda: figures_text(figures, out), as_json=as_json)
+    said = failing_said(figures, max_failed)
+    if said and as_json:
+        note(said)
+    emit(figures, lambda: "\n".join(filter(None, [said, figures_text(figures, out)])), as_json=as_json)
     if figures["interrupted"]:
         note(
             "stopped by the user"
             + (f"; results so far are in {out}, and the same command resumes from them" if out else "")
         )
-    good = any(row["statuses"]["ok"] for row in figures["routes"].values())
-    return 0 if good and not figures["interrupted"] else 1
+    return 1 if figures["interrupted"] or failing(figures, max_failed) else 0
 
 
 def _read_files(engine: Engine, files: Sequence[Pipeline], found: Found | None, labels: str | None) -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @click.option(
     "--split",
     metavar="SPLIT",
-    help="Questions to fit on; the others are held out. Default: dev if there are other splits, else all.",
+    help="Questions to fit on; the others are held out. Default: dev if there are other splits, "
+    "else all but test.",
 )
 @click.option("--lists", metavar="A,B", help="Lists to fuse. Default: all that can be searched.")
 @click.option("--name", default="fitted", show_default=True, help="Name of the weights.")

@@ -27,7 +27,7 @@ _AMOUNT = click.FloatRange(min=0)
 @click.option("--min-quality", type=float, metavar="X", help="Minimum mean of the metric.")
 @click.option("--max-p95-ms", type=_AMOUNT, metavar="MS", help="Maximum p95 latency.")
 @click.option("--max-cost", type=_AMOUNT, metavar="X",
-              help="Maximum price of 1,000 questions, at the prices in the settings.")  # fmt: skip
+              help="Maximum price of 1,000 questions, at the prices stored with the evaluation.")  # fmt: skip
 @click.option("--max-tokens", type=_AMOUNT, metavar="N", help="Maximum model tokens per question.")
 @click.option("--max-calls", type=_AMOUNT, metavar="N", help="Maximum model calls per question.")
 @click.option("--max-failed", type=_SHARE, default=0.0, show_default=True, metavar="SHARE",

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     help='Values: "0, 0.1, 0.2" or "0..1 step 0.1". Default: several values over the range.',
 )  # fmt: skip
 @click.option("--metric", default="ndcg@10", show_default=True, help="Metric to compare.")
+@click.option(
+    "--split", metavar="SPLIT",
+    help="Questions to choose on; the others are held out. Default: dev, else all but test.",
+)  # fmt: skip
 @click.option("--ask", is_flag=True, help="Also run values that may call a language model.")
 @worker_options
 @output_options
@@ -33,6 +37,7 @@ def sweep_(
     parameters: Sequence[str],
     grids: Sequence[str],
     metric: str,
+    split: str | None,
     ask: bool,
     workers: Place | None,
     as_json: bool,
@@ -48,6 +53,7 @@ def sweep_(
     from core.evaluation import experiment_store
     from core.evaluation.tuning import sweep_run
     from core.evaluation.tuning.sweep import METRICS, curve, waiting
+    from core.evaluation.tuning.sweep_split import split as divided
     from core.evaluation.tuning.sweep_subject import Rankings, subject
     from core.routes.registry import pick
 
@@ -58,6 +64,7 @@ def sweep_(
     now = settings.current()
     about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
     points = _points(dict(zip(names, about.way.parameters, strict=True)), grids, route, about.now)
+    parts = divided(about.labelled, tuple(about.way.results), split)
     rankings = Rankings(about)
     todo = waiting(rankings, points, metric, {})
     fresh: dict[Any, Any] = {}
@@ -74,7 +81,7 @@ def sweep_(
         running = sweep_run.running(engine, about)
         stopped = _run(running, todo, workers)
         fresh = running.rankings
-    found = curve(rankings, points, metric, fresh)
+    found = curve(rankings, points, metric, fresh, parts=parts)
     emit(_document(found), lambda: _text(found), as_json=as_json)
     return 1 if stopped else 0
 

@@ -68,6 +68,14 @@ def place(
     return replace(bare, passages=tuple(one.id for one in passages if bare.within(one.start, one.end)))
 
 
+def on_passage(passage: Passage, grade: int) -> Place:
+    """The label on a passage of the corpus."""
+    half = HALF * (passage.end - passage.start)
+    return Place(
+        passage.id, grade, passage.doc_id, passage.start, passage.end, (passage.id,), passage.text, least=half
+    )
+
+
 def document_of(passage: str) -> str:
     """The document's id in that of a passage cut out of it; a passage kept whole has the same id."""
     return _PLACE.sub("", passage)

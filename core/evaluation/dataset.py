@@ -19,7 +19,7 @@ from core.domain.ranked import Ranked
 from core.domain.types import Query, Turn
 from core.evaluation import counting
 from core.evaluation.counting import Place
-from core.evaluation.files import Qrels, merge, read_qrels
+from core.evaluation.files import Conflicts, Qrels, conflicts_said, merge, read_qrels, unknown_said
 from core.evaluation.outcome import Outcome
 from core.evaluation.question_folder import files_of, texts_beside
 from core.evaluation.question_formats import NAME_THEM, Converted, converted
@@ -143,6 +143,7 @@ class LabelledSet:
     # The labels of questions whose labels are not passages; `qrels` then has the passages that have them.
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
     reading: tuple[str, ...] = ()  # how a file of another tool was read, in sentences
+    warnings: tuple[str, ...] = ()  # on judgements that were ignored or contradict each other
 
     def __post_init__(self) -> None:
         counted = Counter(question.id for question in self.questions)
@@ -211,6 +212,7 @@ class Written:
     evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)
     format: str = ""  # of another tool's file, as a sentence names it
     remarks: tuple[str, ...] = ()  # what else is to be known of how it was read, in sentences
+    warnings: tuple[str, ...] = ()  # on judgements that were ignored or contradict each other
 
 
 Found = LabelledSet | Written
@@ -247,12 +249,19 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
     if not (folder / "queries.jsonl").is_file():
         raise BadInput(f"no questions: looked for {folder / 'queries.jsonl'}")
     qrels: Qrels = {}
+    of: dict[str, str] = {}  # question -> split
+    conflicts: Conflicts = {}
     for name, file in have.items():
         if split in (name, "all"):
-            merge(qrels, read_qrels(file))
+            read, within = read_qrels(file)
+            of |= dict.fromkeys(read, name)
+            conflicts |= within | merge(qrels, read)
+    items = list(objects(folder / "queries.jsonl", needed=("_id", "text")))
     questions = [
-        _judged_question(item, split, f"{folder / 'queries.jsonl'}, query {item['_id']}")
-        for item in objects(folder / "queries.jsonl", needed=("_id", "text"))
+        _judged_question(
+            item, of.get(str(item["_id"]), split), f"{folder / 'queries.jsonl'}, query {item['_id']}"
+        )
+        for item in items
         if str(item["_id"]) in qrels or _metadata(item).get("answerable") is False
     ]
     if not any(question.id in qrels for question in questions):
@@ -261,7 +270,8 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
         )
     asked = {question.id for question in questions}
     kept = {qid: labels for qid, labels in qrels.items() if qid in asked}
-    return LabelledSet(folder.name, tuple(questions), kept, drop_self=True)
+    warnings = unknown_said(qrels, {str(item["_id"]) for item in items}) + conflicts_said(conflicts)
+    return LabelledSet(folder.name, tuple(questions), kept, drop_self=True, warnings=tuple(warnings))
 
 
 def written(
@@ -284,6 +294,7 @@ def written(
         split = "all"
     questions: dict[str, Question] = {}
     evidence: dict[str, tuple[Evidence, ...]] = {}
+    conflicts: Conflicts = {}
     splits: set[str] = set()
     for where, item in items:
         question = _question(item, where)
@@ -298,11 +309,15 @@ def written(
             continue
         questions[question.id] = question
         evidence[question.id] = tuple(_evidence(one, where) for one in _relevant(item, where))
+        conflicts |= _conflicts(question.id, evidence[question.id])
     if not questions:
         raise BadInput(
             f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
         )
-    return Written(name, tuple(questions.values()), evidence, *_about([one for one, _ in read]))
+    return Written(
+        name, tuple(questions.values()), evidence, *_about([one for one, _ in read]),
+        warnings=tuple(conflicts_said(conflicts)),
+    )  # fmt: skip
 
 
 def _with_texts(read: Converted, path: Path) -> Converted:
@@ -330,6 +345,15 @@ def _about(read: Sequence[Converted]) -> tuple[str, tuple[str, ...]]:
     remarks += [f"Columns not used: {', '.join(unused)}"] if unused else []
     remarks += [remark for one in read for remark in one.remarks]
     return " and ".join(dict.fromkeys(one.name for one in read if one.name)), tuple(remarks)
+
+
+def _conflicts(question: str, labels: Iterable[Evidence]) -> Conflicts:
+    """The labels on the same text with several grades, of which the highest counts."""
+    grades: Conflicts = {}
+    for one in labels:
+        name = one.doc if one.quote is None else f"{one.doc}: {one.quote[:60]}"
+        grades.setdefault((question, name), set()).add(one.grade)
+    return {pair: several for pair, several in grades.items() if len(several) > 1}
 
 
 def _conversation(item: Mapping[str, Any], where: str) -> Query:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.remarks import command
+from core.analysis.token_usage import PRICES, prices_in
 from core.backends.external import run_files
 from core.backends.workers.place import Place
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
@@ -20,7 +21,7 @@ from core.engine.availability import unprepared, without_model
 from core.evaluation import dataset, machines, outside, report, runner, sets, summary
 from core.evaluation.counting import document_of
 from core.evaluation.execution import TOLD_BY, Executed, measured
-from core.evaluation.experiment_store import RUNS, write_labelled
+from core.evaluation.experiment_store import FIGURES, RUNS, opened, write_labelled
 from core.evaluation.journal import Journal
 from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended, Plan
@@ -210,6 +211,7 @@ def perform(
         "sample": None if ready.of is None else {"of": ready.of, "seed": spec.seed},
         "timing": plan.timing,
         **machines.figures(outcomes.values()),
+        PRICES: _prices(engine, out, fresh=fresh),
         "answering": asdict(plan.style) if plan.style else None,
         "interrupted": not whole,
         "reading": list(drawn.reading),
@@ -220,6 +222,13 @@ def perform(
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     return figures, drawn, outcomes
+
+
+def _prices(engine: Engine, out: Path | None, *, fresh: bool) -> list[float | None]:
+    """The prices an evaluation is counted at: those of the day it was begun."""
+    if out is not None and not fresh and (out / FIGURES).is_file():
+        return list(prices_in(opened(out).figures))
+    return [engine.settings.llm_price_prompt, engine.settings.llm_price_completion]
 
 
 def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Protocol
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
 from core.domain.types import Passage
-from core.evaluation.counting import HALF, Place, by_document
+from core.evaluation.counting import HALF, Place, by_document, on_passage
 from core.evaluation.counting import place as place_of
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.files import Qrels, merge
@@ -127,9 +127,7 @@ def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledS
                 document, passages = documents[name]
                 label = place_of(document.id, (0, len(document.text)), grade, passages, whole=True)
             elif name in known:
-                own = known[name]
-                half = HALF * (own.end - own.start)
-                label = Place(name, grade, own.doc_id, own.start, own.end, (name,), own.text, least=half)
+                label = on_passage(known[name], grade)
             else:
                 label = Place(name, grade, name, 0, 0, (name,))
             found.append(label)

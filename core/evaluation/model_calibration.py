@@ -271,9 +271,18 @@ def chosen(names: str | None) -> tuple[Decision, ...]:
 
 
 def of_dev(labelled: LabelledSet) -> LabelledSet:
-    """The questions of split dev where there are any: the others are for reports."""
+    """The questions of split dev, or else those outside split test, which is kept for the final measurement.
+
+    Raises BadInput if all questions are of split test.
+    """
     dev = tuple(question for question in labelled.questions if question.split == "dev")
-    return replace(labelled, questions=dev) if dev else labelled
+    rest = dev or tuple(question for question in labelled.questions if question.split != "test")
+    if not rest:
+        raise BadInput(
+            f"all {len(labelled.questions)} questions of {labelled.name} are of split test, which is kept "
+            "for the final measurement; give --split test to calibrate on them all the same"
+        )
+    return replace(labelled, questions=rest)
 
 
 def calibrated_on(engine: Engine, decisions: Collection[Decision], name: str) -> frozenset[str]:

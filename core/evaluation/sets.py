@@ -15,8 +15,8 @@ from core.evaluation import dataset
 from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.execution import with_tables
-from core.evaluation.files import Qrels, merge, read_qrels
-from core.evaluation.labels_file import place, with_judgements
+from core.evaluation.files import Qrels, conflicts_said, merge, read_qrels, unknown_said
+from core.evaluation.labels_file import Documents, place, with_judgements
 from core.evaluation.matched_labels import MatchedCorpus, resolved
 from core.evaluation.question_folder import judgements
 from core.evaluation.reading_losses import ReadCorpus, losses, notes
@@ -51,10 +51,20 @@ def read(
         raise BadInput("--columns needs --questions FILE whose columns it names")
     if questions:
         found = dataset.written(questions, name=corpus, split=split, columns=columns)
-        judged: Qrels = read_qrels(qrels) if qrels else {}
-        for path in () if qrels else questions:
-            merge(judged, judgements(path, split))
-        return _judged(found, judged) if judged else found
+        if qrels:
+            judged, conflicts = read_qrels(qrels)
+            every = found
+            if split != "all":
+                every = dataset.written(questions, name=corpus, split="all", columns=columns)
+            ids = {question.id for question in every.questions}
+            warnings = unknown_said(judged, ids) + conflicts_said(conflicts)
+            return replace(_judged(found, judged), warnings=tuple(warnings))
+        judged, conflicts = {}, {}
+        for path in questions:
+            conflicts |= merge(judged, judgements(path, split))
+        if not judged:
+            return found
+        return replace(_judged(found, judged), warnings=tuple(conflicts_said(conflicts)))
     if folder is not None and folder.is_dir() and (folder / "queries.jsonl").is_file():
         return dataset.beir(folder, split=split)
     if folder is not None and folder.is_dir() and (folder / QUESTIONS).is_file() and databases(folder):
@@ -83,7 +93,7 @@ def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
     """
     if isinstance(found, Written):
         if not found.format and not found.remarks:
-            return place(found, corpus), notes(list(losses(found, corpus)))
+            return place(found, corpus), [*found.warnings, *notes(list(losses(found, corpus)))]
         known = resolved(found, corpus)
         labelled = place(known.written, corpus)
         qrels, places = dict(labelled.qrels), dict(labelled.places)
@@ -91,10 +101,26 @@ def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
         for question, grades in known.lost.items():
             missing = (Place(id, grade, id, 0, 0, (id,)) for id, grade in grades.items())
             places[question] = (*places.get(question, ()), *missing)
-        lost = notes(list(losses(known.written, corpus)))
+        lost = [*found.warnings, *notes(list(losses(known.written, corpus)))]
         return replace(labelled, qrels=qrels, places=places, reading=known.reading), lost
     labelled, unknown = with_judgements(found, corpus)
-    said = (
-        f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown, default='')!r}"
-    )
-    return labelled, [said] if unknown else []
+    said = list(found.warnings)
+    if unknown:
+        said.append(
+            f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown)!r}"
+        )
+    if labelled.drop_self:
+        said += _own_passages(labelled, corpus)
+    return labelled, said
+
+
+def _own_passages(labelled: LabelledSet, corpus: Documents) -> list[str]:
+    """Name the questions whose id is a passage's, which BEIR's rule drops from their results."""
+    own = corpus.by_ids([question.id for question in labelled.questions])
+    own = {id: one for id, one in own.items() if id not in labelled.qrels.get(id, {})}
+    if not own:
+        return []
+    return [
+        f"{len(own)} question ids are also ids of passages, for example {next(iter(own))!r}: by BEIR's rule "
+        "such a passage is dropped from the results of its own question, those of --run files too"
+    ]

@@ -106,7 +106,28 @@ def _verdict(figures: Figures, named: Named) -> list[str]:
     found = deciding.read(block)
     dataset, corpus = figures["dataset"], figures.get("corpus", "")
     of = dataset if corpus in ("", dataset) else f"{dataset} on {corpus}"
-    return [verdict_text.headline(found, named, metric, of), *verdict_text.details(found, named)]
+    failed = {named(name): row["failed"] for name, row in figures["routes"].items() if row["failed"]}
+    left = f" {_failures(failed, figures['queries'])}." if failed else ""
+    return [f"{verdict_text.headline(found, named, metric, of)}{left}", *verdict_text.details(found, named)]
+
+
+def _failures(failed: Mapping[str, int], of: int) -> str:
+    return listed([f"{name} failed on {n} of {count(of)}" for name, n in failed.items()])
+
+
+def failing(figures: Figures, most: float) -> list[str]:
+    """The routes that failed on more than the share `most` of the questions."""
+    return [name for name, row in figures["routes"].items() if row["failed"] > most * figures["queries"]]
+
+
+def failing_said(figures: Figures, most: float) -> str:
+    """The sentence that comes before all figures if some route failed too often, else ""."""
+    failed = {name: figures["routes"][name]["failed"] for name in failing(figures, most)}
+    if not failed:
+        return ""
+    errors = [error for name in failed for error in figures["routes"][name]["errors"][:1]]
+    why = f" ({errors[0]})" if errors else ""
+    return f"FAILED: {_failures(failed, figures['queries'])}, more than the {most:.0%} allowed{why}."
 
 
 def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str]:

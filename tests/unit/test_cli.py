@@ -366,6 +366,34 @@ def beir(tmp_path, monkeypatch, engine):
     return folder
 
 
+def test_eval_fails_and_says_so_first_if_a_route_failed_too_often(beir, call, tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text("def search(query, k):\n    raise RuntimeError('no such service')\n")
+    asked = ("eval", beir, "--routes", "bm25", "--route", f"mine={own}:search")
+    code, text_out, _ = call(*asked)
+    first, *rest = text_out.splitlines()
+    assert code == 1
+    assert first.startswith("FAILED: mine failed on 3 of 3 questions")
+    verdict = next(line for line in rest if "failed on" in line)
+    assert "mine failed on 3" in verdict, "no verdict without the routes that failed"
+    assert call(*asked, "--max-failed", "1")[0] == 0
+    assert call(*asked, "--json")[0] == 1
+
+
+def test_prices_of_today_change_no_stored_evaluation(beir, call, tmp_path, monkeypatch):
+    from core.evaluation.release.measured import find
+
+    out = tmp_path / "priced"
+    monkeypatch.setenv("ROUTESCOPE_LLM_PRICE_PROMPT", "2")
+    monkeypatch.setenv("ROUTESCOPE_LLM_PRICE_COMPLETION", "4")
+    assert call("eval", beir, "--routes", "bm25", "--out", out)[0] == 0
+    then = json.loads((out / "metrics.json").read_text())["prices"]
+    monkeypatch.setenv("ROUTESCOPE_LLM_PRICE_PROMPT", "9")
+    assert find(settings_module.current(), str(out)).prices == tuple(then)
+    assert call("eval", beir, "--routes", "bm25", "--out", out)[0] == 0, "resumed, not asked again"
+    assert json.loads((out / "metrics.json").read_text())["prices"] == then
+
+
 def test_eval_json_has_the_promised_shape(beir, call, tmp_path):
     out = tmp_path / "out"
     code, text_out, err = call("eval", beir, "--routes", "bm25,dense,hyde", "--json", "--out", out)

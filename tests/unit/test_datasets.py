@@ -9,9 +9,10 @@ from core.corpus.chunk import Chunking, passages
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
-from core.evaluation import dataset, labels_file, reading_losses
+from core.evaluation import dataset, labels_file, reading_losses, sets
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluation.files import read_qrels
+from tests.fakes import MemoryCorpus
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_beir_keeps_judged_questions_with_their_conversation(folder):
         ("queries.jsonl", "[1, 2]", r"queries\.jsonl line 4: expected a JSON object, not list"),
         ("queries.jsonl", '{"id": "q4"}', r"queries\.jsonl line 4: no text under '_id'; it has: id"),
         ("qrels/test.tsv", "q1\td1", r"test\.tsv line 5: expected query-id"),
-        ("qrels/test.tsv", "q1\td1\tgood", r"test\.tsv line 5: expected .* 'q1\\td1\\tgood'"),
+        ("qrels/test.tsv", "q1\td1\tgood", r"test\.tsv line 5: grade 'good'"),
     ],
 )
 def test_a_broken_line_is_named_by_file_and_line(folder, file, line, told):
@@ -71,7 +72,41 @@ def test_trec_judgements_and_csv_questions(tmp_path):
     found = dataset.written([tmp_path / "q.csv"], name="mine")
     assert found.questions[0] == Question("1", Query("What, now?"), "plain")
     assert found.questions[1].query.history == (Turn("user", "a"),)
-    assert read_qrels(tmp_path / "q.qrels") == {"1": {"d1": 3, "d2": 0}}
+    assert read_qrels(tmp_path / "q.qrels") == ({"1": {"d1": 3, "d2": 0}}, {})
+
+
+def test_grades_with_a_point_and_conflicting_ones(tmp_path):
+    (tmp_path / "q.qrels").write_text("1 0 d1 1.0\n1 0 d2 2.00\n1 0 d1 3\n1 0 d1 2\n9 0 d1 1\n")
+    qrels, conflicts = read_qrels(tmp_path / "q.qrels")
+    assert qrels == {"1": {"d1": 3, "d2": 2}, "9": {"d1": 1}}
+    assert conflicts == {("1", "d1"): {1, 2, 3}}
+    (tmp_path / "half.qrels").write_text("1 0 d1 0.5\n")
+    with pytest.raises(BadInput, match=r"line 1: grade '0\.5' is not a whole number"):
+        read_qrels(tmp_path / "half.qrels")
+
+
+def test_ignored_and_conflicting_judgements_are_counted_and_named(tmp_path):
+    (tmp_path / "q.jsonl").write_text('{"id": "1", "text": "a"}\n{"id": "2", "text": "b", "split": "dev"}\n')
+    (tmp_path / "q.qrels").write_text("1 0 keys 1\n1 0 keys 2\n2 0 keys 1\n8 0 keys 1\n9 0 keys 1\n")
+    found = sets.read("tiny", None, split="dev", questions=[tmp_path / "q.jsonl"], qrels=tmp_path / "q.qrels")
+    unknown, several = found.warnings
+    assert "2 judgements of 2 unknown questions" in unknown, "a question of another split is known"
+    assert "'8'" in unknown
+    assert "1 judgements have several grades" in several
+    assert "question '1' and 'keys': 1, 2" in several
+    (tmp_path / "w.jsonl").write_text(
+        '{"id": "1", "text": "a", "relevant": [{"doc": "d", "grade": 1}, {"doc": "d", "grade": 3}]}\n'
+    )
+    assert "question '1' and 'd': 1, 3" in dataset.written([tmp_path / "w.jsonl"], name="w").warnings[0]
+
+
+def test_question_ids_that_passages_have_are_named(tmp_path):
+    corpus = MemoryCorpus({"1": "One.", "2": "Two."})
+    questions = (Question("1", Query("a")), Question("2", Query("b")), Question("3", Query("c")))
+    qrels = {"1": {"2": 1}, "2": {"2": 1}, "3": {"1": 1}}
+    _, said = sets.tie(dataset.LabelledSet("set", questions, qrels, drop_self=True), corpus)
+    assert len(said) == 1
+    assert "1 question ids are also ids of passages, for example '1'" in said[0]
 
 
 def test_questions_of_a_spreadsheet_need_no_id(tmp_path):

@@ -15,8 +15,9 @@ from core.evaluation.files import read_qrels
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
 from core.evaluation.labels.csv_format import COLUMNS, bare, shielded
-from core.evaluation.labels.final import final
+from core.evaluation.labels.final import final, labelled_set
 from core.evaluation.labels.types import Judgement, Pooled
+from core.evaluation.outcome import Outcome
 from core.store import Store
 from tests.fakes import MemoryCorpus
 
@@ -141,6 +142,16 @@ def store(tmp_path):
     store.close()
 
 
+def test_documents_are_imported_whole_and_counted_once(store):
+    corpus = MemoryCorpus({"long:0-9": "One.", "long:9-18": "Two.", "other": "Three."})
+    added = exchange.import_qrels(store, "set", b"q%201 0 long 2.0\n", "a.qrels", "Ann", corpus)
+    assert (added.added, added.passages) == (1, 1)
+    labelled, _ = labelled_set(store, "set", corpus)
+    assert labelled.judged("q 1") == {"long": 2}
+    both = Outcome("ok", 1.0, (("other", 3.0), ("long:9-18", 2.0), ("long:0-9", 1.0)))
+    assert labelled.ranking("q 1", both) == (("other", 3.0), ("long", 2.0))
+
+
 def test_what_the_files_hold(store, tmp_path):
     desk = desks.load(store, "set")
     assert exchange.qrels(desk) == b"q%201 0 a%20b:0-9 1\n"
@@ -149,7 +160,7 @@ def test_what_the_files_hold(store, tmp_path):
     with pytest.raises(BadInput, match="no annotator 'Eve'; there are: Ann, Bob, model:m"):
         exchange.qrels(desk, "Eve")
     (tmp_path / "a.qrels").write_bytes(exchange.qrels(desk))
-    assert read_qrels(tmp_path / "a.qrels") == {"q%201": {"a%20b:0-9": 1}}
+    assert read_qrels(tmp_path / "a.qrels") == ({"q%201": {"a%20b:0-9": 1}}, {})
     rows = list(csv.DictReader(io.StringIO(exchange.table(desk).decode(), newline="")))
     assert list(rows[0]) == list(COLUMNS)
     assert len(rows) == 4
@@ -180,7 +191,7 @@ def test_judgements_of_others_are_taken_as_they_are_written(store):
         ("q2 0 e:0-9 4", "line 2: grade '4'; give 0, 1, 2, 3"),
         ("q2 0 e:0-9 -1", "line 2: grade '-1'; give"),
         ("q9 0 e:0-9 1", "line 2: label set 'set' has no question 'q9'"),
-        ("q2 0 z:0-9 1", "line 2: passage 'z:0-9' is neither in the pool nor in corpus tiny"),
+        ("q2 0 z:0-9 1", "line 2: 'z:0-9' is neither in the pool nor a passage or document"),
         ("q2 0 a%20b:0-9 0", "line 2: passage 'a b:0-9' is graded 1 in a line above"),
     ],
 )

@@ -143,21 +143,26 @@ def test_too_few_times_are_no_percentile(tmp_path):
     assert decision.chosen is None
 
 
+def at_prices(made, *prices):
+    """An evaluation as it was made at these prices."""
+    return of_evaluation(replace(made, figures={**made.figures, "prices": list(prices)}))
+
+
 def test_a_price_is_never_made_up(three):
     asked = Criteria(max_cost=1.0, max_failed=None, no_loss=False)
     decision = decide(three, asked)
     assert state(decision, "rerank", "cost of 1,000 questions") == "cannot be told"
     assert state(decision, "bm25", "cost of 1,000 questions") == "passed"  # it asks no model: 0 at any price
-    priced = of_evaluation(three.evaluation, (2.0, 4.0))
+    priced = at_prices(three.evaluation, 2.0, 4.0)
     assert priced.cost("rerank") == pytest.approx(1000 * 500 * 2.0 / 1e6)
     assert state(decide(priced, asked), "rerank", "cost of 1,000 questions") == "passed"
-    half = of_evaluation(three.evaluation, (2.0, None))
+    half = at_prices(three.evaluation, 2.0, None)
     assert half.cost("rerank") is None
 
 
 def test_calls_without_tokens_leave_the_tokens_open(tmp_path):
     made = evaluation(tmp_path / "untold", {"bm25": [outcome(1, calls=1) for _ in range(20)]})
-    decision = decide(of_evaluation(made, (1.0, 1.0)), Criteria(max_tokens=10, max_cost=10))
+    decision = decide(at_prices(made, 1.0, 1.0), Criteria(max_tokens=10, max_cost=10))
     assert state(decision, "bm25", "tokens a question") == "cannot be told"
     assert state(decision, "bm25", "cost of 1,000 questions") == "cannot be told"
 

@@ -23,9 +23,18 @@ from core.evaluation import experiment_store, runner, statistics
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform
 from core.evaluation.finding import sentence
+from core.evaluation.model_calibration import of_dev
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
-from core.evaluation.tuning import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
+from core.evaluation.tuning import (
+    fusion_weights,
+    sweep,
+    sweep_grid,
+    sweep_load,
+    sweep_run,
+    sweep_split,
+    sweep_subject,
+)
 from core.evaluation.tuning.sweep_text import counted, found, held, in_words
 from core.routes.declare import ParameterSpec
 from core.routes.registry import routes
@@ -321,17 +330,17 @@ def test_questions_are_divided_by_their_split_or_in_halves():
     both = sweep_split.split(*made(["dev", "test", "dev", "train"]))
     assert (both.chosen_on, both.held_out) == (("q0", "q2"), ("q1",))
     assert "1 of other splits are excluded" in both.said
-    halves = sweep_split.split(*made(["test"] * 21))
+    halves = sweep_split.split(*made([None] * 21))
     assert (len(halves.chosen_on), len(halves.held_out)) == (10, 11)
     assert not set(halves.chosen_on) & set(halves.held_out)
     assert halves.made
     # drawn, not cut: files often have their questions in an order that means something
     assert list(halves.chosen_on) != [f"q{n}" for n in range(10)]
-    labelled, ids = made(["test"] * 21)
+    labelled, ids = made([None] * 21)
     turned = sweep_split.split(labelled, ids[::-1])
     assert set(turned.chosen_on) == set(halves.chosen_on), "whatever the order of the file"
     assert sweep_split.split(labelled) == halves
-    few = sweep_split.split(*made(["test"] * 5))
+    few = sweep_split.split(*made([None] * 5))
     assert (len(few.chosen_on), few.held_out) == (5, ())
     labelled, ids = made(["dev", "test", "dev", "train"])
     assert sweep_split.names(labelled, ids) == ["dev", "test", "train", "all"]
@@ -340,6 +349,26 @@ def test_questions_are_divided_by_their_split_or_in_halves():
     assert sweep_split.split(labelled, ids, "all").held_out == ()
     with pytest.raises(BadInput, match="there are: dev, test, train, all"):
         sweep_split.split(labelled, ids, "eval")
+
+
+@pytest.mark.parametrize("others", [["train"] * 3, [None] * 2, ["dev"], ["dev", "train"]])
+def test_nothing_is_chosen_on_test_questions_unless_that_is_said(others):
+    questions = tuple(
+        Question(f"q{n}", Query("?"), split=one) for n, one in enumerate([*others, *["test"] * 30])
+    )
+    labelled = LabelledSet("s", questions, {q.id: {"p": 3} for q in questions})
+    test = {q.id for q in questions if q.split == "test"}
+    for parts in (sweep_split.split(labelled), fusion_weights.divided(labelled)[1]):
+        assert not test & set(parts.chosen_on)
+        assert parts.chosen_on
+        assert test <= set(parts.held_out)
+    assert set(fusion_weights.divided(labelled, "test")[1].chosen_on) == test
+    alone = replace(labelled, questions=questions[len(others) :])
+    for choose in (sweep_split.split, fusion_weights.divided, of_dev):
+        with pytest.raises(BadInput, match="split test"):
+            choose(alone)
+    halves = sweep_split.split(alone, on="test")
+    assert len(halves.chosen_on) == len(halves.held_out) == 15
 
 
 def test_points_that_take_a_run_are_run_and_count(engine, evaluation):

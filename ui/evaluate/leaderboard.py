@@ -6,11 +6,11 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.token_usage import Totals, price
+from core.analysis.token_usage import Totals, price, prices_in
 from core.evaluation import judged_ranges as ranges
 from core.evaluation import leaderboard, text
 from core.evaluation.naming import named
-from ui.app import help_mark, state
+from ui.app import help_mark
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import title
@@ -55,8 +55,7 @@ def draw(look: Look) -> None:
 
 def rows(look: Look) -> list[dict[str, Any]]:
     """A row a route, the best first; None where a route has no such figure."""
-    settings = state.engine().settings
-    prices = settings.llm_price_prompt, settings.llm_price_completion
+    prices = prices_in(look.figures)
     table = look.figures["routes"]
     unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
     equal: dict[str, list[str]] = {}

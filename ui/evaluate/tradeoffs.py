@@ -7,12 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.token_usage import Totals, price
+from core.analysis.token_usage import Totals, price, prices_in
 from core.evaluation import leaderboard, oracle, pareto, text
 from core.evaluation.naming import named
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
-from ui.app import state
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import show
@@ -66,8 +65,7 @@ def points(look: Look, cost: str) -> dict[str, Point] | None:
     """Each route's quality and cost; None where no cost of that kind is known."""
     rows = look.figures["routes"]
     if cost == "price":
-        settings = state.engine().settings
-        prices = settings.llm_price_prompt, settings.llm_price_completion
+        prices = prices_in(look.figures)
         costs = {
             route: _thousand(
                 price(Totals(prompt=r["prompt_tokens"], completion=r["completion_tokens"]), *prices), r

@@ -154,7 +154,7 @@ def _mean(found: list[Usage]) -> Markup:
     prices = settings.llm_price_prompt, settings.llm_price_completion
     heads = ["Runs", "With answer", "Calls per run", "Prompt tokens per run", "Completion tokens per run"]
     if None not in prices:
-        heads.append("Price per run")
+        heads.append("Price per run, at today's prices")
     rows = []
     for one in found:
         cells = [f"{one.runs:,}", f"{one.answered:,}", f"{one.calls:.1f}"]

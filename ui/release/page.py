@@ -19,9 +19,8 @@ from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.losses import losses
 from core.evaluation.release.measured import Measured, of_evaluation
 from core.evaluation.release.report import report
-from core.evaluation.release.rule import Prices
 from core.evaluation.release.snapshot import snapshot
-from ui.app import account, evaluated, opened, state
+from ui.app import account, evaluated, opened
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
@@ -51,7 +50,7 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
         st.caption("A route that misses one of these limits is not shipped.", help=term("release criteria"))
         criteria = criteria_view.chosen(measured)
     decision = _decision(
-        str(evaluation.folder), experiment_store.stamp(evaluation.folder), measured.prices, criteria, measured
+        str(evaluation.folder), experiment_store.stamp(evaluation.folder), criteria, measured
     )
     with verdict:
         _verdict(decision, evaluation)
@@ -137,26 +136,22 @@ def _taken(measured: Measured, decision: Decision) -> None:
 
 
 def _measured(evaluation: Evaluation) -> Measured:
-    settings = state.engine().settings
-    prices = settings.llm_price_prompt, settings.llm_price_completion
-    return _kept(str(evaluation.folder), experiment_store.stamp(evaluation.folder), prices, evaluation)
+    return _kept(str(evaluation.folder), experiment_store.stamp(evaluation.folder), evaluation)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _kept(
     folder: str,  # noqa: ARG001 - part of the cache key
     stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
-    prices: Prices,
     _evaluation: Evaluation,
 ) -> Measured:
-    return of_evaluation(_evaluation, prices)
+    return of_evaluation(_evaluation)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Checking the routes against the criteria")
 def _decision(
     folder: str,
     stamp: tuple[float, ...],
-    prices: Prices,  # noqa: ARG001 - part of the cache key
     criteria: Criteria,
     _measured: Measured,
 ) -> Decision:

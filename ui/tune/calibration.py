@@ -11,12 +11,12 @@ from core.evaluation.dataset import LabelledSet
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import threshold_candidates
 from core.evaluation.tuning.calibrate_text import NAMES
-from core.evaluation.tuning.sweep_split import split
 from core.evaluation.tuning.targets import Found, Target
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.choice import choice
 from ui.app.markup import cut, md
 from ui.tune import calibration_batch, calibration_view
+from ui.tune.test_split import divided
 
 ROUTE, STEP, OBJECTIVE, WANTED_KEY = "cal_route", "cal_step", "cal_objective", "cal_wanted"
 LEAST_WANTED = 0.01
@@ -80,8 +80,11 @@ def _chosen(
         )  # fmt: skip
     objective, wanted = _objective()
     total = len(labelled.questions)
+    parts = divided(labelled)
+    if parts is None:
+        return
     calibration_view.draw(
-        targets[key], split(labelled), objective, wanted, where, evaluation, asked=total
+        targets[key], parts, objective, wanted, where, evaluation, asked=total
     )  # fmt: skip
 
 

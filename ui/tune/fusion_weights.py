@@ -10,11 +10,12 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import fusion_weights
 from core.evaluation.tuning.fusion_weights import Fitting, Wanted
-from core.evaluation.tuning.sweep_split import ALL
+from core.evaluation.tuning.sweep_split import ALL, TEST
 from ui.app import address, evaluated, opened, redraw, state
 from ui.app.markup import md
 from ui.app.progress import progress
 from ui.tune import fusion_weights_view
+from ui.tune.test_split import divided
 
 SPLIT, CHOSEN, NAME = "fit_split", "fit_lists", "fit_name"
 FAILED = "fit_failed"  # why the last fit could not be begun
@@ -40,6 +41,8 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
     st.markdown("##### Fit")
     running = fusion_weights.under_way(state.engine(), corpus)
     split = _split(evaluation)
+    if split is None:
+        return
     _, parts = fusion_weights.divided(evaluation.labelled, split)
     questions, rest = parts.chosen_on, parts.held_out
     lists = _lists(corpus)
@@ -76,9 +79,11 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
     _ended(running)
 
 
-def _split(evaluation: Evaluation) -> str:
-    """The questions to fit on."""
+def _split(evaluation: Evaluation) -> str | None:
+    """The questions to fit on; None if all are of split test and that was not asked for."""
     options = fusion_weights.splits(evaluation.labelled)
+    if options == [TEST, ALL]:
+        return TEST if divided(evaluation.labelled) else None
     usual = fusion_weights.divided(evaluation.labelled)[0]
     address.take("split", SPLIT, address.one_of(options))
     if st.session_state.get(SPLIT) not in options:

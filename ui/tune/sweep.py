@@ -16,6 +16,7 @@ from core.evaluation.tuning import sweep_run
 from core.evaluation.tuning.sweep import METRICS, Curve, Fresh, curve, waiting
 from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown, written
 from core.evaluation.tuning.sweep_load import results
+from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
 from core.evaluation.tuning.sweep_text import counted, in_words
 from core.evaluation.tuning.sweep_text import found as finding
@@ -28,6 +29,7 @@ from ui.app.plot import dark, plot
 from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
 from ui.tune import sweep_run as sweep_runs
 from ui.tune import sweep_save
+from ui.tune.test_split import divided
 
 ROUTE, PARAMETER, SECOND, METRIC, GRID = (
     "sweep_route",
@@ -87,12 +89,16 @@ def _of(evaluation: Evaluation) -> None:
     points = _grids(route, chosen, rankings.subject.now)
     if points is None:
         return
+    parts = divided(rankings.subject.labelled, tuple(rankings.subject.way.results))
+    if parts is None:
+        return
     running = sweep_run.running(state.engine(), rankings.subject)
     fresh = dict(running.rankings)
     _measure(rankings, points, metric)
     todo = waiting(rankings, points, metric, fresh)
     sweep_runs.draw(running, todo)
-    found = _curve((*where, name, chosen, points, metric, tuple(fresh)), rankings, points, metric, fresh)
+    key = (*where, name, chosen, points, metric, tuple(fresh), parts)
+    found = _curve(key, rankings, points, metric, fresh, parts)
     _shown(found)
     sweep_save.draw(found, route)
 
@@ -246,5 +252,6 @@ def _curve(
     _points: tuple[Point, ...],
     _metric: str,
     _fresh: Fresh,
+    _parts: Split,
 ) -> Curve:
-    return curve(_rankings, _points, _metric, _fresh)
+    return curve(_rankings, _points, _metric, _fresh, parts=_parts)

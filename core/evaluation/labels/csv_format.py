@@ -12,6 +12,7 @@ from reprlib import repr as short
 from urllib.parse import quote
 
 from core.domain.errors import BadInput
+from core.evaluation.files import whole_grade
 from core.evaluation.labels.types import GRADES
 
 COLUMNS = (
@@ -102,9 +103,11 @@ def whole(cell: str, column: str, where: str) -> int:
 def grade(cell: str, where: str) -> int | None:
     """A grade, None for an empty cell."""
     said = cell.strip()
-    if said and said not in map(str, GRADES):
+    if not said:
+        return None
+    if (found := whole_grade(said)) not in GRADES:
         raise BadInput(f"{where}: grade {short(said)}; give {_allowed()}")
-    return int(said) if said else None
+    return found
 
 
 def moment(cell: str, where: str) -> str:

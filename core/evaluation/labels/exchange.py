@@ -93,7 +93,7 @@ def import_qrels(
     store: Store, name: str, content: bytes, file: str, annotator: str, corpus: Documents
 ) -> Imported:
     """Add TREC judgements (or BEIR's three columns with a header) to a set as those of `annotator`, all or
-    none. A passage that is not in the pool is taken from `corpus`.
+    none. A passage that is not in the pool is taken from `corpus`, and so is a document, to be counted once.
 
     BadInput names file and line of what is broken, unknown, or graded twice with different grades.
     """
@@ -241,11 +241,21 @@ def _words(ids: Iterable[str]) -> dict[str, str]:
 
 
 def _passage(corpus: Documents, id: str, where: str) -> Passage:
-    found = corpus.by_ids([id, unquote(id)])
-    known = found.get(id) or found.get(unquote(id))
-    if known is None:
-        raise BadInput(f"{where}: passage {short(id)} is neither in the pool nor in corpus {corpus.name}")
-    return known
+    """The passage of that id, or the document as one; BadInput if the corpus has neither."""
+    names = (id, unquote(id))
+    found = corpus.by_ids(names)
+    if known := found.get(names[0]) or found.get(names[1]):
+        return known
+    for name in names:
+        try:
+            document, passages = corpus.document(name)
+        except BadInput:
+            continue
+        if passages:
+            return Passage(name, name, document.title, document.text, 0, len(document.text))
+    raise BadInput(
+        f"{where}: {short(id)} is neither in the pool nor a passage or document of corpus {corpus.name}"
+    )
 
 
 def _passage_of(row: Mapping[str, str], where: str) -> Passage:

@@ -12,7 +12,7 @@ from core.corpus.variants import base_of
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from core.domain.unmatched import is_unmatched
-from core.evaluation.counting import HALF
+from core.evaluation.counting import HALF, Place, on_passage, place
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.files import Qrels, merge
 from core.evaluation.labels import desk as desks
@@ -51,6 +51,7 @@ class Tied:
     lost: list[Pair] = field(default_factory=list)
     changed: list[Pair] = field(default_factory=list)
     outside: list[Pair] = field(default_factory=list)
+    places: dict[str, tuple[Place, ...]] = field(default_factory=dict)  # of questions with labelled documents
 
 
 def final(desk: Desk) -> dict[Pair, Final]:
@@ -101,7 +102,9 @@ def labelled_set(
             f"corpus {corpus.name} holds none of the {judged} judged passages of label set {short(name)}, "
             f"for example {short(tied.lost[0][1])}; the set was made over {desk.set.corpus}"
         )
-    labelled = LabelledSet(desk.set.name, tuple(asked), tied.qrels, desk.set.relevant_from)
+    labelled = LabelledSet(
+        desk.set.name, tuple(asked), tied.qrels, desk.set.relevant_from, places=tied.places
+    )
     return labelled, in_words(desk, finals, tied, corpus.name)
 
 
@@ -116,6 +119,7 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
     graded = {pair: one.grade for pair, one in finals.items() if one.grade is not None}
     there = corpus.by_ids(sorted({passage for _, passage in graded}))
     tied, taken = Tied(), Qrels()
+    whole: dict[str, list[Place]] = {}
     documents: dict[str, tuple[Document, list[Passage]] | None] = {}
     for (question, id), grade in graded.items():
         judged = desk.pool[question][id].passage
@@ -126,6 +130,11 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
             continue
         if judged.doc_id not in documents:
             documents[judged.doc_id] = _document(corpus, judged.doc_id)
+        if id == judged.doc_id and (opened := documents[id]) is not None and opened[1]:
+            label = place(id, (0, len(opened[0].text)), grade, opened[1], whole=True)
+            whole.setdefault(question, []).append(label)
+            merge(tied.qrels, {question: dict.fromkeys(label.passages, grade)})
+            continue
         targets, by_words = _targets(judged, documents[judged.doc_id])
         if not targets and is_unmatched(id):
             merge(tied.qrels, {question: {id: grade}})
@@ -141,6 +150,11 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
     for question, labels in taken.items():
         own = tied.qrels.get(question, {})
         merge(tied.qrels, {question: {id: grade for id, grade in labels.items() if id not in own}})
+    for question, found in whole.items():
+        in_whole = {id for label in found for id in label.passages}
+        rest = corpus.by_ids([id for id in tied.qrels[question] if id not in in_whole])
+        others = (on_passage(passage, tied.qrels[question][id]) for id, passage in rest.items())
+        tied.places[question] = (*found, *others)
     return tied
 
 

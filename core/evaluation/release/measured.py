@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import METRICS
+from core.analysis.token_usage import Prices, prices_in
 from core.domain.errors import BadInput
 from core.evaluation import answer_figures, equal_routes, experiment_store, machines
 from core.evaluation.answers import ANSWERS
@@ -18,7 +19,7 @@ from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.figures import check
-from core.evaluation.release.rule import Prices, spent
+from core.evaluation.release.rule import spent
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -36,10 +37,14 @@ class Measured:
     name: str
     figures: Mapping[str, Any]
     evaluation: Evaluation | None = None
-    prices: Prices = (None, None)
     titles: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
     untimed: str = ""
+
+    @property
+    def prices(self) -> Prices:
+        """The prices of the day it was made."""
+        return prices_in(self.figures)
 
     @property
     def routes(self) -> tuple[str, ...]:
@@ -221,16 +226,14 @@ class Measured:
         return spent(calls, prompt, completion, self.ended(route), self.prices)
 
 
-def of_evaluation(evaluation: Evaluation, prices: Prices = (None, None)) -> Measured:
+def of_evaluation(evaluation: Evaluation) -> Measured:
     """An opened evaluation; BadInput where it has no figures yet."""
     if not evaluation.figures:
         raise BadInput(f"evaluation {evaluation.name} has no figures yet; wait until it finishes")
-    return of_figures(evaluation.figures, evaluation.name, prices, evaluation)
+    return of_figures(evaluation.figures, evaluation.name, evaluation)
 
 
-def of_figures(
-    figures: Any, name: str, prices: Prices = (None, None), evaluation: Evaluation | None = None
-) -> Measured:
+def of_figures(figures: Any, name: str, evaluation: Evaluation | None = None) -> Measured:
     """Figures alone; BadInput where they are not the content of a metrics.json."""
     from core.routes.registry import routes
 
@@ -239,7 +242,7 @@ def of_figures(
     for route, row in figures["routes"].items():
         if source := row.get("source"):
             titles[route] = f"{route} (replies from {source['file']})"
-    return Measured(name, figures, evaluation, prices, titles)
+    return Measured(name, figures, evaluation, titles)
 
 
 def find(settings: Settings, given: str) -> Measured:
@@ -247,7 +250,6 @@ def find(settings: Settings, given: str) -> Measured:
 
     Raises BadInput with what was looked for.
     """
-    prices = settings.llm_price_prompt, settings.llm_price_completion
     path = Path(given)
     folder = path if path.is_dir() else path.parent if path.name == FIGURES and path.is_file() else None
     if folder is None and not path.is_file():
@@ -256,7 +258,7 @@ def find(settings: Settings, given: str) -> Measured:
             raise BadInput(f"{given!r} is not a folder, a file or a saved evaluation; saved are: {known}")
         folder = experiment_store.place(settings, given)
     if folder is not None and (folder / LABELLED).is_file():
-        return of_evaluation(experiment_store.opened(folder), prices)
+        return of_evaluation(experiment_store.opened(folder))
     file = folder / FIGURES if folder is not None else path
     if not file.is_file():
         raise BadInput(f"{folder} contains no evaluation: {FIGURES} is missing")
@@ -264,7 +266,7 @@ def find(settings: Settings, given: str) -> Measured:
         figures = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise BadInput(f"{file} cannot be read as JSON: {error}") from None
-    return of_figures(figures, file.resolve().parent.name or file.name, prices)
+    return of_figures(figures, file.resolve().parent.name or file.name)
 
 
 def find_evaluation(settings: Settings, given: str) -> Evaluation:

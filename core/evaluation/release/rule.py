@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
-from core.analysis.token_usage import Totals, price
+from core.analysis.token_usage import Prices, Totals, price
 from core.evaluation.release.criteria import Criteria
 
 State = Literal["passed", "failed", "cannot be told"]
 SHOWN = {"cannot be told": "cannot be determined"}  # what people read for the state that is stored
-Prices = tuple[float | None, float | None]  # of a million prompt and completion tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from core.domain.needs import Need
 from core.engine.availability import missing
 from core.evaluation.tuning.learn import METRIC, learned, refusal
 from core.evaluation.tuning.pairs import BASIC, Progress, collect
-from core.evaluation.tuning.sweep_split import ALL, DEV, Split, names, split
+from core.evaluation.tuning.sweep_split import ALL, DEV, OTHER, TEST, Split, names, split
 from core.routes.registry import routes
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Wanted:
     """What is to be fitted. The labels are those of a kept `evaluation`, of the set `labels` that people
     made, or else the corpus' own. `split`: the questions to fit on, the others are held out; None: "dev"
-    where there is more than that, else all. No `lists`: all that can be searched.
+    if there is more than that, else all but "test". No `lists`: all that can be searched.
     """
 
     corpus: str
@@ -63,20 +63,28 @@ def material(engine: Engine, wanted: Wanted) -> Material:
     on, parts = divided(labelled, wanted.split)
     return Material(
         labelled, parts.chosen_on, parts.held_out, rivals,
-        origin if on == ALL else f"{origin}, questions of split {on}",
+        origin if on == ALL else f"{origin}, questions {'of split ' if on != OTHER else ''}{on}",
     )  # fmt: skip
 
 
 def splits(labelled: LabelledSet) -> list[str]:
     """The splits of the labelled questions that can be fitted on, "all" last."""
-    return names(labelled, _labelled(labelled))
+    ids = _labelled(labelled)
+    known = names(labelled, ids)
+    of = {question.id: question.split for question in labelled.questions}
+    if TEST in known and DEV not in known and any(of[id] != TEST for id in ids):
+        return [OTHER, *known]
+    return known
 
 
 def divided(labelled: LabelledSet, on: str | None = None) -> tuple[str, Split]:
     """The split that is fitted on (see `Wanted`), and the labelled questions divided by it."""
+    ids = _labelled(labelled)
     known = splits(labelled)
-    on = on or (DEV if DEV in known and len(known) > 2 else ALL)
-    return on, split(labelled, _labelled(labelled), on)
+    if on is None and TEST not in known:
+        on = DEV if DEV in known and len(known) > 2 else ALL
+    parts = split(labelled, ids, on)
+    return on or (DEV if DEV in known else OTHER), parts
 
 
 def _labelled(labelled: LabelledSet) -> list[str]:

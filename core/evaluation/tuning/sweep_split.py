@@ -12,6 +12,7 @@ from core.evaluation.dataset import LabelledSet
 SEED = 13
 LEAST = 20  # questions below which halves tell nothing
 DEV, TEST, ALL = "dev", "test", "all"
+OTHER = "outside split test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,38 +34,49 @@ def names(labelled: LabelledSet, ids: Sequence[str]) -> list[str]:
 
 
 def split(labelled: LabelledSet, ids: Sequence[str] | None = None, on: str | None = None) -> Split:
-    """The questions `ids` (all without) divided as their authors did: "dev" to choose on, "test" to show it
-    on. Without both, halves drawn with a fixed seed; with fewer than 20 questions all to choose on and none
+    """The questions `ids` (all without) divided: nothing is chosen on the split "test".
+
+    Of questions with a test split, "dev" or else all others are to choose on and "test" is held out. Without
+    one, halves are drawn with a fixed seed; with fewer than 20 questions all are to choose on and none are
     held out.
 
-    `on` names the split to choose on in place of that: all others are held out, none of "all". BadInput for
-    one that no question is of.
+    `on` names the split to choose on in place of that: all others are held out, none of "all"; of "test"
+    alone, halves. Raises BadInput for a split that no question is of, and without `on` if all are of "test".
     """
     of = {question.id: question.split for question in labelled.questions}
     ids = list(of) if ids is None else ids
-    if on is not None:
+    if on is not None and not (on == TEST and all(of[id] == TEST for id in ids)):
         return _on(labelled, ids, on)
-    dev, test = ([id for id in ids if of[id] == name] for name in (DEV, TEST))
-    if dev and test:
-        other = len(ids) - len(dev) - len(test)
+    if on is None and (test := tuple(id for id in ids if of[id] == TEST)):
+        name = DEV if DEV in (of[id] for id in ids) else ""
+        chosen = tuple(id for id in ids if (of[id] == DEV if name else of[id] != TEST))
+        if not chosen:
+            raise BadInput(
+                f"all {len(ids)} questions are of split test, which is kept for the final measurement; name "
+                "the split test to choose on half of them all the same"
+            )
+        other = len(ids) - len(chosen) - len(test)
         rest = f"; {other} of other splits are excluded" if other else ""
-        return Split(tuple(dev), tuple(test), f"split dev to choose on, split test held out{rest}")
+        what = "split dev" if name else "questions outside split test"
+        return Split(chosen, test, f"{what} to choose on, split test held out{rest}")
     if len(ids) < LEAST:
         return Split(tuple(ids), (), f"fewer than {LEAST} questions: none are held out",
                      ("labelled questions", "held-out questions"))  # fmt: skip
     drawn = set(random.Random(SEED).sample(sorted(ids), len(ids) // 2))
     return Split(
         tuple(id for id in ids if id in drawn), tuple(id for id in ids if id not in drawn),
-        "dev or test is missing: two halves, split with a fixed seed",
+        "two halves, split with a fixed seed",
         ("questions of the first half", "questions of the second half"), True,
     )  # fmt: skip
 
 
 def _on(labelled: LabelledSet, ids: Sequence[str], on: str) -> Split:
     known = names(labelled, ids)
+    of = {question.id: question.split for question in labelled.questions}
+    if on == OTHER and any(of[id] != TEST for id in ids):
+        return split(labelled, ids)
     if on not in known:
         raise BadInput(f"no labelled question is of split {on!r}; there are: {', '.join(known)}")
-    of = {question.id: question.split for question in labelled.questions}
     own = tuple(id for id in ids if on in (ALL, of[id]))
     rest = tuple(id for id in ids if on not in (ALL, of[id]))
     said = "all questions to choose on, none held out" if on == ALL else f"split {on} to choose on"
