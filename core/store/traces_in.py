@@ -131,8 +131,9 @@ def read_documents(documents: Iterable[Any], name: str, skipped: Counter[str] | 
     if not spans:
         why = f" ({in_words(skipped)})" if skipped else ""
         raise BadInput(
-            f"{name}: no traces in it{why}; expected OTLP JSON (resourceSpans), or spans exported as JSON, "
-            "JSON lines or parquet by Phoenix, Langfuse, LangSmith, MLflow or Arize"
+            f"{name}: not a session bundle, and no traces in it{why}; expected OTLP JSON "
+            "(resourceSpans), or spans exported as JSON, JSON lines or parquet by Phoenix, Langfuse, "
+            "LangSmith, MLflow or Arize"
         )
     return assembled(spans, skipped)
 
