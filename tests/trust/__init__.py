@@ -152,4 +152,11 @@ What is deleted is gone:
    tests/unit/test_store_deletion.py::test_nothing_is_left_of_a_deleted_run_and_all_of_the_others
    tests/unit/test_store_deletion.py::test_a_run_is_deleted_for_good_when_its_time_has_passed
    tests/unit/test_session_memory.py::test_what_is_forgotten_is_in_no_row_and_no_byte_of_the_file
+
+Second round: what came after these thirty.
+
+Responses are limited after decoding
+   tests/trust/test_bombs.py::test_a_bomb_is_a_failed_call_of_every_client
+   tests/trust/test_bombs.py::test_a_bomb_of_a_model_is_a_failed_answer_below_600_megabytes
+   tests/unit/test_redact.py::test_16_million_characters_take_a_second_and_100_megabytes
 """

@@ -77,7 +77,7 @@ class Hub:
         )
         done = have if resumed else 0
         with target.open("ab" if resumed else "wb") as file:
-            for block in answer.iter_bytes(BLOCK):
+            for block in answer.iter_raw(BLOCK):
                 done += len(block)
                 if done > artefact.bytes:
                     file.truncate(0)

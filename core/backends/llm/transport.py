@@ -8,7 +8,8 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +21,9 @@ import httpx2
 from core.backends.llm.wire import CONNECT_S, GONE, Words
 from core.domain import reach
 
-MAX_BYTES = 16 << 20  # of one answer; 4,000 tokens with 20 alternatives each take about 8
+MAX_BYTES = 16 << 20  # of one response, decoded; 4,000 tokens with 20 alternatives each take about 8
+BLOCK = 1 << 16  # bytes decoded at a time
+PACKED = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}  # wbits
 # What these log as "debug" is what an endpoint said, headers and all, before the keys were taken out.
 for _name in ("httpcore2", "openai"):
     logging.getLogger(_name).setLevel(logging.INFO)
@@ -152,8 +155,12 @@ class Guarded(httpx2.AsyncHTTPTransport):
         )
         proxy = proxy_of(str(request.url))
         answer = await (super().handle_async_request(sent) if proxy is None else self._through(proxy, sent))
-        if isinstance(answer.stream, httpx2.AsyncByteStream):
-            answer.stream = _Counted(answer.stream)
+        encoding = answer.headers.pop("content-encoding", "identity").strip().lower()
+        if encoding not in ("identity", *PACKED):
+            await answer.aclose()
+            raise httpx2.DecodingError(f"the response has the content encoding {encoding[:40]!r}")
+        assert isinstance(answer.stream, httpx2.AsyncByteStream)
+        answer.stream = _Limited(answer.stream, PACKED.get(encoding))
         return answer
 
 
@@ -165,7 +172,8 @@ def client(
     headers: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
 ) -> httpx2.AsyncClient:
-    """A client for one endpoint: its own calls have deadlines, so reads have none; it follows nothing.
+    """Make a client for one endpoint. Reads have no deadline, as `run_call` gives each call one; redirects
+    are not followed.
 
     `private`: whether the endpoint may be on this machine or its own network. `headers` are of those that
     every request has, `own` any that this endpoint wants besides.
@@ -195,17 +203,36 @@ def unreachable(error: BaseException, words: Words) -> str:
     return f"{GONE} during the call ({why})" if gone else f"gave no answer that can be read ({why})"
 
 
-class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+class _Limited(httpx2.AsyncByteStream):
+    """A response's body, decoded. Raises TooMuch beyond MAX_BYTES, whether sent or decoded."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, wbits: int | None) -> None:
         self._stream = stream
+        self._decoder = None if wbits is None else zlib.decompressobj(wbits)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        taken = 0
+        sent = decoded = 0
         async for block in self._stream:
-            taken += len(block)
-            if taken > MAX_BYTES:
-                raise TooMuch(f"the answer is larger than {MAX_BYTES >> 20} MiB")
+            sent += len(block)
+            for piece in self._pieces(block):
+                decoded += len(piece)
+                if max(sent, decoded) > MAX_BYTES:
+                    raise TooMuch(f"the answer is larger than {MAX_BYTES >> 20} MiB")
+                yield piece
+        if self._decoder is not None:
+            yield self._decoder.flush()  # the rest of the last repetition: 258 bytes at most
+
+    def _pieces(self, block: bytes) -> Iterator[bytes]:
+        if self._decoder is None:
             yield block
+            return
+        while block:
+            try:
+                piece = self._decoder.decompress(block, BLOCK)
+            except zlib.error as error:
+                raise httpx2.DecodingError(str(error)) from None
+            block = self._decoder.unconsumed_tail
+            yield piece  # may be empty: what was sent is counted all the same
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -341,7 +341,7 @@ def without_secrets(completion: Completion, words: Words) -> Completion:
 def _clean_tokens(tokens: tuple[TokenLogprob, ...], words: Words) -> tuple[TokenLogprob, ...]:
     """Tokens that are part of a secret are marks, and have no alternatives: these spell it as well."""
     ends = list(accumulate(len(token.token) for token in tokens))
-    hidden = spans("".join(token.token for token in tokens), words.secrets)
+    hidden = list(spans("".join(token.token for token in tokens), words.secrets))
     if not hidden:
         return tokens
     return tuple(
