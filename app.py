@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from core.domain import process_setup, settings, sign_in
 from core.domain.errors import RouteScopeError
+from ui.app.framework import Framework, sweeping
 from ui.app.markup import md
 from ui.app.visitors import Departures, Door, OwnOrigin, listens_elsewhere
 
@@ -42,6 +43,7 @@ def told(error: Exception) -> bool:
 
 
 process_setup.settle()
+process_setup.end_with_parent()
 
 
 def inline_scripts() -> list[str]:
@@ -106,12 +108,14 @@ app = st.App(
     "pages/frame.py",
     secrets=secrets(),
     on_script_error=told,
+    lifespan=sweeping,
     middleware=[
         Middleware(SecurityHeaders),
         Middleware(Door),
         # Streamlit checks the host of the WebSocket only; files and pages deserve the same.
         Middleware(TrustedHostMiddleware, allowed_hosts=st.get_option("server.allowedHosts") or ["*"]),
         Middleware(OwnOrigin),
+        Middleware(Framework),
         Middleware(Departures),
     ],
 )

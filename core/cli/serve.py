@@ -17,8 +17,8 @@ from typing import Any
 import click
 
 from core.cli.common import emit, output_options
+from core.domain import process_setup, sign_in
 from core.domain import settings as settings_module
-from core.domain import sign_in
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import PROJECT
 
@@ -50,13 +50,17 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
         *(part for name in answering for part in ("--server.allowedHosts", name)),
     ]  # fmt: skip
     before = _end_on_signals()
+    watched, _open = os.pipe()  # the system closes this process's end however it ends
     child = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # it names its address before it answers there
-        env={**os.environ, sign_in.FORWARDED: ""},  # no header of a request changes whose it is
+        # No header of a request changes whose it is.
+        env={**os.environ, sign_in.FORWARDED: "", process_setup.PARENT: str(watched)},
+        pass_fds=[watched],
         start_new_session=True,  # Ctrl-C is for this process, which ends it
     )
+    os.close(watched)
     try:
         _wait(child, host, port)
         address = f"http://{'localhost' if _everywhere(host) or host == '127.0.0.1' else host}:{port}"

@@ -76,7 +76,7 @@ class Ledger(Protocol):
         """Keep that `who` did something; Unavailable where it cannot be kept."""
 
     def maker(self, deed: str, about: str) -> str:
-        """The account of who did it last to `about`, "" where nobody with an account did."""
+        """Return the account of who did it first to `about`, "" without an account."""
 
     def spend(self, who: str, tokens: int) -> None:
         """Add to what `who` used today (UTC)."""
@@ -168,7 +168,7 @@ def record(deed: str, about: str) -> None:
 
 
 def maker(deed: str, about: str) -> str:
-    """The account of who did something last, "" where that is not kept."""
+    """Return the account of who did something first, "" if that is not recorded."""
     return _ledgers[0].maker(deed, about) if _ledgers else ""
 
 

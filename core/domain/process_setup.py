@@ -6,7 +6,10 @@ import ctypes
 import gc
 import logging
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,6 +27,28 @@ WANTED = {ARENA_MAX: 2, MMAP_THRESHOLD: 256 * 1024, TRIM_THRESHOLD: 512 * 1024}
 # Routes run side by side, and their matrix products are small. With a thread for each core OpenBLAS has them
 # wait for each other: 14 routes x 96 questions took 38 s of processor time, and 13 with one thread.
 THREADS = "OPENBLAS_NUM_THREADS"
+
+
+PARENT = "ROUTESCOPE_PARENT"  # variable: a pipe whose other end is open as long as the parent lives
+LEAVE_S = 3.0  # from an orphan's interrupt to its end
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it has gone, even if that was killed.
+
+    The interrupt lets what is under way be stored; LEAVE_S seconds later the process ends in any case.
+    """
+    pipe = os.environ.pop(PARENT, "")
+    if not pipe:
+        return
+
+    def watch() -> None:
+        os.read(int(pipe), 1)  # nothing is ever written: this returns when the other end closes
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(LEAVE_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
 def settle() -> None:

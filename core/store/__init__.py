@@ -261,10 +261,13 @@ class Store:
     def save_playlist(self, name: str, entries: Sequence[Entry]) -> None:
         """Keep these entries under a name, in place of what it held; on the disk on return.
 
-        BadInput for a name that is no tag, and for an entry without a question or with too much of anything.
+        BadInput for a name that is no tag, and for an entry without a question or with too much of anything;
+        NotAllowed for another's playlist.
         """
         people.require("edit")
         cleaned, checked = playlists.clean_name(name), playlists.clean_entries(entries)
+        if any(one.name == cleaned for one in self.playlists()):
+            people.require_own(self.maker("playlist saved", cleaned))
         self.write(
             lambda connection: playlists.put(connection, cleaned, checked), deed=("playlist saved", cleaned)
         )
@@ -392,9 +395,9 @@ class Store:
             return deeds.newest(connection, deed)
 
     def maker(self, deed: str, about: str) -> str:
-        """The account of who did it last to `about`, "" where nobody with an account did."""
-        found = self.makers(deed).get(about)
-        return found.who if found is not None else ""
+        """Return the account of who did it first to `about`: who made it. "" without an account."""
+        with reading(self.path) as connection:
+            return deeds.first(connection, deed, about)
 
     def spend(self, who: str, tokens: int) -> None:
         """Add to the model tokens that `who` used today (UTC)."""

@@ -47,6 +47,27 @@ def newest(connection: sqlite3.Connection, deed: str) -> dict[str, Done]:
             for row in found}  # fmt: skip
 
 
+def first(connection: sqlite3.Connection, deed: str, about: str) -> str:
+    """Return the account of who did it first to what has this name now: a deleted name may be used again.
+
+    Of what is deleted it is who made that. "" if nobody with an account did.
+    """
+    kind = deed.rpartition(" ")[0]
+    found = connection.execute(
+        "SELECT who, deed FROM deeds WHERE about = ? AND deed IN (?, ?, ?) ORDER BY number",
+        (bind(about[:MAX_ABOUT]), deed, f"{kind} deleted", f"{kind} restored"),
+    )
+    now = deleted = ""
+    for row in found:
+        if row["deed"] == deed:
+            now = now or str(text(row["who"]))
+        elif row["deed"].endswith("deleted"):
+            now, deleted = "", now or deleted
+        else:
+            now = now or deleted
+    return now or deleted
+
+
 def today() -> str:
     """The day that tokens are counted to, ISO 8601, UTC."""
     return datetime.now(UTC).date().isoformat()

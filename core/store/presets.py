@@ -65,10 +65,12 @@ def named(store: Store, name: str) -> Preset:
 def save(store: Store, preset: Preset) -> None:
     """Save a preset, in place of one of that name; on the disk on return.
 
-    BadInput for a name, note or parameters that are not allowed.
+    BadInput for a name, note or parameters that are not allowed; NotAllowed for another's preset.
     """
     people.require("edit")
     checked = clean(preset)
+    if any(one.name == checked.name for one in every(store)):
+        people.require_own(store.maker("preset saved", checked.name))
     store.write(lambda connection: _put(connection, checked), deed=("preset saved", checked.name))
 
 

@@ -159,4 +159,16 @@ Responses are limited after decoding
    tests/trust/test_bombs.py::test_a_bomb_is_a_failed_call_of_every_client
    tests/trust/test_bombs.py::test_a_bomb_of_a_model_is_a_failed_answer_below_600_megabytes
    tests/unit/test_redact.py::test_16_million_characters_take_a_second_and_100_megabytes
+Without a role there are no uploads, downloads and figures
+   tests/trust/test_framework.py::test_every_route_of_the_framework_is_listed
+   tests/trust/test_framework.py::test_without_a_role_there_are_no_uploads_downloads_and_figures
+   tests/trust/test_framework.py::test_another_persons_download_is_not_given
+   tests/trust/test_framework.py::test_uploads_go_where_the_page_said_and_have_an_end
+   tests/trust/test_framework.py::test_sockets_of_strangers_have_an_end_and_keep_no_one_out
+Nobody speaks for another, or destroys what another made
+   tests/unit/test_people.py::test_imported_rows_are_their_importers_and_whoever_they_name_is_a_note
+   tests/unit/test_people.py::test_the_command_line_speaks_for_nobody_where_people_have_accounts
+   tests/unit/test_people.py::test_who_changes_what_another_made_does_not_become_its_maker
+No orphans
+   tests/unit/test_serve.py::test_a_killed_serve_frees_its_port_within_five_seconds
 """

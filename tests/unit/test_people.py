@@ -201,8 +201,12 @@ def test_labels_are_their_accounts(store):
         for forged in (
             replace(grade, annotator="me"),
             replace(grade, annotator=CAT.account, source="adjudication"),
+            replace(grade, annotator=CAT.account, source="import"),
         ):
             with pytest.raises(NotAllowed, match="cannot label as"):
+                desk.judge(store, "set", forged)
+        for forged in (replace(grade, source="adjudication"), replace(grade, created="2020-01-01T00:00:00Z")):
+            with pytest.raises(NotAllowed):
                 desk.judge(store, "set", forged)
         with pytest.raises(NotAllowed):
             desk.undo(store, "set", CAT.account)
@@ -217,6 +221,72 @@ def test_labels_are_their_accounts(store):
         assert exchange.qrels(desk.load(store, "set")) == b"q 0 a.md:0-9 3\n"
         desk.delete(store, "set")
     assert store.makers("label set deleted")["set"].who == CAT.account
+
+
+CLAIMED = (
+    "question_id,passage_id,annotator,source,kind,grade,note,created\r\n"
+    "q,a.md:0-9,bob@example.org,person,grade,0,no,2020-01-01T00:00:00Z\r\n"
+    "q,a.md:0-9,ann@example.org,adjudication,grade,3,,2020-01-02T00:00:00Z\r\n"
+    "q,a.md:0-9,model:judge,model,grade,1,,\r\n"
+)
+
+
+def _imported(store, who):
+    with acting(CAT):
+        desk.create(store, "set", "support", [Question("q", Query("?"))])
+        desk.add_to_pool(store, "set", {"q": [POOLED]})
+    with acting(who):
+        assert exchange.import_table(store, "set", CLAIMED.encode(), "x.csv", "eve").added == 1
+        assert exchange.import_table(store, "set", CLAIMED.encode(), "x.csv", "eve").added == 0
+        assert exchange.import_qrels(store, "set", b"q 0 a.md:0-9 3\n", "x.qrels", "eve", {}).added == 0
+    (one,) = desk.load(store, "set").judgements
+    return one
+
+
+@pytest.mark.trust
+def test_imported_rows_are_their_importers_and_whoever_they_name_is_a_note(store):
+    one = _imported(store, CAT)
+    assert (one.annotator, one.source, one.kind, one.grade) == (CAT.account, "import", "grade", 3)
+    assert not one.created.startswith("2020")
+    for claimed in (BOB.account, ANN.account, "model:judge", "2020-01-01", "adjudication", "no"):
+        assert claimed in one.note
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("people_", [{"proxy_header": "X-User"}, {"team": {"roles": {"*": "viewer"}}}])
+def test_the_command_line_speaks_for_nobody_where_people_have_accounts(store, monkeypatch, people_):
+    monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**people_))
+    one = _imported(store, MACHINE)
+    assert (one.annotator, one.source, one.grade) == ("import", "import", 3)
+    assert BOB.account in one.note
+
+
+@pytest.mark.trust
+def test_who_changes_what_another_made_does_not_become_its_maker(store):
+    preset = presets.Preset("Careful", "support", {"hybrid_rrf": {"k": 10}})
+    other = Person("eve@example.org", "editor")
+    with acting(CAT):
+        presets.save(store, preset)
+        store.save_playlist("Demo", [])
+        presets.save(store, preset)
+    with acting(other):
+        for change in (
+            lambda: presets.save(store, preset),
+            lambda: store.save_playlist("Demo", []),
+            lambda: presets.delete(store, "Careful"),
+        ):
+            with pytest.raises(NotAllowed):
+                change()
+    with acting(DAN):  # an owner may, and does not become the maker either
+        presets.save(store, preset)
+    store.record(CAT.account, "evaluation begun", "e")
+    store.record(other.account, "evaluation begun", "e")  # resumed
+    assert store.maker("evaluation begun", "e") == CAT.account
+    with acting(CAT):
+        presets.delete(store, "Careful")
+    with acting(other):  # the name is free again
+        presets.save(store, preset)
+        presets.delete(store, "Careful")
 
 
 def test_presets_and_playlists_are_deleted_by_who_saved_them_or_an_owner(store):

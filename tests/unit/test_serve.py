@@ -140,3 +140,21 @@ def _children(pid):
             return found
         time.sleep(0.1)
     return []
+
+
+@pytest.mark.process
+@pytest.mark.trust
+def test_a_killed_serve_frees_its_port_within_five_seconds(tmp_path):
+    with served(tmp_path) as (server, address):
+        port = int(address.rpartition(":")[2])
+        (child,) = _children(server.pid)
+        server.kill()
+        killed = time.monotonic()
+        server.wait()
+        with socket.create_connection(("127.0.0.1", port), 5) as visitor:  # a page that stays open
+            visitor.sendall(b"GET /_stcore/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            while Path(f"/proc/{child}").exists():
+                assert time.monotonic() - killed < 5
+                time.sleep(0.05)
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import streamlit as st
+from starlette.requests import HTTPConnection
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.web.server.starlette import starlette_websocket
 
 from core.domain import people
 from core.domain import settings as settings_module
@@ -100,7 +103,7 @@ def key() -> str:
 
 
 def by(store: Store | None, deed: str, about: str) -> str:
-    """ " by NAME", who did something last; "" where that is not kept."""
+    """Return " by NAME", who did something first; "" if that is not recorded."""
     who = store.maker(deed, about) if store is not None and people.current().account else ""
     return f" by {who}" if who else ""
 
@@ -114,19 +117,36 @@ def _sentence(why: str) -> str:
     return f"{why[:1].upper()}{why[1:]}."
 
 
+def of_request(asking: HTTPConnection) -> Person:
+    """Return who sends a request that belongs to no page's session: a download, an upload, a handshake."""
+    now = settings_module.current()
+    if not now.login:
+        return MACHINE
+    try:
+        if now.login == "proxy":
+            name = _sealed(asking.headers.get(visitors.SEALED, ""))
+        else:
+            name, _ = _verified(_of_cookie(asking.cookies), asking.cookies)
+    except BadInput:
+        return NOBODY
+    return Person(name, people.role_of(name, now.team.roles)) if name else NOBODY
+
+
 def _known(login: str) -> tuple[str, str]:
     """The account, "" where there is none, and then why, where somebody tried."""
     if get_script_run_ctx(suppress_warning=True) is None:
         return "", ""
     try:
-        return _signed_in() if login == "oidc" else (_by_proxy(), "")
+        if login == "oidc":
+            return _verified(st.user.to_dict(), st.context.cookies)
+        return _sealed(str(st.context.headers.get(visitors.SEALED, ""))), ""
     except BadInput as error:
         return "", str(error)
 
 
-def _signed_in() -> tuple[str, str]:
-    told = st.user.to_dict()
-    if told.get("is_logged_in") is not True or _cookie() in _left:
+def _verified(told: Mapping[str, Any], cookies: Mapping[str, str]) -> tuple[str, str]:
+    """Return the account that an identity provider names, "" if none, and then why if somebody tried."""
+    if told.get("is_logged_in") is not True or _hash(cookies) in _left:
         return "", ""
     if settings_module.current().oidc_email == "verified" and told.get("email_verified") not in (
         True,
@@ -136,9 +156,18 @@ def _signed_in() -> tuple[str, str]:
     return people.account(told.get("email")), ""
 
 
-def _by_proxy() -> str:
+def _of_cookie(cookies: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return what Streamlit's signed cookie says of its bearer; {} without a valid one."""
+    signed = starlette_websocket._get_signed_cookie_with_chunks(dict(cookies), COOKIE)
+    if not signed:
+        return {}
+    where = urlsplit(settings_module.current().public_url)
+    return starlette_websocket._parse_decoded_user_cookie(signed, f"{where.scheme}://{where.netloc}")
+
+
+def _sealed(header: str) -> str:
     """The account in the header that `visitors.Door` sealed: one that a visitor sent has not its seal."""
-    seal, _, name = str(st.context.headers.get(visitors.SEALED, "")).partition(" ")
+    seal, _, name = header.partition(" ")
     return people.account(name) if seal == visitors.SEAL and name else ""
 
 
@@ -147,7 +176,7 @@ def _sign_out(key: str) -> None:
     if now.login == "oidc":
         if st.button("Sign out", key=key):
             with _lock:
-                _left[_cookie()] = None  # other tabs of the browser keep their session else
+                _left[_hash(st.context.cookies)] = None  # other tabs of the browser keep their session else
                 while len(_left) > REMEMBERED:
                     del _left[next(iter(_left))]
             st.logout()
@@ -155,7 +184,7 @@ def _sign_out(key: str) -> None:
         show(tag("a", "Sign out", href=now.proxy_sign_out, target="_self", css="rs"))
 
 
-def _cookie() -> str:
+def _hash(cookies: Mapping[str, str]) -> str:
     """A hash of the cookie that tells who this is, all its parts."""
-    parts = sorted((name, value) for name, value in st.context.cookies.items() if name.startswith(COOKIE))
+    parts = sorted((name, value) for name, value in cookies.items() if name.startswith(COOKIE))
     return hashlib.sha256(repr(parts).encode()).hexdigest() if parts else ""

@@ -104,10 +104,14 @@ def judge(store: Store, name: str, judgement: Judgement) -> int:
 def judge_all(store: Store, name: str, judgements: Sequence[Judgement]) -> list[int]:
     """Keep several judgements, all or none; see `judge`."""
     checked = [clean(one) for one in judgements]
+    who = people.require("label")
     for one in checked:
-        if one.source in ("person", "adjudication"):
+        if one.source != "model":
             check_own(one.annotator)
-    people.require("label")
+        if one.source == "adjudication":
+            people.require("edit")
+        if who.account and one.created:
+            raise NotAllowed(f"{who.account} cannot set when a judgement was made: it is made now")
     return store.write(lambda connection: rows.append(connection, name, checked))
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from core.corpus.corpus import Corpus
 from core.domain import people
+from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from core.evaluation import sets
@@ -23,6 +24,9 @@ from core.evaluation.labels.types import GRADES, Desk, Judgement, Pair, Pooled
 from core.evaluation.labels_file import Documents
 from core.store import Store
 from core.store.codec import to_bytes
+from core.store.run_annotations import MAX_NOTE
+
+IMPORTER = "import"  # whose rows are imported on the command line of a server where people have accounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +214,25 @@ def check_annotator(desk: Desk, annotator: str) -> None:
 def _add(
     store: Store, name: str, judgements: Sequence[Judgement], found: Mapping[str, Sequence[Pooled]]
 ) -> Imported:
-    """In one transaction: the passages, then the judgements that do not stand already."""
-    people.require("edit")
+    """In one transaction: the passages, then the judgements that do not stand already.
+
+    Where people have accounts, all are those of who imports them, whoever the file names.
+    """
+    who = people.require("edit")
+    now = settings_module.current()
+    content = _content
+    if who.account or now.login or now.team.roles:
+        judgements, content = _claimed(judgements, who.account or IMPORTER), _judged
 
     def work(connection: Any) -> Imported:
         before = {
-            (one.pair, one.annotator, one.source == "adjudication"): _content(one)
+            (one.pair, one.annotator, one.source == "adjudication"): content(one)
             for one in rows.read(connection, name).current()
         }
         fresh = [
             one
             for one in judgements
-            if before.get((one.pair, one.annotator, one.source == "adjudication")) != _content(one)
+            if before.get((one.pair, one.annotator, one.source == "adjudication")) != content(one)
         ]
         passages = rows.pool_all(connection, name, found)
         rows.append(connection, name, fresh)
@@ -230,8 +241,35 @@ def _add(
     return store.write(work, deed=("labels imported", name))
 
 
+def _claimed(judgements: Sequence[Judgement], importer: str) -> list[Judgement]:
+    """Return one judgement by `importer` for each pair, with what others are said to have judged as its note.
+
+    Of several for a pair an adjudication counts, else the last.
+    """
+    by_pair: dict[Pair, list[Judgement]] = {}
+    for one in judgements:
+        by_pair.setdefault(one.pair, []).append(one)
+    made = []
+    for ones in by_pair.values():
+        stands = next((one for one in ones if one.source == "adjudication"), ones[-1])
+        claims = [_claim(one) for one in ones if (one.annotator, one.source) != (importer, "import")]
+        note = "; ".join(claims) if claims else stands.note
+        made.append(replace(stands, annotator=importer, source="import", created="", note=note[:MAX_NOTE]))
+    return made
+
+
+def _claim(one: Judgement) -> str:
+    grade = one.kind if one.grade is None else f"grade {one.grade}"
+    when = f", {one.created}" if one.created else ""
+    return f"annotator {one.annotator} ({one.source}{when}): {grade}" + (f", {one.note}" if one.note else "")
+
+
 def _content(one: Judgement) -> tuple[Any, ...]:
     return one.source, one.kind, one.grade, one.note
+
+
+def _judged(one: Judgement) -> tuple[Any, ...]:
+    return one.kind, one.grade
 
 
 def _words(ids: Iterable[str]) -> dict[str, str]:
