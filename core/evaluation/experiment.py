@@ -14,6 +14,7 @@ from core.backends.external import run_files
 from core.backends.workers.place import Place
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.filters import described, read_filters
+from core.domain.models import PARAMETER
 from core.domain.needs import Need
 from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
@@ -219,6 +220,11 @@ def perform(
     }
     for name, file in _files(plan).items():
         figures["routes"][name]["source"] = {"file": file.path.name, "sha256": file.sha256}
+    for name in plan.routes:  # a later change of the settings does not change what was paid
+        priced = engine.settings.with_model(plan.parameters.get(name, {}).get(PARAMETER, ""))
+        if priced.llm_price_prompt is not None and priced.llm_price_completion is not None:
+            prices = [priced.llm_price_prompt, priced.llm_price_completion]
+            figures["routes"][name]["prices"] = prices
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     return figures, drawn, outcomes

@@ -27,6 +27,7 @@ from core.steps.retrieve import Retrieve
 from core.steps.step import step
 
 Which = Literal["configured", "embedded", "llm"]
+FOR_ANSWER = 4  # model calls that grading leaves: an answer takes up to two, each asked twice at most
 # Candidates of the embedded reranker where token vectors were not made beforehand: reading a passage takes
 # some 20 ms. On four sets nDCG@10 with 10 is -.021 to +.004 off that with 50, and no difference is shown.
 READ_NOW = 10
@@ -161,6 +162,8 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         grades: list[PassageGrade] = []
         spent = ""
         for hit in hits:
+            if not spent and self.context.answering and self._left() <= FOR_ANSWER:
+                spent = f"the last {FOR_ANSWER} model calls of the route are kept for its answer"
             if spent:
                 grades.append(PassageGrade(hit.passage.id, None, "not scored", spent))
                 continue
@@ -181,6 +184,10 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
             self.context.llm.model,
             lambda at, one: replace(one, state=grades[at].state, why=grades[at].why),
         )
+
+    def _left(self) -> int:
+        """How many model calls the route may still make."""
+        return self.context.max_calls - self.context.calls
 
     def _by_pieces(self, cosine: Cosines, vector: Vector, rows: Mapping[int, int]) -> None:
         """Put the cosine of each passage's nearest piece in place of its own, where pieces were made.

@@ -66,7 +66,7 @@ def rows(look: Look) -> list[dict[str, Any]]:
     for route in leaderboard.distinct(look.figures, look.metric):
         row = table[route]
         tokens = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
-        cost = price(tokens, *prices)
+        cost = price(tokens, *(row.get("prices") or prices))
         answers = row.get("answers")
         seen = max(1, sum(row["statuses"].values()))
         made.append({

@@ -68,7 +68,11 @@ def points(look: Look, cost: str) -> dict[str, Point] | None:
         prices = prices_in(look.figures)
         costs = {
             route: _thousand(
-                price(Totals(prompt=r["prompt_tokens"], completion=r["completion_tokens"]), *prices), r
+                price(
+                    Totals(prompt=r["prompt_tokens"], completion=r["completion_tokens"]),
+                    *(r.get("prices") or prices),
+                ),
+                r,
             )
             for route, r in rows.items()
         }

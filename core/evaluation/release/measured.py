@@ -223,7 +223,7 @@ class Measured:
     def _spent(self, route: str) -> tuple[float | None, float | None, float | None]:
         row = self.figures["routes"][route]
         calls, prompt, completion = row["llm_calls"], row["prompt_tokens"], row["completion_tokens"]
-        return spent(calls, prompt, completion, self.ended(route), self.prices)
+        return spent(calls, prompt, completion, self.ended(route), row.get("prices") or self.prices)
 
 
 def of_evaluation(evaluation: Evaluation) -> Measured:
