@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: image run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-mutation soak lint format route bench bench-check wheel shots docs clean
+.PHONY: image run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-claims test-mutation soak lint format route bench bench-check wheel shots docs clean
 
 run: $(VENV)/.installed  ## install and open the dashboard, which makes models and corpora ready meanwhile
 	FORWARDED_ALLOW_IPS= $(PY) -m streamlit run app.py --server.port $(PORT)
@@ -56,6 +56,10 @@ test-unit: $(VENV)/.installed-dev  ## all tests that need no model and no browse
 
 test-trust: $(VENV)/.installed-dev  ## what docs/security.md promises, the tests with the marker `trust` alone
 	$(PYTEST) -n 2 --dist loadfile -m trust
+
+test-claims: $(VENV)/.installed-dev  ## what verdicts promise, by simulation: minutes; the quick part is in `make test`
+	$(PYTEST) tests/claims
+	$(PY) -m bench.claims
 
 soak: $(VENV)/.installed-dev  ## ten people for an hour while models die and corpora change; MINUTES=5 is shorter
 	$(PY) -m bench.soak --minutes $(MINUTES)
