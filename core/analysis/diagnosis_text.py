@@ -132,7 +132,7 @@ def best_searches(funnels: Sequence[PassageTrace], id: str) -> str | None:
 
 def relation(corpus: Corpus, question: str, passage: Passage) -> Unfound:
     """What the index shows about a question and a passage of `corpus`."""
-    asked = set(corpus.analyzer.terms(question))
+    asked = set(corpus.analyzer.questions.terms(question))
     shared = asked & set(corpus.analyzer.terms(f"{passage.title}\n{passage.text}"))
     place, scored = corpus.bm25_place(question, passage.id) if shared else (0, 0)
     return Unfound(sorted(shared), len(asked), place or None, scored)

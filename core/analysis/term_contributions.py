@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,12 +15,12 @@ from core.domain.types import Passage, Run
 
 
 class Words(Protocol):
-    """What is needed of a corpus: `explain` gives what each word of a text adds to a passage's score."""
+    """The corpus methods this module uses."""
 
     @property
     def analyzer(self) -> Analyzer: ...
 
-    def idf(self, words: Sequence[str]) -> list[float]: ...
+    def terms(self, text: str) -> list[tuple[str, float]]: ...
 
     def explain(self, text: str, passage_id: str) -> dict[str, float]: ...
 
@@ -54,15 +54,15 @@ def contributions(corpus: Words, text: str, passage: Passage) -> list[Contributi
     """
     by_term: dict[str, list[str]] = {}
     of: dict[str, tuple[str, ...]] = {}
-    for _, _, word, terms in corpus.analyzer.places(text):
+    for _, _, word, terms in corpus.analyzer.questions.places(text):
         shown = " / ".join(terms)  # several where it is not clear which language cuts the word
         of[shown] = terms
         by_term.setdefault(shown, []).append(word)
     inside = Counter(corpus.analyzer.terms(searchable(passage.title, passage.text)))
-    made = []
+    idfs, parts, made = dict(corpus.terms(text)), corpus.explain(text, passage.id), []
     for term, words in by_term.items():
-        idf = corpus.idf(words[:1])[0]
-        once = corpus.explain(words[0], passage.id)[words[0]]
+        idf = max(idfs[one] for one in of[term])
+        once = sum(parts[word] for word in set(words)) / len(words)
         tf = once / idf if idf else 0.0
         found = sum(inside[one] for one in of[term])
         made.append(Contribution(term, tuple(dict.fromkeys(words)), len(words), found, idf, tf))
@@ -76,8 +76,8 @@ class Marker:
 
     def __init__(self, question: str, others: Collection[str], analyzer: Analyzer) -> None:
         self.analyzer = analyzer
-        self.kinds = {term: "written" for text in others for term in analyzer.terms(text)}
-        self.kinds |= dict.fromkeys(analyzer.terms(question), "asked")
+        self.kinds = {term: "written" for text in others for term in analyzer.questions.terms(text)}
+        self.kinds |= dict.fromkeys(analyzer.questions.terms(question), "asked")
         self._seen: dict[str, str] = {}  # by word in lower case
 
     def pieces(self, text: str) -> Iterator[tuple[str, str]]:
@@ -96,7 +96,7 @@ class Marker:
 
     def _marks(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where the words that match stand, in order and apart from each other, with their kinds."""
-        if self.analyzer.plain:
+        if self.analyzer.plain(text):
             for match in WORD.finditer(same_length_lower(text)):
                 if kind := self._kind(match[0]):
                     yield match.start(), match.end(), kind

@@ -25,6 +25,7 @@ from core.api.arguments import (
 )
 from core.api.corpora import ensure, source
 from core.api.progress import Progress, reporting
+from core.corpus import catalogue, cautions
 from core.domain.format import milliseconds
 from core.domain.types import AnswerStyle, Query, Run, Turn
 from core.engine import engine as engines
@@ -140,7 +141,9 @@ def compare(
     if engine.store is not None and stored:
         engine.store.flush()  # so that what could not be stored is told here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
-    return shown(run, job.warnings)
+    info = catalogue.describe(origin.name, now).info
+    warned = cautions.of_run(run, info) if info is not None else ()
+    return shown(run, [*job.warnings, *(caution.line() for caution in warned)])
 
 
 def shown(run: Run, warnings: Sequence[str] = ()) -> Comparison:

@@ -27,66 +27,102 @@ _SCRIPTS = {
     "hindi": "\u0900-\u097f", "arabic": "\u0600-\u06ff\u0750-\u077f",
 }  # fmt: skip
 _FINDS = {name: re.compile(f"[{letters}]") for name, letters in _SCRIPTS.items()}
+_NOT_LATIN = re.compile("[^\u0000-\u024f\u1e00-\u1eff]")
 _WORDS = re.compile(r"[^\W\d_]+")
 OF_SCRIPT = 0.25  # of the letters, from which a script says the language: product names are often in Latin
 SHARE, LEAST, LEAD = 0.12, 3, 1.15  # of a passage's words that are stop words, how many, and against the next
-SAMPLE, READ = 400, 2000  # passages looked at, characters of each
-PART = 0.05  # of the clear passages, from which a language is one of the corpus
+READ = 2000  # characters of a passage that are looked at
+EVIDENCE = 3  # passages that have to be clearly in a language before unclear ones are cut by it
+PART, OF_UNCLEAR = 0.05, 0.2  # and their share of the commonest language's, and of the unclear ones' number
 
 
 @dataclass(frozen=True, slots=True)
 class Languages:
-    """The languages of a corpus, most passages first. `passages`: how many of the `sampled` are clearly in
-    each language that was seen.
-    """
+    """The languages of a corpus, and how its words are cut because of them."""
 
-    names: tuple[str, ...]
-    passages: Mapping[str, int]
-    sampled: int
+    passages: Mapping[str, int]  # how many are clearly in each language, most first
+    unclear: int  # passages whose language is not clear
+    foreign: int = 0  # of these, those mostly in letters that are not Latin
+
+    @property
+    def usual(self) -> tuple[str, ...]:
+        """The languages that passages without a clear language are cut by.
+
+        One more passage in a language that no other has changes nothing of it: a language needs `EVIDENCE`,
+        and shares are of numbers that such a passage leaves as they are.
+        """
+        if not self.unclear:
+            return tuple(self.passages) or (FALLBACK,)
+        least = max(EVIDENCE, PART * max(self.passages.values(), default=0), OF_UNCLEAR * self.unclear)
+        found = [name for name, count in self.passages.items() if count >= least]
+        if sum(self.passages[name] for name in found) < self.unclear and FALLBACK not in found:
+            found.append(FALLBACK)
+        return tuple(found)
 
     @property
     def name(self) -> str:
-        """As an analyzer and an index are named: `german`, or `english+german`."""
-        return "+".join(self.names)
-
-    @property
-    def clear(self) -> bool:
-        """Whether any passage says; otherwise the language is FALLBACK."""
-        return bool(self.passages)
+        """As an analyzer and an index are named: `german`, `english+german`, or `english/italian` if unclear
+        passages are cut as English and others as Italian.
+        """
+        others = "+".join(name for name in self.passages if name not in self.usual)
+        return "+".join(self.usual) + (f"/{others}" if others else "")
 
     def describe(self) -> str:
-        """What was found, in a sentence."""
-        if not self.clear:
-            return f"no language is clear from {self.sampled:,} passages: words are cut as {FALLBACK}"
-        counted = ", ".join(f"{name} {count:,}" for name, count in self.passages.items())
-        return f"words are cut as {self.name}: of {self.sampled:,} passages looked at, {counted}"
+        """Which languages were found and how words are cut, in a sentence."""
+        if not self.passages:
+            return f"no language is clear from {self.unclear:,} passages: words are cut as {FALLBACK.title()}"
+        counted = ", ".join(f"{name.title()} {count:,}" for name, count in self.passages.items())
+        if not self.unclear:
+            return f"each passage is cut by its own language: {counted}"
+        usual = " and ".join(map(str.title, self.usual))
+        return f"each passage is cut by its own language: {counted}; {self.unclear:,} unclear ones as {usual}"
 
 
 def of_corpus(texts: Iterable[str]) -> Languages:
-    """The languages of the passages given: each that at least `PART` of the clear ones are in."""
+    """Count the languages of all passages of a corpus."""
     counted: Counter[str] = Counter()
-    sampled = 0
+    unclear = others = 0
     for text in texts:
-        sampled += 1
         if (name := language(text)) is not None:
             counted[name] += 1
+        else:
+            unclear += 1
+            others += foreign(text)
     ordered = dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
-    names = [name for name, count in ordered.items() if count >= PART * counted.total()]
-    return Languages(tuple(names) or (FALLBACK,), ordered, sampled)
+    return Languages(ordered, unclear, others)
+
+
+def foreign(text: str) -> bool:
+    """Whether at least half of the letters of a text are not Latin."""
+    if text.isascii():
+        return False
+    letters = "".join(_WORDS.findall(text[:READ]))
+    return len(_NOT_LATIN.findall(letters)) >= 0.5 * len(letters) > 0
 
 
 def language(text: str) -> str | None:
-    """The language of a passage; None where neither script nor stop words are clear about it.
+    """Return the language of a passage; None if neither script nor stop words are clear about it.
 
-    A language of the Latin or Cyrillic script is told by `BY_STOP_WORDS`, no other one.
+    A language of the Latin or Cyrillic script is told by `BY_STOP_WORDS`, no other one. `LEAST` different
+    stop words are needed, because code repeats one ("val"); single letters are none ("for a, i in e").
     """
     text = text[:READ]
     if (script := by_script(text)) is not None:
         return script
-    words = _WORDS.findall(text.lower())
-    (best, most), (_, second) = _counted(words, BY_STOP_WORDS)[:2]
-    clear = most >= max(LEAST, SHARE * len(words)) and most >= LEAD * second and most > second + 1
-    return best if clear else None
+    words = Counter(_WORDS.findall(text.lower()))
+    counts: Counter[str] = Counter()
+    different: Counter[str] = Counter()
+    known = _languages_of()
+    for word, times in words.items():
+        for name in known.get(word, ()):
+            counts[name] += times
+            different[name] += len(word) > 1 or not word.isascii()
+    if not counts:
+        return None
+    (best, most), *rest = sorted(counts.items(), key=lambda one: (-one[1], BY_STOP_WORDS.index(one[0])))
+    second = rest[0][1] if rest else 0
+    enough = most >= SHARE * words.total() and different[best] >= LEAST
+    return best if enough and most >= LEAD * second and most > second + 1 else None
 
 
 def among(text: str, known: Collection[str]) -> str | None:
@@ -129,6 +165,16 @@ def _counted(words: list[str], names: Iterable[str]) -> list[tuple[str, int]]:
     return sorted(
         ((name, sum(word in stops[name] for word in words)) for name in names), key=lambda one: -one[1]
     )
+
+
+@cache
+def _languages_of() -> Mapping[str, tuple[str, ...]]:
+    """The languages of BY_STOP_WORDS that have a word among their stop words."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in BY_STOP_WORDS:
+        for word in _stop_words()[name]:
+            found[word] = (*found.get(word, ()), name)
+    return found
 
 
 @cache

@@ -41,13 +41,15 @@ class RankBM25Index:
         """The score of every passage, shape (size,)."""
         if self._index is None:
             return np.zeros(self.size)
-        scores: NDArray[np.float64] = self._index.get_scores(self._analyzer.terms(text)) / self._scale
+        scores: NDArray[np.float64] = (
+            self._index.get_scores(self._analyzer.questions.terms(text)) / self._scale
+        )
         return scores
 
     def explain(self, text: str, row: int) -> dict[str, float]:
         """What each word of `text` adds to the score of `row`; 0 for a word the passage does not have."""
         parts: dict[str, float] = {}
-        for word, term in self._analyzer.words(text):
+        for word, term in self._analyzer.questions.words(text):
             part = self._index.get_batch_scores([term], [row])[0] / self._scale if self._index else 0.0
             parts[word] = parts.get(word, 0.0) + part
         return parts

@@ -55,7 +55,7 @@ class BM25Index:
     def scores(self, text: str) -> NDArray[np.float32]:
         """The score of every passage, shape (size,)."""
         total = np.zeros(self.size, np.float32)
-        for term, count in Counter(self.analyzer.terms(text)).items():
+        for term, count in Counter(self.analyzer.questions.terms(text)).items():
             rows, data = self._postings(term)
             total[rows] += data * np.float32(count)
         return total
@@ -100,7 +100,7 @@ class BM25Index:
     def explain(self, text: str, row: int) -> dict[str, float]:
         """What each word of `text` adds to the score of `row`; 0 for a word the passage does not have."""
         parts: dict[str, float] = {}
-        for word, term in self.analyzer.words(text):
+        for word, term in self.analyzer.questions.words(text):
             rows, data = self._postings(term)
             at = int(np.searchsorted(rows, row))
             part = float(data[at]) if at < len(rows) and rows[at] == row else 0.0
@@ -111,16 +111,16 @@ class BM25Index:
         """The weight BM25 gives each word: log(1 + (n - df + 0.5) / (df + 0.5)), where df of n passages have
         it; 0 for a word that does not count, such as a stop word.
         """
-        return [max(map(self._idf, self.analyzer.terms(word)), default=0.0) for word in words]
+        return [max(map(self._idf, self.analyzer.questions.terms(word)), default=0.0) for word in words]
 
     def terms(self, text: str) -> list[tuple[str, float]]:
         """The terms of `text` in order, repeats included, each with its weight as in `idf`."""
-        return [(term, self._idf(term)) for term in self.analyzer.terms(text)]
+        return [(term, self._idf(term)) for term in self.analyzer.questions.terms(text)]
 
     def why_nothing(self, text: str) -> str:
         """Why `text` has no hit, as a clause; only for a text without any."""
         known = " and ".join(self.analyzer.languages)
-        terms = list(dict.fromkeys(self.analyzer.terms(text)))
+        terms = list(dict.fromkeys(self.analyzer.questions.terms(text)))
         if not terms:
             if WORD.search(text):
                 return f"the question has only stop words of {known.title()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from core.backends import languages
 from core.backends.languages import HAN, HANGUL, KANA, THAI
 from core.domain.errors import BadInput
 
+RULES = 2  # a change of the rules here makes other terms, so every index anew
 WORD = re.compile(r"\b\w\w+\b")
 _RUN = re.compile(f"(?P<cjk>[{HAN}{KANA}]+)|(?P<hangul>[{HANGUL}]+)|(?P<thai>[{THAI}]+)")
 _HAN = re.compile(f"[{HAN}]")
@@ -29,10 +30,14 @@ _WITH_MARKS = ("arabic", "hindi", "nepali", "persian", "tamil")
 class Analyzer:
     """How a corpus' texts become terms; stored with the index, so that questions are cut in the same way.
 
-    `language` is a Snowball stemmer's name, "none" for words as they are, or one of languages.UNSPACED: its
-    runs of letters become pairs of letters (three for Thai), and each Han character also a term by itself;
-    other words stay as they are. A corpus of several languages has `parts`, one for each: a text is cut by
-    the language its stop words tell, or by all of them where they do not.
+    `language` is a Snowball stemmer's name, "none" for words as they are, or one of languages.UNSPACED.
+    A corpus of several languages has `parts`, one for each, named "english+german/italian": a passage is cut
+    by its own language, and by those before the slash if its language is not clear or is none of them. What
+    a passage becomes depends on its text and on the languages before the slash alone.
+    A question (see `questions`) is cut by its own language and those before the slash, or by all.
+
+    Runs of letters of an unspaced script become pairs of letters (three for Thai) in every language, and each
+    Han character also a term by itself.
     Source of the pairs: Nie, Gao, Zhang & Zhou 2000, "On the Use of Words and N-grams for Chinese Information
     Retrieval", doi:10.1145/355214.355235; Lucene's CJKAnalyzer makes the same.
     """
@@ -41,29 +46,32 @@ class Analyzer:
     stop_words: tuple[str, ...] = ()
     parts: tuple[Analyzer, ...] = ()
     identifiers: bool = False  # the parts of getUserById, user_id and X9000 are terms, too
+    asking: bool = False  # whether it cuts questions
+
+    @cached_property
+    def questions(self) -> Analyzer:
+        """The analyzer of questions over the same corpus; itself if it has one language."""
+        return replace(self, asking=True) if self.parts else self
 
     def terms(self, text: str) -> list[str]:
         """The terms of `text` in order, repeats included."""
-        if self.plain:
-            stem, stops, found = self._stem, self._stops, list[str]()
-            if not self.identifiers:
-                return [stem(word) for word in WORD.findall(text.lower()) if word not in stops]
-            for word in WORD.findall(text):
-                if (low := word.lower()) not in stops:
-                    found.append(stem(low))
-                found += self._parts_of(word)
-            return found
-        return [term for _, term in self.words(text)]
+        by = self._of(text)
+        if len(by) == 1 and by[0].plain(text):
+            return by[0]._plain_terms(text)
+        return [term for _, _, _, terms in self._places(text, by) for term in terms]
+
+    def _plain_terms(self, text: str) -> list[str]:
+        stem, stops, found = self._stem, self._stops, list[str]()
+        if not self.identifiers:
+            return [stem(word) for word in WORD.findall(text.lower()) if word not in stops]
+        for word in WORD.findall(text):
+            if (low := word.lower()) not in stops:
+                found.append(stem(low))
+            found += self._parts_of(word)
+        return found
 
     def words(self, text: str) -> Iterator[tuple[str, str]]:
         """Each word that counts, in lower case, with its term; a word may have several."""
-        if self.plain:
-            for word in WORD.findall(text):
-                if (low := word.lower()) not in self._stops:
-                    yield low, self._stem(low)
-                for term in self._parts_of(word):
-                    yield low, term
-            return
         for _, _, word, terms in self.places(text):
             for term in terms:
                 yield word, term
@@ -72,17 +80,23 @@ class Analyzer:
         """Where each word that counts stands in `text` (start, stop), the word, and its terms. What is
         unspaced is given n-gram by n-gram; they overlap.
         """
-        spaced = self._of(text)
-        if not self._unspaced:
-            yield from self._spaced(text, 0, spaced)
+        return self._places(text, self._of(text))
+
+    def plain(self, text: str) -> bool:
+        """Whether the words of `text` are those of WORD and each has one term."""
+        return not (self.parts or self.language in _WITH_MARKS) and not _unspaced(text)
+
+    def _places(self, text: str, by: tuple[Analyzer, ...]) -> Iterator[tuple[int, int, str, tuple[str, ...]]]:
+        if not _unspaced(text):
+            yield from self._spaced(text, 0, by)
             return
         at, lower = 0, same_length_lower(text)
         for run in _RUN.finditer(lower):
-            yield from self._spaced(text[at : run.start()], at, spaced)
+            yield from self._spaced(text[at : run.start()], at, by)
             for start, gram in _grams(run[0], run.lastgroup == "thai"):
                 yield run.start() + start, run.start() + start + len(gram), gram, (_narrow(gram),)
             at = run.end()
-        yield from self._spaced(text[at:], at, spaced)
+        yield from self._spaced(text[at:], at, by)
 
     def _spaced(
         self, text: str, before: int, by: tuple[Analyzer, ...]
@@ -96,12 +110,31 @@ class Analyzer:
                 yield before + match.start(), before + match.end(), word, terms
 
     def _of(self, text: str) -> tuple[Analyzer, ...]:
-        """The parts that cut the words of `text`: that of its language, or all."""
-        spaced = [part for part in self.parts if part.language not in languages.UNSPACED]
-        if len(spaced) > 1:
-            clear = languages.among(text, [part.language for part in spaced])
-            spaced = [part for part in spaced if part.language == clear] or spaced
-        return tuple(spaced) or (self,)
+        """The parts that cut `text`."""
+        if not self.parts:
+            return (self,)
+        if not self.asking:
+            own = languages.language(text)
+            usual = tuple(part for part in self.parts if part.language in self.usual)
+            return next(((part,) for part in self.parts if part.language == own), usual)
+        clear = languages.language(text) or languages.among(text, self.languages)
+        return self._asked.get(clear or "", self.parts)
+
+    @cached_property
+    def _asked(self) -> dict[str, tuple[Analyzer, ...]]:
+        """By the language of a question, the parts that cut it; its stop words count in none of them."""
+        usual = [part for part in self.parts if part.language in self.usual]
+        found = {part.language: (part,) for part in usual}
+        for own in self.parts:
+            if own.language not in self.usual:
+                others = (replace(part, stop_words=part.stop_words + own.stop_words) for part in usual)
+                found[own.language] = (own, *others)
+        return found
+
+    @property
+    def usual(self) -> tuple[str, ...]:
+        """The languages that a passage without a clear language is cut by."""
+        return tuple(self.language.partition("/")[0].split("+"))
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -110,10 +143,9 @@ class Analyzer:
 
     def record(self) -> dict[str, Any]:
         """Return what is stored and fingerprinted."""
-        kept: dict[str, Any] = {"language": self.language, "stop_words": self.stop_words}
-        if self.identifiers:
-            kept["identifiers"] = True
-        return {**kept, "parts": [part.record() for part in self.parts]} if self.parts else kept
+        parts = [part.record() for part in self.parts]
+        kept = {"language": self.language, "stop_words": self.stop_words, "parts": parts, "rules": RULES}
+        return {**kept, "identifiers": True} if self.identifiers else kept
 
     def _parts_of(self, word: str) -> tuple[str, ...]:
         """Return the terms of an identifier's parts (getUserById, user_id, X9000); () for a plain word."""
@@ -134,21 +166,12 @@ class Analyzer:
         return lru_cache(100_000)(split)
 
     @cached_property
-    def plain(self) -> bool:
-        """Whether words are those of WORD and each has one term."""
-        return not (self.parts or self._unspaced or self.language in _WITH_MARKS)
-
-    @cached_property
-    def _unspaced(self) -> bool:
-        return any(name in languages.UNSPACED for name in self.languages)
-
-    @cached_property
     def _stops(self) -> frozenset[str]:
         return frozenset(self.stop_words)
 
     @cached_property
     def _stem(self) -> Any:
-        if self.language == "none" or self._unspaced:
+        if self.language == "none" or self.language in languages.UNSPACED:
             return str
         import Stemmer
 
@@ -164,13 +187,19 @@ def from_record(stored: Mapping[str, Any]) -> Analyzer:
 
 
 def analyzer(language: str, *, identifiers: bool = False) -> Analyzer:
-    """The analyzer for `language`, with bm25s's stop words where it has them; several are joined by "+".
-    Raises BadInput for others.
+    """Return the analyzer for `language`, with bm25s's stop words if it has them; several are joined by "+",
+    and those of single passages follow a "/" (see `Analyzer`). Raises BadInput for others.
     """
     import Stemmer
 
-    if "+" in language:
-        parts = tuple(analyzer(name, identifiers=identifiers) for name in dict.fromkeys(language.split("+")))
+    if "+" in language or "/" in language:
+        if language.count("/") > 1:
+            raise BadInput(
+                f"language {language!r}: give at most one /, before the languages of other passages"
+            )
+        parts = tuple(
+            analyzer(name, identifiers=identifiers) for name in dict.fromkeys(re.split(r"[+/]", language))
+        )
         return Analyzer(language, (), parts, identifiers)
     if language == "none":
         return Analyzer(language, identifiers=identifiers)
@@ -192,6 +221,11 @@ def same_length_lower(text: str) -> str:
     if len(lower) == len(text):
         return lower
     return "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
+
+
+def _unspaced(text: str) -> bool:
+    """Whether letters of an unspaced script occur in `text`."""
+    return not text.isascii() and _RUN.search(text) is not None
 
 
 def _grams(run: str, thai: bool) -> Iterator[tuple[int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -123,6 +124,7 @@ def ask_(
     """Run QUESTION through several routes and compare their hits."""
     from core.cli.corpora import indexed
     from core.cli.shapes import run_document
+    from core.corpus import catalogue, cautions
     from core.domain import settings
     from core.domain.filters import read_filters
     from core.domain.types import Query
@@ -164,9 +166,12 @@ def ask_(
     if engine.store is not None:
         engine.store.flush()  # so that what could not be stored is told here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
-    for warning in job.warnings:
+    info = catalogue.describe(run.corpus, now).info
+    warned = cautions.of_run(run, info) if info is not None else ()
+    for warning in (*job.warnings, *(caution.line() for caution in warned)):
         note(f"warning: {warning}")
-    emit(run_document(run), lambda: comparison.comparison(run, shown=hits, whole=whole), as_json=as_json)
+    document = {**run_document(run), "warnings": [asdict(caution) for caution in warned]}
+    emit(document, lambda: comparison.comparison(run, shown=hits, whole=whole), as_json=as_json)
     return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
 
 

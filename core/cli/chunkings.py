@@ -63,6 +63,8 @@ def measure(
     from core.evaluation.chunkings import measuring
 
     group = measuring.prepare(engine, spec, found, source.path)
+    for warning in group.warnings:  # before hours are spent
+        note(f"warning: {warning}")
     bar = Bar("q")
     with stoppable() as asked:
         figures = measuring.perform(
@@ -71,7 +73,8 @@ def measure(
         )  # fmt: skip
     bar.close()
     for warning in figures["warnings"]:
-        note(f"warning: {warning}")
+        if warning not in group.warnings:
+            note(f"warning: {warning}")
     emit({**figures, "saved": str(out)}, lambda: in_words(figures, out), as_json=as_json)
     if figures["interrupted"]:
         note(f"stopped by the user; results so far are in {out}, and eval with --out {out} resumes from them")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 
+from core.analysis.halves import halves
 from core.analysis.remarks import remarks
 from core.cli.text import WIDTH, columns, cut, one_line, table
 from core.domain.program import COMMAND
@@ -43,6 +44,7 @@ def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
         parts += ["", table(("#", "route", "ms", "model calls", "best hit"), rows, right=(0, 2, 3))]
     for one in done:
         parts += [f"{one.route}: {remark}" for remark in remarks(one, run.corpus)]
+        parts += [f"{one.route}: {found.line()}"] if (found := halves(one)) is not None else []
     parts += _not_done([result for result in run.results if result.status != "ok"])
     found = [result for result in run.results if result.hits]
     if found:

@@ -87,8 +87,8 @@ def corpora_(as_json: bool) -> int:
     "--with",
     "enrichments",
     metavar="A,B",
-    help="Also build enrichments that some routes search (headings, children, ...); all: those that need no "
-    "model or setting.",
+    help="Also build enrichments that some routes search (headings, children, ...); all: every one that asks "
+    "no language model, tokens too (100 kB a passage), and learned_sparse if sparse_model is set.",
 )
 @click.option(
     "--chunkings",
@@ -145,7 +145,7 @@ def index_(
     from core.domain import settings
 
     now = settings.current()
-    wanted = enriching.names(enrichments or "")
+    wanted = enriching.names(enrichments or "", now)
     source = catalogue.source(target, settings=now, name=name, language=language)
     if chunk_size is not None or chunk_overlap is not None:
         usual = source.chunking
@@ -211,7 +211,7 @@ def build(source: Source, settings: Settings, helping: Helpers | None = None) ->
 
 def build_each(sources: Sequence[Source], settings: Settings, helping: Helpers | None = None) -> list[Corpus]:
     """The same for several, one after the other; those built before a stop stay."""
-    from core.corpus import index, variants
+    from core.corpus import cautions, index, variants
 
     bar, built = Bar(""), []
     with stoppable() as cancel:
@@ -223,6 +223,8 @@ def build_each(sources: Sequence[Source], settings: Settings, helping: Helpers |
             remark = variants.remark(corpus.info) if variants.key_of(corpus.name) else None
             for said in (*corpus.info.notes, *([remark] if remark else ())):
                 note(f"{corpus.name}: {said}")
+            for caution in cautions.of_corpus(corpus.info):
+                note(f"{corpus.name}: warning: {caution.line()}")
     return built
 
 
@@ -257,13 +259,17 @@ def indexed(given: str, settings: Settings) -> str:
 
 def _info(info: CorpusInfo) -> dict[str, Any]:
     """Return an index's record as JSON; each file that was left out has a path and a reason."""
+    from core.corpus import cautions
+
     told = asdict(info)
     told["skipped"] = [{"path": name, "reason": one.reason} for one in info.skipped for name in one.names]
-    told["warnings"] = told.pop("notes")
+    warned = cautions.of_corpus(info)
+    told["warnings"] = [*told.pop("notes"), *(caution.line() for caution in warned)]
     if not told["place"]:
         del told["place"]
     return {
         **told,
+        "cautions": [asdict(caution) for caution in warned],
         "chunking": {**asdict(info.chunking), "key": info.chunking.key, "label": info.chunking.label()},
     }
 

@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 
-def names(given: str) -> list[str]:
-    """The enrichments of "a,b"; "all" means those made without a model. BadInput for others."""
+def names(given: str, settings: Settings) -> list[str]:
+    """Return the enrichments of "a,b"; for "all" those that ask no language model and whose own model is set.
+
+    Raises BadInput for others.
+    """
     from core.corpus.enrichments import store
 
     wanted = [name.strip() for name in given.split(",") if name.strip()]
     if wanted == ["all"]:
-        return [name for name, recipe in store.RECIPES.items() if recipe.free]
+        return [
+            name
+            for name, recipe in store.RECIPES.items()
+            if not recipe.uses_llm and store.no_model(name, settings) is None
+        ]
     return [store.recipe(name).name for name in dict.fromkeys(wanted)]
 
 

@@ -239,6 +239,8 @@ def eval_(
         )  # fmt: skip
     ensure(source, now)
     ready = prepare(engine, spec, found, source.path)
+    for warning in ready.warnings:  # before hours are spent
+        note(f"warning: {warning}")
     bar = Bar("q")
     with stoppable() as asked:
         figures, drawn, outcomes = perform(
@@ -254,7 +256,8 @@ def eval_(
     for line in figures["reading"]:
         note(line)
     for warning in figures["warnings"]:
-        note(f"warning: {warning}")
+        if warning not in ready.warnings:
+            note(f"warning: {warning}")
     said = failing_said(figures, max_failed)
     if said and as_json:
         note(said)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from core.analysis.halves import halves
 from core.domain.outputs import Reply, document
 from core.domain.types import Link, Passage, RouteResult, Run, Span
 
@@ -45,6 +46,7 @@ def _result(result: RouteResult, passages: Mapping[str, Passage]) -> dict[str, A
             }
             for hit in result.hits
         ],
+        "found_by": asdict(found) if (found := halves(result)) is not None else None,
         "answer": result.answer,
         "citations": list(result.citations),
         "abstained": result.abstained,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.backends import array_files, languages, sparse
+from core.backends import array_files, languages, reading_limits, sparse
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import columns, manifest, passages
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys
@@ -21,12 +22,14 @@ from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
 from core.corpus.stages import Stages as Stages
 from core.corpus.types import Cut, Reading
+from core.corpus.unread import Unread
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.corpus.served import Place
 
 READ, CUT = "read documents", "cut into passages"
+BLOCK = 256  # passages whose tokens are counted at a time
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
 
 
@@ -41,11 +44,12 @@ class Content:
     notes: tuple[str, ...]
     skipped: tuple[Skipped, ...]
     analyzer: Analyzer
+    languages: languages.Languages
 
     @property
     def language(self) -> str:
-        """The language, or several joined by +."""
-        return "+".join(self.analyzer.languages)
+        """The language as an analyzer is named."""
+        return self.analyzer.language
 
 
 def read(source: Source, identity: str, exact_below: int, folder: Path, stages: Stages) -> Content:
@@ -73,10 +77,11 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     stages.ms = {READ: reading, CUT: max(0.0, stages.ms[READ] - reading)}
     approximate = count >= max(1, exact_below)
     language, notes = source.language, report.notes()
+    with stages.stage("find languages"):
+        found = _languages(folder / manifest.PASSAGES)
     if language == languages.AUTO:
-        found = _languages(folder / manifest.PASSAGES, count)
         language = found.name
-        if found.clear and found.names != (languages.FALLBACK,):
+        if language != languages.FALLBACK:
             notes = (*notes, found.describe())
     # The built-in corpora stay as they are: recorded answers come from their rankings.
     how = analyzer(language, identifiers=source.kind == "indexed")
@@ -85,16 +90,33 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
         [sparse.K1, sparse.B], identity, approximate,
     ]  # fmt: skip
     fingerprint = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]
-    return Content(documents, count, fingerprint, approximate, notes, report.skipped, how)
+    return Content(documents, count, fingerprint, approximate, notes, report.skipped, how, found)
 
 
-def _languages(file: Path, count: int) -> languages.Languages:
-    """The languages of passages at even distances, the same ones whenever the content is the same."""
+def _languages(file: Path) -> languages.Languages:
+    """Count the languages of all passages."""
     store = passages.PassageStore(file)
     try:
-        return languages.of_corpus(store.texts_at(range(0, count, max(1, -(-count // languages.SAMPLE)))))
+        return languages.of_corpus(store.texts())
     finally:
         store.close()
+
+
+def _unread(store: passages.PassageStore, embedder: str, tick: Callable[[int, int], None]) -> Unread | None:
+    """Count what an embedder leaves unread of the passages; None if its tokenizer is not on this machine."""
+    limit = reading_limits.limit(embedder)
+    if limit is None:
+        return None
+    total = unread = long = characters = number = 0
+    left = store.texts()
+    while texts := list(islice(left, BLOCK)):
+        number += len(texts)
+        tick(number, 0)
+        counts = limit.count(texts)
+        over = [count - limit.tokens for count in counts if count > limit.tokens]
+        total, unread, long = total + sum(counts), unread + sum(over), long + len(over)
+        characters += sum(map(len, texts))
+    return Unread(limit.tokens, total, unread, long, characters)
 
 
 def _check_columns(reading: Reading, report: LoadReport) -> None:
@@ -132,6 +154,8 @@ def finish(
         else:
             with stages.stage("embed"):
                 dim, reused = vectors.write(store, folder, stages.tick)
+        with stages.stage("count unread text"):
+            unread = _unread(store, vectors.name, stages.tick)
         recall, elsewhere = 1.0, 0
         if known is not None:
             recall, elsewhere = float(known["recall"]), int(known["bytes"])
@@ -158,7 +182,9 @@ def finish(
             build_ms={name: round(ms, 1) for name, ms in stages.ms.items()},
             bytes=elsewhere + sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
             reused=reused, notes=content.notes, skipped=content.skipped,
-            place=place.place if place is not None else "",
+            place=place.place if place is not None else "", unread=unread,
+            languages=content.languages.passages, unclear=content.languages.unclear,
+            foreign=content.languages.foreign,
         )  # fmt: skip
         manifest.write(folder, info)
     return info

@@ -17,6 +17,7 @@ from typing import Any
 from core.corpus.chunk import Chunking
 from core.corpus.load_report import Skipped
 from core.corpus.types import FileRecord
+from core.corpus.unread import Unread
 from core.domain.errors import BadInput, IndexDamaged
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,10 @@ class CorpusInfo:
     notes: tuple[str, ...] = field(default=())
     skipped: tuple[Skipped, ...] = field(default=())
     place: str = ""
+    languages: Mapping[str, int] = field(default_factory=dict)  # passages clearly in each, most first
+    unclear: int = 0  # passages whose language is not clear
+    foreign: int = 0  # of these, those in a script other than Latin
+    unread: Unread | None = None  # None if the embedder's tokenizer was not on this machine
 
 
 def write(folder: Path, info: CorpusInfo) -> None:
@@ -196,7 +201,11 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
             Skipped(str(one["reason"]), int(one["count"]), tuple(map(str, one["names"])))
             for one in raw.get("skipped", ())
         )
-        told = {"chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"]), "skipped": left}
+        unread = Unread(**raw["unread"]) if raw.get("unread") else None
+        told = {
+            "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"]), "skipped": left,
+            "unread": unread,
+        }  # fmt: skip
         info = CorpusInfo(**{**raw, **told})
         for name, kind in KINDS.items():
             if not isinstance(getattr(info, name), kind):

@@ -340,7 +340,7 @@ class Place:
         recall = 1.0
         with self.server.writing(stages.cancel) as connection:
             served_tables.prepare(connection, self.server)
-            words = served_tables.configuration(connection, language)
+            words = served_tables.configuration(connection, language.partition("/")[0])
             with stages.stage("send to PostgreSQL"):
                 served_tables.fill(
                     connection, tables, _documents(store), store.everything(), vectors, words, stages.tick

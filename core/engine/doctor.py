@@ -287,19 +287,21 @@ def _bytes(path: Path) -> int:
 
 
 def _corpora(settings: Settings) -> Checks:
-    from core.corpus import catalogue
+    from core.corpus import catalogue, cautions
 
     for known in catalogue.known(settings):
         good = known.state == "ready"
         if known.kind == "table" or (known.info is not None and known.info.place):
             yield _served_corpus(known, settings)
-            continue
-        yield Check(
-            f"corpus {known.name}",
-            "ok" if good else "warning",
-            known.state,
-            None if good else f"run: {COMMAND} index {known.name}",
-        )
+        else:
+            yield Check(
+                f"corpus {known.name}",
+                "ok" if good else "warning",
+                known.state,
+                None if good else f"run: {COMMAND} index {known.name}",
+            )
+        for caution in cautions.of_corpus(known.info) if known.info is not None else ():
+            yield Check(f"corpus {known.name}: {caution.id}", "warning", caution.text, caution.fix)
 
 
 def _served_corpus(known: catalogue.Known, settings: Settings) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ from core.analysis.remarks import command
 from core.analysis.token_usage import PRICES, prices_in
 from core.backends.external import run_files
 from core.backends.workers.place import Place
+from core.corpus import cautions
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.filters import described, read_filters
 from core.domain.models import PARAMETER
 from core.domain.needs import Need
 from core.domain.process_setup import long_lived
 from core.domain.types import AnswerStyle
-from core.engine.availability import unprepared, without_model
+from core.engine.availability import missing, unprepared, why_not, without_model
 from core.evaluation import dataset, machines, outside, report, runner, sets, summary
 from core.evaluation.counting import document_of
 from core.evaluation.execution import TOLD_BY, Executed, measured
@@ -57,6 +58,7 @@ class Prepared:
     baseline: str
     warnings: tuple[str, ...]
     of: int | None
+    cannot: Mapping[str, str] = field(default_factory=dict)  # by route: why it cannot run, and what to do
 
 
 def prepare(
@@ -110,6 +112,12 @@ def prepare(
     plan = Plan(
         corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None, where=where
     )
+    gaps = missing(engine, spec.corpus)
+    cannot = {route.name: why for route in chosen if (why := why_not(route, gaps, parameters[route.name]))}
+    said += [f"{name} cannot run here and fails on every question: {why}" for name, why in cannot.items()]
+    said += [one.line() for one in cautions.of_corpus(corpus.info)]
+    asked = [question.query.text for question in drawn.questions]
+    said += [one.line() for one in cautions.of_questions(asked, corpus.info)]
     said += waiting
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
     remembering = [route.name for route in chosen if route.family == "memory"]
@@ -123,7 +131,13 @@ def prepare(
         said.append(f"{', '.join(theirs)}: a pipeline of your own, whose time is measured from outside")
     warnings = tuple(dict.fromkeys([*corpus.warnings, *said]))
     return Prepared(
-        spec, drawn, plan, baseline, warnings, len(labelled.questions) if drawn != labelled else None
+        spec,
+        drawn,
+        plan,
+        baseline,
+        warnings,
+        len(labelled.questions) if drawn != labelled else None,
+        cannot,
     )
 
 
@@ -216,6 +230,7 @@ def perform(
         "answering": asdict(plan.style) if plan.style else None,
         "interrupted": not whole,
         "reading": list(drawn.reading),
+        "cannot_run": dict(ready.cannot),
         "warnings": list(warnings),
     }
     for name, file in _files(plan).items():

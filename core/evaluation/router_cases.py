@@ -115,7 +115,7 @@ def _case(
 ) -> Case:
     text, before = question.query.text, bool(question.query.history)
     do = _steps(engine, corpus)
-    searched, words = do.first_search(text), do.context.corpus.analyzer
+    searched, words = do.first_search(text), do.context.corpus.analyzer.questions
     return Case(
         name, question.id, text, kind_of(question, known),
         features(text, before, searched, do.schema(text), words), values,

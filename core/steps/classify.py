@@ -94,7 +94,7 @@ class Classify(AskTables):
         tells three classes of complexity.
         """
         searched, schema = self._searched(text, sparse, dense), Schema(self._tables_here(), links)
-        found = features(text, conversation, searched, schema, self.context.corpus.analyzer)
+        found = features(text, conversation, searched, schema, self.context.corpus.analyzer.questions)
         return told(self.context.classifier(), found)
 
     def first_search(self, text: str) -> Searched:

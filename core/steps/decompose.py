@@ -88,7 +88,7 @@ class Decompose(Transform):
         """Split a question of `threshold` or more different terms: who asks two things at once, or about a
         thing known only through another, needs the words for both. A small model does not tell the two apart.
         """
-        terms = len(set(self.context.corpus.analyzer.terms(text)))
+        terms = len(set(self.context.corpus.analyzer.questions.terms(text)))
         enough = terms >= threshold
         why = f"{terms} different terms are {'at least' if enough else 'fewer than'} {threshold:g}"
         return Split("split" if enough else "keep", why, float(terms), threshold)

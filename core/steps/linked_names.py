@@ -151,7 +151,7 @@ class Linker:
     def missing(self, text: str) -> tuple[str, ...]:
         """The question's words that count and whose term is not in `text`, each once."""
         held = set(self._corpus.analyzer.terms(text))
-        words = self._corpus.analyzer.words(self._question)
+        words = self._corpus.analyzer.questions.words(self._question)
         return tuple(dict.fromkeys(word for word, term in words if term not in held))
 
     def about(self, name: str) -> list[tuple[float, Passage]]:

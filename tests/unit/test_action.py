@@ -19,7 +19,7 @@ STEPS = ACTION["runs"]["steps"]
 EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 
 # The command line of GitHub, over a file of comments; the comment of a person quotes the marker.
-GH = """#!{python}
+GH = """
 import json, os, pathlib, sys
 if os.environ["GH_TOKEN"] != "the job's token":
     sys.exit("HTTP 403: Resource not accessible by integration")
@@ -59,7 +59,8 @@ class Job:
         self._script(self.temp / "routescope" / "bin" / "routescope",
                      f'#!/bin/sh\nPYTHONPATH="{PROJECT}" exec "{sys.executable}" -m core "$@"\n')  # fmt: skip
         (folder / "bin").mkdir()
-        self._script(folder / "bin" / "gh", GH.format(python=sys.executable))
+        (folder / "gh.py").write_text(GH.format())
+        self._script(folder / "bin" / "gh", f'#!/bin/sh\nexec "{sys.executable}" "{folder}/gh.py" "$@"\n')
         self.comments = folder / "comments.json"
         self.comments.write_text(json.dumps(
             [{"id": 5, "bot": False, "body": "why?\n> <!-- routescope gate gate -->"}]))  # fmt: skip

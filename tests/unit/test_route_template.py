@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,9 @@ def run(clone):
 def make(run):
     def make(name):
         # -o: the environment that runs this test is there, whatever its age.
-        return run("make", "-o", ".venv/.installed", "route", f"NAME={name}", f"PY={sys.executable}")
+        return run(
+            "make", "-o", ".venv/.installed", "route", f"NAME={name}", f"PY={shlex.quote(sys.executable)}"
+        )
 
     return make
 

@@ -95,7 +95,7 @@ def test_it_says_its_address_once_it_answers_and_ends_at_ctrl_c(tmp_path, starte
 
 @pytest.mark.process
 def test_a_closed_terminal_ends_it_with_its_child(tmp_path):
-    with served(tmp_path) as (server, _):
+    with served(tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)) as (server, _):
         (child,) = _children(server.pid)
         server.send_signal(signal.SIGHUP)
         assert server.wait(120) == 0

@@ -11,6 +11,7 @@ from core.analysis import waits as recorded_waits
 from core.analysis.answers import being_written
 from core.analysis.run_view import model_failures, worked
 from core.analysis.searches import rewrites
+from core.corpus import catalogue, cautions
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import RouteResult, Run, Span
@@ -166,6 +167,7 @@ def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
             exactly = st.empty()
             st.caption("Fills in the question without running it.")
             st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
+    _cautions(run)
     return exactly
 
 
@@ -190,6 +192,16 @@ def _again(run: Run) -> None:
         return
     link.show(job.id)
     st.rerun()
+
+
+def _cautions(run: Run) -> None:
+    """Warn of what dense searches of this run could not find."""
+    try:
+        info = catalogue.describe(run.corpus, state.engine().settings).info
+    except RouteScopeError:
+        return  # a corpus that is not here
+    for caution in cautions.of_run(run, info) if info is not None else ():
+        st.warning(md(f"{caution.line()}."))
 
 
 def _side_by_side(run: Run, view: View) -> None:

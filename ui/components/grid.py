@@ -10,6 +10,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis import external
+from core.analysis.halves import halves
 from core.analysis.remarks import remarks
 from core.analysis.run_view import Reuse, reuse, top
 from core.analysis.searches import rewrites
@@ -184,6 +185,7 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
         alone = (tag("span", milliseconds(result.ms), css="ms"), " ", tag("span", "alone", css="dim"))
         lines.append(tag("div", *alone, css="line", title="Time this route takes when it runs alone"))
     said = [*external.facts(result), *marks(reuse(scene.run, result)), *remarks(result, scene.run.corpus)]
+    said += [found.line()] if (found := halves(result)) is not None else []
     lines += [tag("div", mark, css="line dim") for mark in said]
     if moved is not None:
         lines.append(_counts(moved))

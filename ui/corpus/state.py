@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.backends.languages import UNSPACED
-from core.corpus import builds, catalogue, index, index_record, manifest, uploads, variants
+from core.backends.languages import UNSPACED, Languages
+from core.corpus import builds, catalogue, cautions, index, index_record, manifest, uploads, variants
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
+from core.corpus.unread import Unread
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
 from core.domain.postgres import Dsn
@@ -32,6 +33,8 @@ def draw(name: str) -> None:
             st.caption(md(f"Why: {item.reason}"))
     else:
         st.markdown(md(in_words(item)))
+        for caution in cautions.of_corpus(item.info):
+            st.warning(md(f"{caution.line()}."))
         show(tag("div", _facts(item, item.info), css="rs rs-corpus-two"))
         _rebuild(item)
         _read_otherwise(item)
@@ -86,8 +89,10 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         "Documents": f"{info.documents:,}",
         "Passages": f"{info.passages:,}",
         "Chunking": info.chunking.label(),
-        "Language": _language(info.language),
+        "Words": _words(info.language),
+        **({"Languages": described} if (described := _languages(info)) else {}),
         "Embedder": f"{info.embedder}, {info.dim} dimensions",
+        **({"Read by the embedder": _read(info.unread)} if info.unread else {}),
         "Vector index": "flat: exact search"
         if exact
         else f"{KINDS.get(info.vector_index, info.vector_index)}: approximate search,"
@@ -104,14 +109,41 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
     return rows(facts)
 
 
-def _language(name: str) -> str:
-    """How BM25 cuts the words."""
-    names = name.split("+")
-    how = [
-        f"{one} (n-grams of characters)" if one in UNSPACED else f"{one} (stems and stop words)"
-        for one in names
-    ]
-    return f"{', '.join(how)}: how BM25 cuts words"
+def _words(name: str) -> str:
+    """Say how BM25 cuts the words."""
+    usual, _, others = name.partition("/")
+    how = " and ".join(map(_cut, usual.split("+")))
+    if others:
+        how += f"; passages that are clearly in another language as {', '.join(map(_cut, others.split('+')))}"
+    return f"{how}: how BM25 cuts words"
+
+
+def _cut(language: str) -> str:
+    how = "n-grams of characters" if language in UNSPACED else "stems and stop words"
+    return f"{language.title()} ({how})"
+
+
+def _languages(info: CorpusInfo) -> str:
+    """Say which languages were found, and what follows from that."""
+    if not info.languages and not info.unclear:
+        return ""
+    found = Languages(info.languages, info.unclear)
+    if info.language == found.name:
+        return found.describe()
+    counted = [f"{name.title()} {count:,}" for name, count in info.languages.items()]
+    return (
+        f"passages by language: {', '.join([*counted, f'not clear {info.unclear:,}'])}; how to cut is given"
+    )
+
+
+def _read(unread: Unread) -> str:
+    """Say how much of the text the embedder reads."""
+    if not unread.passages:
+        return f"all of the text: no passage is longer than {unread.limit:,} tokens"
+    return (
+        f"{1 - unread.share:.1%} of the text: {unread.passages:,} passages are longer than {unread.limit:,}"
+        " tokens, and their rest is not read"
+    )
 
 
 def heading(text: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.halves import halves
 from core.analysis.run_view import worked
 from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
 from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows
@@ -46,6 +47,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         return
     result, fusion = _choose(run, found)
     names = list_names(result, fusion, run.query.text)
+    if (found := halves(result)) is not None:
+        st.caption(md(f"{found.line()}."))
     if fusion.lack:
         st.info(md(f"You cannot try other values for “{fusion.span.name}”: {fusion.lack}."))
         return

@@ -17,7 +17,6 @@ class Children(KeyRecipe):
     name, version = "children", 1
     title = "small pieces of the passages"
     cost = "one embedding per piece, about four pieces per passage"
-    free = True
     uses_llm = False
 
     def entries(self, characters: int, passages: int, /) -> int:

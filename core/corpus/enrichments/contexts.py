@@ -36,7 +36,6 @@ class Contexts(KeyRecipe):
     name, version = "contexts", 1
     title = "context written for each passage"
     cost = "one language model call per passage, with its document in the prompt"
-    free = False
     uses_llm = True
 
     def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:

@@ -44,7 +44,7 @@ def in_sentences(text: str, analyzer: Analyzer) -> Iterator[list[Entity]]:
     - pair: two words side by side that are no stop words (noun phrases, and some that are not).
     - word: any other that is no stop word. Pairs and words become entities where few passages have them.
     """
-    stops = stop_words(analyzer.languages)
+    stops = stop_words(analyzer.usual)
     for start, end in sentences(text, 0, len(text)):
         yield _entities(text[start:end], analyzer, stops)
 

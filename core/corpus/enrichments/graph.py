@@ -69,7 +69,6 @@ class RuleGraph:
     name, version = "graph", 1
     title = "graph of entities"
     cost = "no model call; each entity is embedded"
-    free = True
     uses_llm = False
 
     def model(self, _settings: Settings, /) -> str:
@@ -153,7 +152,6 @@ class TripleGraph(RuleGraph):
     name, version = "graph_triples", 2
     title = "graph of triples"
     cost = "one language model call per passage"
-    free = False
     uses_llm = True
 
     def draw(self, corpus: Corpus, tools: Tools, /) -> Drawn:

@@ -21,7 +21,6 @@ class Headings(KeyRecipe):
     name, version = "headings", 1
     title = "headings and neighbours of the passages"
     cost = "one more embedding per passage"
-    free = True
     uses_llm = False
 
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:

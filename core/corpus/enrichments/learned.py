@@ -55,7 +55,6 @@ class LearnedSparse:
     name, version = "learned_sparse", 1
     title = "learned term weights of the passages"
     cost = "one pass of the model over each passage"
-    free = False
     uses_llm = False
 
     def __init__(self, load: Callable[[Settings], SparseEncoder] = load) -> None:

@@ -22,7 +22,6 @@ class Questions(KeyRecipe):
     name, version = "questions", 1
     title = "questions written for each passage"
     cost = "one language model call per passage"
-    free = False
     uses_llm = True
     words = False  # a question's words are no evidence of the passage's
 

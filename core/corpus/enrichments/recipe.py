@@ -156,7 +156,6 @@ class Recipe(Protocol):
     title: str  # what it is, in words that complete "this corpus has no ..."
     cost: str  # what making it takes
     uses_llm: bool
-    free: bool  # made from the corpus and the embedder alone, so that nothing has to be chosen first
 
     def model(self, settings: Settings, /) -> str:
         """What `settings` name to make it with, besides the embedder and the language model; "" for nothing.

@@ -20,7 +20,6 @@ class Sentences(KeyRecipe):
     name, version = "sentences", 1
     title = "sentences of the passages"
     cost = "one embedding per sentence, about seven sentences per passage"
-    free = True
     uses_llm = False
     words = False
 

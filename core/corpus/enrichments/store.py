@@ -87,14 +87,22 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
+def no_model(name: str, settings: Settings) -> str | None:
+    """Return why the model that an enrichment is made with cannot be named; None if it can, or needs none."""
+    try:
+        recipe(name).model(settings)
+    except Unavailable as error:
+        return str(error)
+    return None
+
+
 def missing(name: str, corpus: str, fingerprint: str | None, settings: Settings) -> str | None:
     """None if the enrichment is there for this state of the corpus; else why not and how to get it."""
     wanted = recipe(name)
     how = f"run {COMMAND} index {corpus} --with {name} ({wanted.cost})"
-    try:
-        model = wanted.model(settings)
-    except Unavailable as error:
-        return f"{error}, then {how}"
+    if why := no_model(name, settings):
+        return f"{why}, then {how}"
+    model = wanted.model(settings)
     found = describe(name, corpus, settings)
     if found is None:
         return f"corpus {corpus} has no {wanted.title} yet: {how}"

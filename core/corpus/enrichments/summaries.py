@@ -44,7 +44,6 @@ class Tree(KeyRecipe):
     """
 
     version = 1
-    free = False
     words = False
 
     def entries(self, _characters: int, passages: int, /) -> int:
@@ -109,7 +108,6 @@ class Extracts(Tree):
     name = "extracts"
     title = "summaries extracted for groups of passages"
     cost = "one embedding for about every six passages"
-    free = True
     uses_llm = False
 
     def summaries(self, corpus: Corpus, groups: Sequence[Sequence[str]], tools: Tools) -> list[str]:

