@@ -170,6 +170,10 @@ class MemoryCorpus:
             vector_index="flat",
             passages=self.size,
             documents=self.size,
+            languages={},
+            unclear=self.size,
+            foreign=0,
+            unread=None,
         )
         self.searches: list[str] = []
         self.meta: dict[str, dict[str, str]] = {}

@@ -124,7 +124,7 @@ class Analyzer:
     def _asked(self) -> dict[str, tuple[Analyzer, ...]]:
         """By the language of a question, the parts that cut it; its stop words count in none of them."""
         usual = [part for part in self.parts if part.language in self.usual]
-        found = {part.language: (part,) for part in usual}
+        found: dict[str, tuple[Analyzer, ...]] = {part.language: (part,) for part in usual}
         for own in self.parts:
             if own.language not in self.usual:
                 others = (replace(part, stop_words=part.stop_words + own.stop_words) for part in usual)

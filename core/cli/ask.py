@@ -168,9 +168,11 @@ def ask_(
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
     info = catalogue.describe(run.corpus, now).info
     warned = cautions.of_run(run, info) if info is not None else ()
-    for warning in (*job.warnings, *(caution.line() for caution in warned)):
+    warnings = [*job.warnings, *(caution.line() for caution in warned)]
+    for warning in warnings:
         note(f"warning: {warning}")
-    document = {**run_document(run), "warnings": [asdict(caution) for caution in warned]}
+    cautioned = [asdict(caution) for caution in warned]
+    document = {**run_document(run), "warnings": warnings, "cautions": cautioned}
     emit(document, lambda: comparison.comparison(run, shown=hits, whole=whole), as_json=as_json)
     return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
 

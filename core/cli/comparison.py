@@ -44,7 +44,7 @@ def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
         parts += ["", table(("#", "route", "ms", "model calls", "best hit"), rows, right=(0, 2, 3))]
     for one in done:
         parts += [f"{one.route}: {remark}" for remark in remarks(one, run.corpus)]
-        parts += [f"{one.route}: {found.line()}"] if (found := halves(one)) is not None else []
+        parts += [f"{one.route}: {shares.line()}"] if (shares := halves(one)) is not None else []
     parts += _not_done([result for result in run.results if result.status != "ok"])
     found = [result for result in run.results if result.hits]
     if found:

@@ -171,19 +171,19 @@ def test_index_ask_and_doctor_warn(tmp_path, call):
         (source / f"{n}.txt").write_text(text, encoding="utf-8")
     code, out, err = call("index", source, "--name", "mine", "--json")
     assert code == 0
-    assert [one["id"] for one in json.loads(out)["warnings"]] == ["embedder-language"]
+    assert [one["id"] for one in json.loads(out)["cautions"]] == ["embedder-language"]
     assert E5 in err
     ask = ("ask", QUESTIONS["russian"], "--corpus", "mine", "--json", "--routes")
     code, out, err = call(*ask, "bm25,hybrid_rrf")
     assert code == 0
     told = json.loads(out)
-    assert [one["id"] for one in told["warnings"]] == ["question-language", "embedder-language"]
+    assert [one["id"] for one in told["cautions"]] == ["question-language", "embedder-language"]
     assert E5 in err
     by_route = {one["route"]: one["found_by"] for one in told["results"]}
     assert by_route["bm25"] is None
     found = by_route["hybrid_rrf"]
     assert found["hits"] == found["words"] + found["vectors"] + found["both"] == 3
-    assert json.loads(call(*ask, "bm25")[1])["warnings"] == []
+    assert json.loads(call(*ask, "bm25")[1])["cautions"] == []
     checks = {one.name: one for one in examine(settings_module.current(), quick=True, note=lambda _: None)}
     assert checks["corpus mine: embedder-language"].state == "warning"
     assert E5 in checks["corpus mine: embedder-language"].fix

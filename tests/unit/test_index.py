@@ -90,7 +90,9 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
     stages: list[tuple[str, int, int]] = []
     built = index.build(None, folder, settings=settings, progress=lambda *step: stages.append(step))
     assert built.name == "shop-help"
-    assert {stage for stage, _, _ in stages} == {"read documents", "index words", "embed", "check"}
+    assert {stage for stage, _, _ in stages} == {
+        "read documents", "find languages", "index words", "embed", "count unread text", "check",
+    }  # fmt: skip
     corpus = index.open_corpus("shop-help", settings=settings)
     assert (corpus.size, corpus.info.documents, corpus.info.vector_index) == (3, 3, "flat")
     assert corpus.info.bytes > 0

@@ -94,7 +94,7 @@ def test_terms_are_those_of_bm25s(tmp_path: Path) -> None:
     import bm25s
     import Stemmer
 
-    texts = [*corpus(0, 5), "The QUICK brown-fox's jumping, naïve Größe 東京 x 42 don't", "", "the of and"]
+    texts = [*corpus(0, 5), "The QUICK brown-fox's jumping, naïve Größe x 42 don't", "", "the of and"]
     theirs = bm25s.tokenize(
         texts, stopwords="english", stemmer=Stemmer.Stemmer("english"), return_ids=False, show_progress=False
     )

@@ -30,8 +30,8 @@ class Indexed:
     def analyzer(self) -> Analyzer:
         return self.index.analyzer
 
-    def idf(self, words):
-        return self.index.idf(words)
+    def terms(self, text):
+        return self.index.terms(text)
 
     def explain(self, text, passage_id):
         return self.index.explain(text, int(passage_id))

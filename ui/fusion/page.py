@@ -47,8 +47,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         return
     result, fusion = _choose(run, found)
     names = list_names(result, fusion, run.query.text)
-    if (found := halves(result)) is not None:
-        st.caption(md(f"{found.line()}."))
+    if (halved := halves(result)) is not None:
+        st.caption(md(f"{halved.line()}."))
     if fusion.lack:
         st.info(md(f"You cannot try other values for “{fusion.span.name}”: {fusion.lack}."))
         return
