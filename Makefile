@@ -46,7 +46,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-doc
 	touch $@
 
 test: $(VENV)/.installed-dev lint  ## everything: style, types, unit, pages, small models, headless browser
-	$(MAKE) test-unit test-slow
+	$(MAKE) --keep-going test-unit test-slow  # each part says what fails in it, and any failure fails this
 
 check: lint  ## while you work: style, types, and the unit tests that open no page and start no process
 	$(PYTEST) $(SPREAD) -m "not slow and not process and not model and not bench" tests/unit

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.backends import array_files, languages, reading_limits, sparse
+from core.backends import array_files, languages, sparse
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import columns, manifest, passages
 from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys
@@ -22,14 +21,13 @@ from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
 from core.corpus.stages import Stages as Stages
 from core.corpus.types import Cut, Reading
-from core.corpus.unread import Unread
+from core.corpus.unread import count_unread
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.corpus.served import Place
 
 READ, CUT = "read documents", "cut into passages"
-BLOCK = 256  # passages whose tokens are counted at a time
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
 
 
@@ -102,23 +100,6 @@ def _languages(file: Path) -> languages.Languages:
         store.close()
 
 
-def _unread(store: passages.PassageStore, embedder: str, tick: Callable[[int, int], None]) -> Unread | None:
-    """Count what an embedder leaves unread of the passages; None if its tokenizer is not on this machine."""
-    limit = reading_limits.limit(embedder)
-    if limit is None:
-        return None
-    total = unread = long = characters = number = 0
-    left = store.texts()
-    while texts := list(islice(left, BLOCK)):
-        number += len(texts)
-        tick(number, 0)
-        counts = limit.count(texts)
-        over = [count - limit.tokens for count in counts if count > limit.tokens]
-        total, unread, long = total + sum(counts), unread + sum(over), long + len(over)
-        characters += sum(map(len, texts))
-    return Unread(limit.tokens, total, unread, long, characters)
-
-
 def _check_columns(reading: Reading, report: LoadReport) -> None:
     """Text columns that no file has are a mistake in their names."""
     chosen = [name for name in reading.text_columns if reading.text_columns != columns.NONE]
@@ -155,7 +136,7 @@ def finish(
             with stages.stage("embed"):
                 dim, reused = vectors.write(store, folder, stages.tick)
         with stages.stage("count unread text"):
-            unread = _unread(store, vectors.name, stages.tick)
+            unread = count_unread(store.texts(), vectors.name, stages.tick)
         recall, elsewhere = 1.0, 0
         if known is not None:
             recall, elsewhere = float(known["recall"]), int(known["bytes"])

@@ -10,11 +10,11 @@ from typing import Literal
 from core.backends import languages, reading_limits
 from core.backends.named_models import MODELS, NamedModel, here
 from core.corpus.manifest import CorpusInfo
+from core.corpus.unread import WORTH
 from core.domain.program import COMMAND
 from core.domain.types import Run
 
 PART = 0.05  # of the passages or questions in a language that the embedder was not trained for
-UNREAD = 0.005  # of the text, from which unread text is warned of
 SPARE = 0.85  # of what the embedder reads: passages of one size in characters differ in tokens
 
 
@@ -59,13 +59,12 @@ def of_run(run: Run, info: CorpusInfo) -> tuple[Caution, ...]:
     """Return the warnings about what dense searches of a run could find; none if nothing was embedded."""
     if not any(span.kind == "EMBEDDING" for result in run.results for span in result.spans):
         return ()
-    return (*of_questions((run.query.text,), info), *filter(None, (_languages(info),)))
+    return of_questions((run.query.text,), info) or tuple(filter(None, (_languages(info),)))
 
 
 def _of_question(text: str, known: Collection[str]) -> str | None:
-    if languages.foreign(text):
-        return languages.language(text) or OTHER
-    return languages.language(text) or languages.among(text, known)
+    clear = languages.language(text) or languages.among(text, known)
+    return OTHER if clear in (None, languages.FALLBACK) and languages.foreign(text) else clear
 
 
 OTHER = "another script"
@@ -101,7 +100,7 @@ def _named(found: Collection[str]) -> str:
 def _unread(info: CorpusInfo) -> Caution | None:
     """Warn of text behind what the embedder reads of a passage."""
     unread = info.unread
-    if unread is None or unread.share < UNREAD:
+    if unread is None or unread.share < WORTH:
         return None
     text = (
         f"{unread.share:.1%} of the text is not read by the embedder {info.embedder}: {unread.passages:,} of"

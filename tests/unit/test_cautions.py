@@ -78,6 +78,7 @@ def test_a_corpus_in_a_language_that_minilm_lacks_is_warned_of_with_a_model_that
     assert "index mine" in caution.fix
     (asked,) = cautions.of_questions([QUESTIONS[language]], info)
     assert asked.id == "question-language"
+    assert language.title() in asked.text
 
 
 def test_english_documents_and_a_few_others_are_not_warned_of(tmp_path):
@@ -177,7 +178,7 @@ def test_index_ask_and_doctor_warn(tmp_path, call):
     code, out, err = call(*ask, "bm25,hybrid_rrf")
     assert code == 0
     told = json.loads(out)
-    assert [one["id"] for one in told["cautions"]] == ["question-language", "embedder-language"]
+    assert [one["id"] for one in told["cautions"]] == ["question-language"]
     assert E5 in err
     by_route = {one["route"]: one["found_by"] for one in told["results"]}
     assert by_route["bm25"] is None
@@ -215,3 +216,10 @@ def test_an_evaluation_names_the_routes_that_cannot_run_before_it_asks(tmp_path,
     _, out, err = call(*evaluate)
     assert json.loads(out)["cannot_run"] == {}
     assert json.loads(out)["routes"]["late_interaction"]["statuses"]["ok"] == 1
+
+
+def test_an_enrichment_says_what_its_model_does_not_read(tmp_path):
+    corpus = built(tmp_path, ["A parcel came late again. " * 100], chunking=index.Chunking(0))
+    settings = Settings(home=tmp_path / "home")
+    made = [store.build(name, corpus, settings=settings) for name in ("headings", "tokens", "sentences")]
+    assert ["not read" in " ".join(one.notes) for one in made] == [True, True, False]

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.analysis.latency_percentiles import Latency, by_route
-from core.corpus import catalogue
+from core.corpus import catalogue, cautions
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import milliseconds
@@ -57,6 +57,8 @@ def _form() -> None:
     asked = _questions(top, corpus)
     if asked is None:
         return
+    for caution in _cautions(corpus):
+        st.warning(md(f"{caution.line()}."))
     spec, count = _sample(*asked)
     gaps = missing(engine, corpus)
     chosen = _routes(gaps)
@@ -65,6 +67,12 @@ def _form() -> None:
         return
     spec = how(replace(spec, routes=tuple(chosen)), corpus)
     _begin(_audited(spec), count)
+
+
+def _cautions(corpus: str) -> tuple[cautions.Caution, ...]:
+    """The warnings about the corpus that is to be searched."""
+    info = catalogue.describe(corpus, state.engine().settings).info
+    return cautions.of_corpus(info) if info is not None else ()
 
 
 def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:

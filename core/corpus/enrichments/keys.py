@@ -21,6 +21,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEY_BYTES, VECTORS
 from core.corpus.enrichments.recipe import Tools
 from core.corpus.manifest import BM25, GRAPH
+from core.corpus.unread import count_unread, unread_notes
 from core.domain.settings import Settings
 from core.domain.types import Hit, Ranking
 
@@ -74,6 +75,9 @@ def write(keys: Sequence[Key], corpus: Corpus, folder: Path, tools: Tools, *, wo
                 analyzer(corpus.info.language),
                 lambda at: tools.stages.tick(at, len(ordered)),
             )
+    with tools.stages.stage("count unread text"):
+        found = count_unread(searched, corpus.info.embedder, tools.stages.tick)
+    tools.notes += unread_notes(found, corpus.info.embedder)
     with tools.stages.stage("embed"):
         tools.vectors().write(Listed(searched), folder, tools.stages.tick)
     if len(ordered) >= max(1, tools.settings.exact_below):

@@ -26,6 +26,7 @@ from core.corpus.embeddings import KEYS, Keys, keys
 from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import Tools
 from core.corpus.helpers import check
+from core.corpus.unread import count_unread, unread_notes
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.text import searchable
@@ -78,6 +79,9 @@ class Tokens:
             embedder = self._load(tools.settings)
         texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
         wanted = keys(Listed(texts), f"{embedder.name} {identity(tools.settings.late_model)}")
+        with tools.stages.stage("count unread text"):
+            unread = count_unread(texts, tools.settings.late_model, tools.stages.tick)
+        tools.notes += unread_notes(unread, embedder.name)
         former = _Former(next(iter(tools.vectors().former), None))
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in former.rows]
         kept = folder.parent / f".{self.name}-unfinished"
