@@ -89,7 +89,7 @@ def _example_evaluation(engine: Engine, _report: Report, _cancel: threading.Even
     if any(name != EXAMPLE for name in experiment_store.names(engine.settings)):
         return None
     # An example that an earlier version left half done has other routes: nobody made anything of it.
-    return background.begin(engine, EXAMPLE, Spec(DOCUMENTS, split="all"), renew=True)
+    return background.begin(engine, EXAMPLE, Spec(DOCUMENTS, split="all", baseline="hybrid_rrf"), renew=True)
 
 
 def _model(engine: Engine, report: Report, cancel: threading.Event) -> None:

@@ -27,6 +27,12 @@ def take(name: str, key: str, read: Callable[[str], Any]) -> None:
         return
 
 
+def is_new(name: str) -> bool:
+    """Whether the address has a value of `name` that no widget has taken yet."""
+    given = st.query_params.get(name)
+    return given is not None and given != st.session_state.get(SEEN.format(name))
+
+
 def keep(name: str, value: str | None) -> None:
     """Make the address say `name`; None or "" takes it out: what is as ever needs no mention."""
     value = value or None

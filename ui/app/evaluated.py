@@ -11,11 +11,13 @@ from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.first_start import EXAMPLE
 from core.evaluation.questions import provenance
-from ui.app import state
+from ui.app import address, state
 from ui.app.choice import choice
 from ui.app.markup import md
 
 CHOSEN = "evaluation"
+OTHERS = "evaluation_others"
+HERE = "evaluation_corpus"  # the corpus of the sidebar when an evaluation was chosen last
 
 
 def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | None:
@@ -31,7 +33,23 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
         )
         st.page_link("evaluate.py", label="Go to Evaluate")
         return None
-    name = choice(CHOSEN, CHOSEN, label, names, always=True, width=420)
+    folders = {one: experiment_store.place(settings, one) for one in names}
+    corpora = {one: _corpus(str(at), experiment_store.stamp(at)) for one, at in folders.items()}
+    here = st.session_state.get(state.CORPUS)
+    own = [one for one in names if corpora[one] == here]
+    others = [one for one in names if corpora[one] != here]
+    if own and st.session_state.get(HERE, here) != here and not address.is_new(CHOSEN):
+        st.session_state.pop(CHOSEN, None)
+        address.keep(CHOSEN, None)
+    st.session_state[HERE] = here
+    if own and others:
+        asked = st.query_params.get(CHOSEN) in others or st.session_state.get(CHOSEN) in others
+        more = st.checkbox("Also of other corpora", key=OTHERS, value=asked, persist_state="session")
+        names = [*own, *others] if more or asked else own
+    name = choice(
+        CHOSEN, CHOSEN, label, names, always=True, width=420,
+        format_func=lambda one: one if corpora[one] == here else f"{one} · corpus {corpora[one]}",
+    )  # fmt: skip
     try:
         found = reopened(name)
     except RouteScopeError as error:
@@ -40,6 +58,15 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
     if noted:
         note(found)
     return found
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _corpus(folder: str, stamp: tuple[float, ...]) -> str:  # noqa: ARG001 - part of the cache key
+    """The corpus of an evaluation; "" if it cannot be read."""
+    try:
+        return str(experiment_store.opened(Path(folder)).spec.get("corpus", ""))
+    except RouteScopeError:
+        return ""
 
 
 def note(evaluation: Evaluation) -> None:

@@ -8,7 +8,7 @@ from core.evaluation import leaderboard
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.naming import named
-from ui.app import evaluated, opened
+from ui.app import address, evaluated, opened
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md
@@ -32,6 +32,7 @@ from ui.evaluate.view import Look, figures
 
 NEW = "evaluate_new"
 METRIC, BASELINE = "evaluate_metric", "evaluate_baseline"
+OF = "evaluate_baseline_of"  # the evaluation that the baseline was chosen for
 
 
 def draw() -> None:
@@ -114,6 +115,10 @@ def _views(look: Look) -> None:
 def _look(evaluation: Evaluation) -> Look:
     """The baseline and the metric that all views use."""
     names, usual = list(evaluation.routes), evaluation.baseline
+    if st.session_state.get(OF, evaluation.name) != evaluation.name and not address.is_new("baseline"):
+        st.session_state[BASELINE] = usual
+        address.keep("baseline", None)
+    st.session_state[OF] = evaluation.name
     baseline = choice(
         "baseline", BASELINE, "Baseline", names, usual=usual, format_func=title, width=230,
         help=term("baseline", "Choosing another one recomputes the comparisons."),

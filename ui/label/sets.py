@@ -32,7 +32,8 @@ WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
 def choose() -> str | None:
     """Draw the choice of a set and of the annotator; None, with what to do, where there is no set."""
     undo()
-    known = {one.name: one for one in desks.sets(store())}
+    here = st.session_state.get(state.CORPUS)
+    known = {one.name: one for one in sorted(desks.sets(store()), key=lambda one: one.corpus != here)}
     wanted = st.query_params.get("set")
     if wanted and wanted not in known and wanted != st.session_state.get(DELETED):
         st.warning(md(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it."))
