@@ -18,6 +18,7 @@ PATH = "/v1/traces"
 MAX_BYTES = 16 * 2**20  # of a request, as it is sent and unpacked
 AT_ONCE = 8  # requests
 READ_S = 10.0
+DIGITS = 15  # of a Content-Length; Python refuses to read thousands
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
 
@@ -130,6 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length") or ""
         if self.headers.get("Transfer-Encoding") or not length.isdecimal():
             raise Refused(411, "Content-Length is missing")
+        if len(length) > DIGITS or not length.isascii():
+            raise Refused(400, f"Content-Length is no number of bytes: {length[:DIGITS]}")
         if int(length) > MAX_BYTES:
             raise Refused(413, f"{int(length):,} bytes; at most {MAX_BYTES:,} in one request")
         try:

@@ -294,6 +294,33 @@ def test_secrets_of_the_environment_are_taken_out(live: Any, monkeypatch: pytest
     )  # the settings' variables are not the pipeline's business
 
 
+@pytest.mark.trust
+def test_a_reply_repeats_no_secret_and_a_fork_cannot_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", "sk-very-secret-0123456789")
+    file = tmp_path / "forks.py"
+    file.write_text(
+        "import os\n"
+        "def search(query, k):\n"
+        "    if not (child := os.fork()):\n"
+        "        for fd in range(3, 50):\n"
+        "            try:\n"
+        '                os.write(fd, b\'{"id": 1, "ms": 1, "reply": {"hits": []}}\\n\')\n'
+        "            except OSError:\n"
+        "                pass\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "    return [{'doc_id': 'a', 'text': os.environ['MY_API_KEY']}]\n"
+    )
+    pipeline = Live(Pipeline("mine", "function", f"{file}:search", sys.executable))
+    try:
+        (hit,) = ask(pipeline).reply.hits
+        assert (hit.doc_id, hit.text) == ("a", "[key]")
+    finally:
+        pipeline.stop()
+
+
 def test_child_ends_when_nobody_is_left_to_ask(file: Path) -> None:
     import subprocess
 

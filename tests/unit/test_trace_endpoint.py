@@ -168,6 +168,7 @@ LARGE, TORN = gzip.compress(bytes(17 * 2**20), mtime=0), gzip.compress(b"{}", mt
     (b"{}", {"Host": "evil.example"}, "/v1/traces", "POST", 403, "another host"),
     (b"{}", {"Content-Length": "900000000"}, "/v1/traces", "POST", 413, "at most"),
     (b"{}", {"Content-Length": "many"}, "/v1/traces", "POST", 411, "Content-Length"),
+    (b"{}", {"Content-Length": "9" * 5000}, "/v1/traces", "POST", 400, "no number"),
     (b"{}", {}, "/v1/metrics", "POST", 404, "only /v1/traces"),
     (None, {}, "/v1/traces", "GET", 405, "only POST"),
 ])  # fmt: skip

@@ -87,7 +87,8 @@ class Function:
         if "error" in said:
             raise PipelineFailed(f"{owner} failed: {self._clean(str(said['error']))}")
         inside = said.get("ms")
-        return said["reply"], float(inside) if isinstance(inside, int | float) else None
+        reply = self._clean(said["reply"].decode("utf-8", "replace")).encode()
+        return reply, float(inside) if isinstance(inside, int | float) else None
 
     def facts(self) -> Mapping[str, Any]:
         """Fields of `DoorState`."""

@@ -537,6 +537,8 @@ def main() -> int:
     """Answer until nobody asks any more."""
     asking = os.fdopen(os.dup(0), "rb")
     telling = os.fdopen(os.dup(1), "wb")
+    if hasattr(os, "register_at_fork"):  # replies are this process's alone; what it executes inherits no pipe
+        os.register_at_fork(after_in_child=lambda: os.dup2(2, telling.fileno(), inheritable=False))
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.dup2(2, 1)  # whatever is printed, by C code too
