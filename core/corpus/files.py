@@ -42,6 +42,7 @@ def read(
     if record.unread_pages:
         report.take(name, f"{_pages(record.unread_pages, record.pages)} only pictures, no text: not read")
     if record.ocr_pages:
+        meta = {**meta, "ocr_pages": ", ".join(map(str, record.ocr_pages))}
         report.take(name, f"{_pages(record.ocr_pages, record.pages)} only pictures: read by OCR")
     if text.strip():
         yield Document(name, title or re.sub(r"[-_]+", " ", Path(name).stem), text, meta)
@@ -167,6 +168,8 @@ def _notebook(path: Path, asked: _Asked) -> Parts:
 
     asked.record.reader = "notebook"
     book = json.loads(path.read_bytes())
+    if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
+        raise BadInput("it is no notebook of version 4: it has no list of cells")
     language = str(book.get("metadata", {}).get("kernelspec", {}).get("language", ""))
     blocks = []
     for cell in book["cells"]:

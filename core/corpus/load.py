@@ -228,11 +228,13 @@ def _archived(
     record.reader = "zip"
     with zipfile.ZipFile(io.BytesIO(unpackable(file))) as archive, TemporaryDirectory() as scratch:
         for member in archive.infolist():
-            inside, ending = f"{name}/{cleaned(member.filename)}", Path(member.filename).suffix.lower()
+            parts = [part for part in cleaned(member.filename).split("/") if part not in ("", ".", "..")]
+            inside, ending = "/".join((name, *parts)), Path(member.filename).suffix.lower()
             if member.is_dir() or Path(member.filename).name.startswith((".", "__MACOSX")):
                 continue
             if ending not in endings.READ or ending in endings.ARCHIVES:
-                report.skip(inside, endings.unread(ending))
+                closed = "archives within archives are not opened"
+                report.skip(inside, closed if ending in endings.ARCHIVES else endings.unread(ending))
             elif member.file_size > MAX_BYTES or member.flag_bits & 1:
                 why = (
                     "it needs a password"

@@ -381,6 +381,15 @@ def test_what_was_left_out_is_stored_with_the_index(folder, settings):
     assert index.open_corpus("mixed", settings=settings).info.notes == ()
 
 
+def test_an_archive_leads_nowhere_and_archives_in_it_stay_closed(folder):
+    parts = {"../../evil.md": "# Evil\n\nwords", "a.zip": office.packed({"b.txt": "x"}), "ok.txt": "otters"}
+    (folder / "nest.zip").write_bytes(office.packed(parts))
+    (folder / "book.ipynb").write_text('{"cells": 3}')
+    report = LoadReport()
+    assert [d.id for d in documents(folder, report)] == ["nest.zip/evil.md", "nest.zip/ok.txt"]
+    assert {name for one in report.skipped for name in one.names} == {"nest.zip/a.zip", "book.ipynb"}
+
+
 def test_names_that_are_no_utf8_are_told_as_text(folder):
     (folder / "a.md").write_text("words")
     with open(os.fsencode(folder) + b"/\xff.xyz", "wb") as file:

@@ -71,3 +71,16 @@ def test_a_pdf_can_be_read_by_another_reader(name, tmp_path):
     with Reader() as reader:
         (cut,) = reader.documents(tmp_path, WHOLE, LoadReport(), Reading(pdf="kreuzberg"))
     assert "harbour ferry" in cut.document.text
+
+
+def test_pages_of_pictures_are_read_by_ocr_where_it_is_asked_for(tmp_path):
+    pytest.importorskip("rapidocr", reason="python -m pip install -r requirements-ocr.txt")
+    (tmp_path / "scan.pdf").write_bytes(
+        next(file.content for file in FILES if file.name == "partly-scanned.pdf")
+    )
+    records, report = [], LoadReport()
+    with Reader() as reader:
+        (cut,) = reader.documents(tmp_path, WHOLE, report, Reading(ocr=True), records.append)
+    assert "Engineers will close one lane" in cut.document.text
+    assert cut.document.meta["ocr_pages"] == "2"
+    assert (list(records[0].ocr_pages), list(records[0].unread_pages)) == ([2], [])
