@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from core.backends.llm.profile import Profile, every, parts
 from core.backends.llm.transport import proxy_of
 from core.backends.prompting.token_probabilities import read_verdict
 from core.cli.shapes import run_document
-from core.domain.errors import BadInput, ModelFailed
+from core.domain.errors import BadInput, ModelFailed, ModelTimedOut
 from core.domain.needs import Need
 from core.domain.outputs import Waited
 from core.domain.settings import Settings
@@ -500,3 +502,13 @@ def test_a_wait_that_a_service_asks_for_is_told_while_it_lasts() -> None:
         now([Span(1, None, admission.WAIT, "CHAIN", 0.0, 0.0, output=waits)])
         == "waiting for the service, 12 s"
     )
+
+
+def test_a_service_that_hangs_is_not_waited_for_by_one_call_after_another(endpoint: Any) -> None:
+    with service("openai", delay=60.0) as running, ThreadPoolExecutor(8) as pool:
+        llm = endpoint(running)
+        began = time.monotonic()
+        ended = [one.exception() for one in [pool.submit(complete, llm, PLAIN, 0.5) for _ in range(8)]]
+        assert all(isinstance(one, ModelTimedOut) for one in ended)
+        assert time.monotonic() - began < 3.5  # one after another they would take 4 s
+        assert "llm_timeout_s" in str(ended[0])

@@ -132,7 +132,7 @@ class ChatClient:
         def untried(profile: Profile) -> set[str]:
             return parts(self._fields(request, profile, written is not None), profile)
 
-        with self._known.turn(untried, cancel):
+        with self._known.turn(untried, cancel, timeout):
             return self._learning(request, self._known, _Attempt(timeout, cancel, written, created))
 
     def _learning(self, request: LLMRequest, known: Known, attempt: _Attempt) -> Completion:

@@ -115,9 +115,12 @@ class Known:
                 return self._profile
 
     @contextmanager
-    def turn(self, parts: Callable[[Profile], set[str]], cancel: threading.Event) -> Iterator[None]:
+    def turn(
+        self, parts: Callable[[Profile], set[str]], cancel: threading.Event, timeout: float
+    ) -> Iterator[None]:
         """Hold the right to try what the endpoint has not accepted before: one request at a time, in all
-        processes. At once if it has accepted all. Raises Cancelled.
+        processes. At once if it has accepted all, and after `timeout` seconds anyway: calls must not wait
+        for a service that hangs one after another. Raises Cancelled.
         """
         from filelock import FileLock, Timeout
 
@@ -130,8 +133,9 @@ class Known:
             yield
             return
         lock = FileLock(f"{self.path}.try", thread_local=False)
+        end = time.monotonic() + timeout
         with admission.aside():
-            while True:
+            while time.monotonic() < end:
                 try:
                     lock.acquire(timeout=0)
                     break
