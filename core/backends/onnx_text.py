@@ -29,7 +29,8 @@ MANY = 128  # texts from which a second session, .1 s to open, is worth its whil
 class OnnxText:
     """An exported model and the tokenizer of `model_folder`; safe to call from several threads."""
 
-    def __init__(self, model_folder: Path, onnx_file: Path) -> None:
+    def __init__(self, model_folder: Path, onnx_file: Path, most: int | None = None) -> None:
+        """Open the model, which reads at most `most` tokens of a text; None: as its own settings say."""
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -43,8 +44,10 @@ class OnnxText:
         self.dim = int(self._session.get_outputs()[0].shape[-1])
         self._tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
         self._tokenizer.no_padding()  # the file pads to 128: 30 ms a question instead of 4
-        limits = json.loads((model_folder / "sentence_bert_config.json").read_text())
-        self._tokenizer.enable_truncation(limits["max_seq_length"])
+        if most is None:
+            most = int(json.loads((model_folder / "sentence_bert_config.json").read_text())["max_seq_length"])
+        self._tokenizer.enable_truncation(most)
+        self._segments = "token_type_ids" in {one.name for one in self._session.get_inputs()}
 
     @contextmanager
     def in_bulk(self) -> Iterator[Self]:
@@ -56,22 +59,30 @@ class OnnxText:
             bulk._session, bulk._pool = open_session(self._file, 1), pool
             yield bulk
 
-    def encode(self, texts: Sequence[str]) -> list[Any]:
-        """Each text's tokens and their ids."""
-        encoded: list[Any] = self._tokenizer.encode_batch([clean(text) for text in texts])
+    def encode(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[Any]:
+        """Each text's tokens and their ids; of a pair those of both, and which of both (`type_ids`)."""
+        cleaned = [clean(one) if isinstance(one, str) else (clean(one[0]), clean(one[1])) for one in texts]
+        encoded: list[Any] = self._tokenizer.encode_batch(cleaned)
         return encoded
 
-    def run(self, ids: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """The model's output for a batch: shape (n, dim), or (n, longest, dim) of a model of tokens."""
+    def run(
+        self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] = ()
+    ) -> NDArray[np.float32]:
+        """The model's output for a batch: shape (n, dim), or (n, longest, dim) of a model of tokens.
+
+        `segments` tells for each token of a pair which text it is of; without it, all are of the first.
+        """
         shape = (len(ids), max(map(len, ids)))
-        tokens, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        given = {"input_ids": np.zeros(shape, np.int64), "attention_mask": np.zeros(shape, np.int64)}
         for row, one in enumerate(ids):
-            tokens[row, : len(one)] = one
-            mask[row, : len(one)] = 1
-        options = self._give_back if tokens.size >= LARGE else None
-        out: NDArray[np.float32] = self._session.run(
-            None, {"input_ids": tokens, "attention_mask": mask}, options
-        )[0]
+            given["input_ids"][row, : len(one)] = one
+            given["attention_mask"][row, : len(one)] = 1
+        if self._segments:
+            given["token_type_ids"] = np.zeros(shape, np.int64)
+            for row, one in enumerate(segments):
+                given["token_type_ids"][row, : len(one)] = one
+        options = self._give_back if given["input_ids"].size >= LARGE else None
+        out: NDArray[np.float32] = self._session.run(None, given, options)[0]
         return out
 
     def each(self, ids: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], NDArray[np.float32]]]:

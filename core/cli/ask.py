@@ -203,7 +203,7 @@ def read_parameters(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, 
     parameters: dict[str, dict[str, str]] = {}
     for item in given:
         name, equals, value = item.partition("=")
-        route, dot, parameter = name.partition(".")
+        route, dot, parameter = name.rpartition(".")  # an embedder's name may have dots
         if not (equals and dot and route and parameter):
             raise BadInput(f"cannot read parameter {item!r}; write ROUTE.NAME=VALUE, for example hyde.n=3")
         parameters.setdefault(route, {})[parameter] = value

@@ -15,8 +15,11 @@ from core.corpus.types import PDF
 from core.domain.errors import BadInput
 from core.domain.format import size
 
+OPTIONAL = ("place", "of", "tokens", "cost")  # of what is known of an index, told where there is some
+
 if TYPE_CHECKING:
     from core.backends.workers.place import Place
+    from core.corpus.embedding_cost import Begin
     from core.corpus.helpers import Helpers
     from core.corpus.index import Corpus, CorpusInfo
     from core.corpus.source import Source
@@ -43,7 +46,7 @@ def corpora_(as_json: bool) -> int:
             "fingerprint": one.fingerprint,
             "chunking_of": one.chunking_of,
             "size": one.info.passages if one.info else None,
-            "index": _info(one.info) if one.info else None,
+            "index": _info(one.info, settings.current()) if one.info else None,
             "enrichments": enriching.states(one, settings.current()),
         }
         for one in catalogue.known(settings.current())
@@ -106,6 +109,18 @@ def corpora_(as_json: bool) -> int:
     help="Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; "
     "files: in the home folder again.",
 )
+@click.option(
+    "--embedder",
+    "embedders",
+    multiple=True,
+    metavar="NAME",
+    help="Embedder of its vectors: a model, or a service of [embedders.NAME]; repeatable. The first is "
+    "searched by default; vectors of others that it has are kept.",
+)
+@click.option(
+    "--remove-embedder", "dropped", multiple=True, metavar="NAME", help="Delete the vectors of this embedder."
+)
+@click.option("--yes", is_flag=True, help="Embed by a service also if that passes a limit of the settings.")
 @worker_options
 @output_options
 def index_(
@@ -122,6 +137,9 @@ def index_(
     chunkings: str | None,
     removed: str | None,
     place: str | None,
+    embedders: Sequence[str],
+    dropped: Sequence[str],
+    yes: bool,
     workers: Place | None,
     as_json: bool,
 ) -> int:
@@ -131,6 +149,9 @@ def index_(
     taken as, and which were left out for what reason, is told on stderr and on the page Corpus. The corpus
     keeps --text-columns, --html, --reader and --ocr; --text-columns "" goes back to finding them.
 
+    Embedding by a service keeps each batch as it comes: stopped, it goes on there. What it costs and takes is
+    told first, and refused above embed_limit_cost and embed_limit_minutes without --yes.
+
     A source may have several chunkings: see --chunkings, and eval --chunkings. They are refreshed with it.
 
     The corpus stays where --in put it. Its password is not stored: give it in ~/.pgpass, PGPASSWORD or the
@@ -139,7 +160,9 @@ def index_(
     from core.cli import enriching
     from core.corpus import catalogue, variants
     from core.corpus.chunk import Chunking
+    from core.corpus.embedding_cost import gate
     from core.corpus.helpers import helpers
+    from core.corpus.index import by_embedder
     from core.corpus.served import remember
     from core.corpus.types import Reading, columns
     from core.domain import settings
@@ -165,6 +188,8 @@ def index_(
         source = catalogue.source(source, settings=now, reading=reading)
     if place is not None:
         source = replace(source, place="" if place == "files" else remember(place))
+    if embedders or dropped:
+        source = with_embedders(source, embedders, dropped, now)
     others = variants.wanted(source, chunkings) if chunkings is not None else []
     gone = _remove(source, removed, now) if removed is not None else []
     kept = {one.name: one for one in others}
@@ -172,18 +197,23 @@ def index_(
         kept.setdefault(name, catalogue.source(name, settings=now))
     cuts = [kept[name].chunking for name in sorted(kept, key=variants.in_order)]
     with helpers(workers, now) as helping:
-        corpus = build(source, now, helping)
-        made = enriching.make(corpus, wanted, now, helping)
-        built = build_each([variants.of_source(source, one) for one in cuts], now, helping)
-        made += [one for variant in built for one in enriching.make(variant, wanted, now, helping)]
+        begin = gate(now, confirmed=yes, told=lambda cost: note(str(cost)))
+        corpus = build(source, now, helping, begin)
+        built = build_each([variants.of_source(source, one) for one in cuts], now, helping, begin)
+        made = []
+        for one in (corpus, *built):
+            for by in dict.fromkeys((one.info.embedder, *embedders)):
+                view = one if by == one.info.embedder else by_embedder(one, by, settings=now)
+                made += enriching.make(view, wanted, now, helping, begin)
     document = {
-        **_info(corpus.info),
+        **_info(corpus.info, now),
         "source": str(source.path) if source.path else "installed packages",
         "enrichments": [asdict(one) for one in made],
-        "chunkings": [_info(variant.info) for variant in built],
+        "chunkings": [_info(variant.info, now) for variant in built],
         "removed": gone,
     }
-    lines = [*(_built(one.info) for one in (corpus, *built)), *map(enriching.in_words, made)]
+    lines = [line for one in (corpus, *built) for line in _built(one.info, now)]
+    lines += [*map(enriching.in_words, made)]
     lines += [f"{name}: deleted" for name in gone]
     emit(document, lambda: "\n".join(lines), as_json=as_json)
     return 0
@@ -204,19 +234,52 @@ def _remove(source: Source, given: str, settings: Settings) -> list[str]:
     return names
 
 
-def build(source: Source, settings: Settings, helping: Helpers | None = None) -> Corpus:
+def with_embedders(
+    source: Source, given: Sequence[str], dropped: Sequence[str], settings: Settings
+) -> Source:
+    """The source with the embedders `given` before those that its index has, without those `dropped`.
+
+    Raises BadInput where none is left, or one to be dropped is not there.
+    """
+    from core.corpus import catalogue, index
+
+    info = catalogue.describe(source.name, settings).info if source.name in _indexed(settings) else None
+    there = list(source.embedders or (index.held(info, settings) if info else ()))
+    if missing := [name for name in dropped if name not in (*there, *given)]:
+        known = ", ".join(there) or "none"
+        raise BadInput(f"{source.name} has no vectors of {missing[0]}; it has those of: {known}")
+    wanted = [name.strip() for name in (*given, *there) if name.strip() and name not in dropped]
+    if not wanted:
+        raise BadInput(f"{source.name} would have no vectors left; give another --embedder with it")
+    return replace(source, embedders=tuple(dict.fromkeys(wanted)))
+
+
+def _indexed(settings: Settings) -> list[str]:
+    from core.corpus import index_record
+
+    return index_record.names(settings)
+
+
+def build(
+    source: Source, settings: Settings, helping: Helpers | None = None, begin: Begin | None = None
+) -> Corpus:
     """The built corpus; progress and what was left out go to stderr, Ctrl-C stops at a safe point."""
-    return build_each([source], settings, helping)[0]
+    return build_each([source], settings, helping, begin)[0]
 
 
-def build_each(sources: Sequence[Source], settings: Settings, helping: Helpers | None = None) -> list[Corpus]:
+def build_each(
+    sources: Sequence[Source],
+    settings: Settings,
+    helping: Helpers | None = None,
+    begin: Begin | None = None,
+) -> list[Corpus]:
     """The same for several, one after the other; those built before a stop stay."""
     from core.corpus import cautions, index, variants
 
     bar, built = Bar(""), []
     with stoppable() as cancel:
         for corpus in index.build_each(
-            sources, settings=settings, progress=bar, cancel=cancel, helpers=helping
+            sources, settings=settings, progress=bar, cancel=cancel, helpers=helping, begin=begin
         ):
             bar.close()
             built.append(corpus)
@@ -257,24 +320,42 @@ def indexed(given: str, settings: Settings) -> str:
     return source.name
 
 
-def _info(info: CorpusInfo) -> dict[str, Any]:
+def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
     """Return an index's record as JSON; each file that was left out has a path and a reason."""
-    from core.corpus import cautions
+    from core.corpus import cautions, index
 
-    told = asdict(info)
+    told = {name: value for name, value in asdict(info).items() if value or name not in OPTIONAL}
     told["skipped"] = [{"path": name, "reason": one.reason} for one in info.skipped for name in one.names]
     warned = cautions.of_corpus(info)
     told["warnings"] = [*told.pop("notes"), *(caution.line() for caution in warned)]
-    if not told["place"]:
-        del told["place"]
+    embedders = [
+        {name: getattr(one, name) for name in ("embedder", "dim", "reused", "tokens", "cost")}
+        for one in (info, *(index.further(info, settings) if not info.place else ()))
+    ]
     return {
         **told,
         "cautions": [asdict(caution) for caution in warned],
+        "embedders": embedders,
         "chunking": {**asdict(info.chunking), "key": info.chunking.key, "label": info.chunking.label()},
     }
 
 
-def _built(info: CorpusInfo) -> str:
+def _built(info: CorpusInfo, settings: Settings) -> list[str]:
+    """A line for the index, and one for each further embedder."""
+    from core.corpus import index
+
+    more = index.further(info, settings) if not info.place else ()
+    return [_line(info), *(f"{info.name}, vectors of {one.embedder}: {_vectors(one)}" for one in more)]
+
+
+def _vectors(info: CorpusInfo) -> str:
+    cost = "" if info.cost is None else f", cost {info.cost:.4f}"
+    tokens = f", {info.tokens:,} tokens{cost}" if info.tokens else ""
+    took = sum(info.build_ms.values()) / 1000
+    return f"{info.dim} dimensions, {size(info.bytes)}, {took:.1f} s{tokens}"
+
+
+def _line(info: CorpusInfo) -> str:
     took = sum(info.build_ms.values()) / 1000
     share = info.reused / info.passages if info.passages else 0.0
     return (

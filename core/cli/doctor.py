@@ -12,7 +12,7 @@ from core.cli.common import emit, note, output_options
 from core.cli.text import one_line
 
 if TYPE_CHECKING:
-    from core.engine.doctor import Check
+    from core.engine.doctor import Check, EndpointReport
     from core.engine.endpoints import ChatEndpoint
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def doctor_(quick: bool, as_json: bool) -> int:
     """Check this installation and show a fix for each problem."""
     from core.domain import settings
-    from core.engine.doctor import examine
+    from core.engine.doctor import endpoints, examine
     from core.engine.endpoints import chat_endpoints
     from core.routes import registry
 
@@ -40,12 +40,14 @@ def doctor_(quick: bool, as_json: bool) -> int:
         for one in chat
     ]
     healthy = all(check.state != "failed" for check in found)
+    tested = endpoints(now, quick=quick)
     document = {
         "ok": healthy,
         "checks": [asdict(check) for check in found],
-        "endpoints": [asdict(one) for one in chat],
+        "endpoints": [asdict(one) for one in (*chat, *tested)],
     }
-    emit(document, lambda: f"{_text(found)}\n{_endpoints(chat)}", as_json=as_json)
+    text = [_text(found), _endpoints(chat), "", *map(_endpoint, tested)]
+    emit(document, lambda: "\n".join(text), as_json=as_json)
     return 0 if healthy else 1
 
 
@@ -65,6 +67,22 @@ def _endpoints(found: Sequence[ChatEndpoint]) -> str:
             f"  {what}: {len(names)} routes ({', '.join(names)})" for what, names in one.affected.items()
         ]
     return "\n".join(one_line(line) if line else line for line in lines)
+
+
+def _endpoint(tested: EndpointReport) -> str:
+    """A line for an embedder or reranker, and what lacks without it."""
+    words = {True: "works", False: "does not work", None: "not tested"}
+    told = ", ".join(
+        f"{name} {value}" if type(value) is int else f"{name} {words[value]}"
+        for name, value in tested.tested.items()
+        if not (name == "dimension" and value is None)
+    )
+    mark = "WARNING" if tested.error else "ok     "
+    what = one_line(f"{tested.kind} {tested.name} ({tested.model}, {tested.address}): {told}")
+    if not tested.error:
+        return f"{mark}  {what}"
+    affected = f"{len(tested.routes)} routes use it, such as {', '.join(tested.routes[:3])}"
+    return f"{mark}  {what}\n         -> {one_line(tested.error)}; {affected}"
 
 
 def _text(found: Sequence[Check]) -> str:

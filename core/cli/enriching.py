@@ -12,6 +12,7 @@ from core.domain.format import size
 if TYPE_CHECKING:
     from core.corpus.catalogue import Known
     from core.corpus.corpus import Corpus
+    from core.corpus.embedding_cost import Begin
     from core.corpus.enrichments.store import Made
     from core.corpus.helpers import Helpers
     from core.domain.settings import Settings
@@ -35,7 +36,11 @@ def names(given: str, settings: Settings) -> list[str]:
 
 
 def make(
-    corpus: Corpus, wanted: Sequence[str], settings: Settings, helping: Helpers | None = None
+    corpus: Corpus,
+    wanted: Sequence[str],
+    settings: Settings,
+    helping: Helpers | None = None,
+    begin: Begin | None = None,
 ) -> list[Made]:
     """Make them, with progress on stderr; Ctrl-C stops at a safe point."""
     from core.corpus.enrichments import store
@@ -48,7 +53,13 @@ def make(
         note(f"{label}: takes about {size(store.about_bytes(name, corpus, settings))} on disk")
         with stoppable() as cancel:
             found = store.build(
-                name, corpus, settings=settings, cancel=cancel, progress=progress, helpers=helping
+                name,
+                corpus,
+                settings=settings,
+                cancel=cancel,
+                progress=progress,
+                helpers=helping,
+                begin=begin,
             )
         bar.close()
         for remark in found.notes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from core.domain.types import AnswerBy, AnswerOrder
     from core.engine.engine import Engine
     from core.evaluation.dataset import Found
+    from core.evaluation.spec import Spec
+    from core.routes.declare import Route
 
 QUESTIONS = (
     "Questions as JSONL, CSV, TSV, JSON, parquet or a dataset's folder, of this tool or another (ragas, "
@@ -49,6 +52,12 @@ _FILE = click.Path(path_type=Path)
     "--routes",
     metavar="A,B",
     help="Names from `routes`, or all. Default: those that can run without a language model.",
+)
+@click.option(
+    "--embedders",
+    metavar="A,B",
+    help="Measure each route with each of these embedders, and compare them pair by pair. Limits on cosines "
+    "are moved for every embedder but the first.",
 )
 @pipeline_options
 @click.option(
@@ -126,6 +135,7 @@ def eval_(
     target: str,
     name: str | None,
     routes: str | None,
+    embedders: str | None,
     own: Sequence[str],
     run_files: Sequence[str],
     baseline: str | None,
@@ -175,7 +185,7 @@ def eval_(
     from core.domain.filters import read_filters
     from core.domain.pipelines import from_file
     from core.engine.engine import shared_engine
-    from core.evaluation import dataset, sets
+    from core.evaluation import dataset, embedder_change, sets
     from core.evaluation.experiment import perform, prepare
     from core.evaluation.experiment_store import place
     from core.evaluation.judge import filling
@@ -204,6 +214,10 @@ def eval_(
     own = (*own, *(pipeline.name for pipeline in files))
     named = preset_of(engine, preset) if preset is not None else None
     chosen = chosen_by(named, pick(routes) if routes else [])
+    if embedders is not None:
+        if not chosen:
+            raise BadInput("--embedders needs --routes A,B")
+        chosen = pick(embedder_change.variants(chosen, embedders.split(",")))
     if chosen:
         chosen = with_own(chosen, own)
         check_baseline(baseline, [route.name for route in chosen])
@@ -238,6 +252,8 @@ def eval_(
             as_json=as_json,
         )  # fmt: skip
     ensure(source, now)
+    if embedders is not None:
+        spec = _retuned(engine, spec, chosen, found)
     ready = prepare(engine, spec, found, source.path)
     for warning in ready.warnings:  # before hours are spent
         note(f"warning: {warning}")
@@ -261,13 +277,35 @@ def eval_(
     said = failing_said(figures, max_failed)
     if said and as_json:
         note(said)
-    emit(figures, lambda: "\n".join(filter(None, [said, figures_text(figures, out)])), as_json=as_json)
+    emit(figures, lambda: "\n".join(filter(None, [said, _text(figures, out)])), as_json=as_json)
     if figures["interrupted"]:
         note(
             "stopped by the user"
             + (f"; results so far are in {out}, and the same command resumes from them" if out else "")
         )
     return 1 if figures["interrupted"] or failing(figures, max_failed) else 0
+
+
+def _text(figures: Mapping[str, Any], out: Path | None) -> str:
+    """The tables, and what changing the embedder does."""
+    from core.evaluation import embedder_change
+
+    lines = embedder_change.in_words(figures.get("embedders", ()), "ndcg@10")
+    return "\n\n".join([figures_text(figures, out), *(["\n".join(lines)] if lines else [])])
+
+
+def _retuned(engine: Engine, spec: Spec, chosen: Sequence[Route], found: Found | None) -> Spec:
+    """The spec with limits on cosines moved for each embedder; what was moved, and how, goes to stderr."""
+    from core.evaluation import embedder_change
+
+    asked = [question.query for question in found.questions] if found is not None else []
+    merged = {route: dict(values) for route, values in spec.parameters.items()}
+    for one in embedder_change.moved(engine, spec.corpus, chosen, asked):
+        if one.parameter in merged.get(one.route, {}):
+            continue  # given on the command line, or by a preset
+        merged.setdefault(one.route, {})[one.parameter] = one.after
+        note(f"{one.route}.{one.parameter}: {one.before:g} becomes {one.after:g}, {one.how}")
+    return replace(spec, parameters=merged)
 
 
 def _read_files(engine: Engine, files: Sequence[Pipeline], found: Found | None, labels: str | None) -> None:

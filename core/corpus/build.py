@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from core.backends import array_files, languages, sparse
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import columns, manifest, passages
-from core.corpus.embeddings import KEYS, VECTORS, Vectors, keys
+from core.corpus.embeddings import KEYS, VECTORS, Searched, Vectors, keys
 from core.corpus.load_report import LoadReport, Skipped
 from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
@@ -43,11 +43,18 @@ class Content:
     skipped: tuple[Skipped, ...]
     analyzer: Analyzer
     languages: languages.Languages
+    decides: tuple[Any, ...]  # besides the embedder
 
     @property
     def language(self) -> str:
         """The language as an analyzer is named."""
         return self.analyzer.language
+
+    def fingerprint_by(self, identity: str) -> str:
+        """The fingerprint of an index of this content by an embedder."""
+        *first, approximate = self.decides
+        facts = json.dumps([*first, identity, approximate])
+        return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
 def read(source: Source, identity: str, exact_below: int, folder: Path, stages: Stages) -> Content:
@@ -83,12 +90,12 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
             notes = (*notes, found.describe())
     # The built-in corpora stay as they are: recorded answers come from their rankings.
     how = analyzer(language, identifiers=source.kind == "indexed")
-    decides = [
+    decides = (
         manifest.FORMAT, digest, source.chunking.record(), how.record(),
-        [sparse.K1, sparse.B], identity, approximate,
-    ]  # fmt: skip
-    fingerprint = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]
-    return Content(documents, count, fingerprint, approximate, notes, report.skipped, how, found)
+        [sparse.K1, sparse.B], approximate,
+    )  # fmt: skip
+    content = Content(documents, count, "", approximate, notes, report.skipped, how, found, decides)
+    return replace(content, fingerprint=content.fingerprint_by(identity))
 
 
 def _languages(file: Path) -> languages.Languages:
@@ -165,10 +172,37 @@ def finish(
             reused=reused, notes=content.notes, skipped=content.skipped,
             place=place.place if place is not None else "", unread=unread,
             languages=content.languages.passages, unclear=content.languages.unclear,
-            foreign=content.languages.foreign,
+            foreign=content.languages.foreign, **vectors.paid(),
         )  # fmt: skip
         manifest.write(folder, info)
     return info
+
+
+def add_vectors(
+    base: manifest.CorpusInfo,
+    fingerprint: str,
+    store: Searched,
+    vectors: Vectors,
+    folder: Path,
+    stages: Stages,
+) -> None:
+    """Write another embedder's vectors of the passages of the index `base` into `folder`."""
+    approximate, recall = base.vector_index == "hnsw", 1.0
+    began = dict(stages.ms)
+    with stages.stage(f"embed by {vectors.name}"):
+        dim, reused = vectors.write(store, folder, stages.tick)
+    if approximate:
+        with stages.stage("index vectors"):
+            recall = _graph(folder)
+    info = replace(
+        base, fingerprint=fingerprint, embedder=vectors.name, embedder_identity=vectors.identity, dim=dim,
+        recall=recall, built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        build_ms={name: round(ms, 1) for name, ms in stages.ms.items() if name not in began},
+        bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        reused=reused, notes=(), skipped=(), of=base.fingerprint, unread=None,
+        **{"tokens": 0, "cost": None, **vectors.paid()},
+    )  # fmt: skip
+    manifest.write(folder, info)
 
 
 def _graph(folder: Path) -> float:

@@ -11,11 +11,12 @@ from core.backends.workers.place import Place
 from core.corpus import index_record, uploads
 from core.corpus.build import Progress
 from core.corpus.catalogue import BUILT_IN
+from core.corpus.embedding_cost import gate
 from core.corpus.helpers import helpers
 from core.corpus.source import Source
 from core.domain import people
 from core.domain.background_job import BackgroundJob, jobs
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, NotConfirmed
 from core.domain.settings import Settings
 
 Work = Callable[[Progress, threading.Event], object]
@@ -27,8 +28,13 @@ class Build(BackgroundJob):
     kind = "build"
     kept = 64
 
-    def __init__(self, name: str, work: Work, home: Path | None = None) -> None:
+    def __init__(
+        self, name: str, work: Work, home: Path | None = None, confirm: Callable[[], Build] | None = None
+    ) -> None:
+        """`confirm` begins it again, with what it costs confirmed."""
         super().__init__(name, home=home)
+        self.confirm: Callable[[], Build] | None = None  # set once it ended because that was needed
+        self._confirm = confirm
         self.name, self.stage = name, "starting"
         self._made: object = None
         self._doing = work
@@ -52,12 +58,24 @@ class Build(BackgroundJob):
         self.stage, self.finished, self.total = stage, done, total
 
     def _do(self) -> None:
-        self._made = self._doing(self._progress, self._cancel)
+        try:
+            self._made = self._doing(self._progress, self._cancel)
+        except NotConfirmed:
+            self.confirm = self._confirm
+            raise
 
 
-def start(name: str, source: Source | str | Path, settings: Settings, workers: Place | None = None) -> Build:
+def start(
+    name: str,
+    source: Source | str | Path,
+    settings: Settings,
+    workers: Place | None = None,
+    *,
+    confirmed: bool = False,
+) -> Build:
     """Begin building a corpus, by `workers` where some are given; BadInput if it is being built already,
     NotAllowed for who may not read what it is made of: other files than those uploaded are the owners'.
+    `confirmed`: also if embedding by a service passes a limit of the settings.
     """
     path = source.path if isinstance(source, Source) else source if isinstance(source, Path) else None
     if path is not None and not _is_known(name, Path(path), settings):
@@ -68,9 +86,12 @@ def start(name: str, source: Source | str | Path, settings: Settings, workers: P
 
         called = None if isinstance(source, str) else name
         with helpers(workers, settings) as helping:
-            index.build(called, source, settings=settings, progress=progress, cancel=cancel, helpers=helping)
+            index.build(
+                called, source, settings=settings, progress=progress, cancel=cancel, helpers=helping,
+                begin=gate(settings, confirmed=confirmed),
+            )  # fmt: skip
 
-    return _begin(name, work, settings.home)
+    return _begin(name, work, settings.home, lambda: start(name, source, settings, workers, confirmed=True))
 
 
 def _is_known(name: str, path: Path, settings: Settings) -> bool:
@@ -84,7 +105,9 @@ def _is_known(name: str, path: Path, settings: Settings) -> bool:
     )
 
 
-def start_enrichment(corpus: str, name: str, settings: Settings, workers: Place | None = None) -> Build:
+def start_enrichment(
+    corpus: str, name: str, settings: Settings, workers: Place | None = None, *, confirmed: bool = False
+) -> Build:
     """Begin making an enrichment of a corpus, by `workers` where some are given; BadInput if it is being made
     already.
     """
@@ -95,13 +118,24 @@ def start_enrichment(corpus: str, name: str, settings: Settings, workers: Place 
 
         opened = open_corpus(corpus, settings=settings)
         with helpers(workers, settings) as helping:
-            store.build(name, opened, settings=settings, progress=progress, cancel=cancel, helpers=helping)
+            store.build(
+                name, opened, settings=settings, progress=progress, cancel=cancel, helpers=helping,
+                begin=gate(settings, confirmed=confirmed),
+            )  # fmt: skip
 
-    return _begin(f"{corpus} {name}", work, settings.home)
+    return _begin(
+        f"{corpus} {name}", work, settings.home,
+        lambda: start_enrichment(corpus, name, settings, workers, confirmed=True),
+    )  # fmt: skip
 
 
 def start_chunkings(
-    base: str, sources: Sequence[Source], settings: Settings, workers: Place | None = None
+    base: str,
+    sources: Sequence[Source],
+    settings: Settings,
+    workers: Place | None = None,
+    *,
+    confirmed: bool = False,
 ) -> Build:
     """Begin building chunkings of a corpus, one after the other, by `workers` where some are given; those
     built before a stop stay. BadInput if some are being built already.
@@ -112,11 +146,15 @@ def start_chunkings(
 
         with helpers(workers, settings) as helping:
             for _ in index.build_each(
-                sources, settings=settings, progress=progress, cancel=cancel, helpers=helping
-            ):
+                sources, settings=settings, progress=progress, cancel=cancel, helpers=helping,
+                begin=gate(settings, confirmed=confirmed),
+            ):  # fmt: skip
                 pass
 
-    return _begin(chunkings_of(base), work, settings.home)
+    return _begin(
+        chunkings_of(base), work, settings.home,
+        lambda: start_chunkings(base, sources, settings, workers, confirmed=True),
+    )  # fmt: skip
 
 
 def chunkings_of(base: str) -> str:
@@ -129,8 +167,10 @@ def start_work(name: str, work: Work) -> Build:
     return _begin(name, work)
 
 
-def _begin(name: str, work: Work, home: Path | None = None) -> Build:
-    fresh = Build(name, work, home)
+def _begin(
+    name: str, work: Work, home: Path | None = None, confirm: Callable[[], Build] | None = None
+) -> Build:
+    fresh = Build(name, work, home, confirm)
     if jobs.begin(Build, name, lambda: fresh) is not fresh:
         raise BadInput(f"{name!r} is already in progress; wait for it to finish or stop it")
     return fresh

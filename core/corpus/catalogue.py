@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from core.backends.embedder import identity
+from core.backends.embedder import embedder_identity
 from core.backends.languages import AUTO
 from core.backends.terms import analyzer
 from core.corpus import index_record, manifest, table, variants
@@ -153,8 +153,9 @@ def _freshness(
         before.reading,
     ):
         return "stale", f"indexed with other settings ({info.chunking.label()})"
-    if identity(settings.embedder) != info.embedder_identity:
-        changed = "has changed" if info.embedder == settings.embedder else f"now it is {settings.embedder}"
+    wanted = origin.embedder(settings)
+    if embedder_identity(wanted, settings) != info.embedder_identity:
+        changed = "has changed" if info.embedder == wanted else f"now it is {wanted}"
         return "stale", f"indexed with embedder {info.embedder}; {changed}"
     try:
         if (stamp := _stamp(origin, found)) != found.stamp and not _same_content(origin, found, stamp):
@@ -253,10 +254,11 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
 
 
 def _built_in(name: str, settings: Settings) -> Source:
-    """A built-in source, kept where it was put."""
+    """A built-in source, kept where it was put and with the embedders chosen for it."""
     before = index_record.current(name, settings)
-    place = before.source.place if before is not None else ""
-    return replace(BUILT_IN[name], place=place) if place else BUILT_IN[name]
+    if before is None:
+        return BUILT_IN[name]
+    return replace(BUILT_IN[name], place=before.source.place, embedders=before.source.embedders)
 
 
 def _variant(name: str, settings: Settings) -> Source | None:

@@ -48,12 +48,12 @@ class Corpus:
     `warnings` says what was wrong when it was opened and what was done about it.
     """
 
-    _folder: Path | None = None  # of the index
+    folder: Path | None = None  # of the index
 
     def __init__(self, folder: Path, warnings: Sequence[str] = ()) -> None:
         """Open the index in `folder`; raises IndexDamaged when a file does not match its recorded sha256."""
         info = manifest.verify(folder)
-        self._folder = folder
+        self.folder = folder
         vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         words = BM25Index(folder / manifest.BM25, info.passages)
         self._open(info, PassageStore(folder / manifest.PASSAGES), vectors, words, warnings=warnings)
@@ -71,6 +71,9 @@ class Corpus:
         self.info = info
         self.name, self.fingerprint, self.size = info.name, info.fingerprint, info.passages
         self.warnings = tuple(warnings)
+        self.chosen = False  # whether its embedder was chosen for it, and is not that of the setting
+        self.by = ""  # the folder of vectors of another embedder; empty: its own
+        self.base = self  # the corpus whose passages these are
         self._store, self._vectors, self._index, self._found_words = store, vectors, index, words
         self._lock = threading.Lock()
         self._second: RankBM25Index | None = None
@@ -118,7 +121,7 @@ class Corpus:
     @cached_property
     def readings(self) -> tuple[FileRecord, ...]:
         """How each file of the source was read; empty for a corpus that was not made of files."""
-        return manifest.readings(self._folder) if self._folder is not None else ()
+        return manifest.readings(self.folder) if self.folder is not None else ()
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
         """The passages of a document that have characters of [start, end), in order."""
@@ -322,8 +325,8 @@ class Corpus:
         with self._lock:
             if self._index is None:
                 graph = None
-                if self._folder is not None and self.info.vector_index == "hnsw":
-                    graph = self._folder / manifest.GRAPH
+                if self.folder is not None and self.info.vector_index == "hnsw":
+                    graph = self.folder / manifest.GRAPH
                 self._index = FaissIndex(cast("Matrix", self._vectors), graph)  # others come with theirs
             return self._index
 
@@ -345,3 +348,15 @@ class Corpus:
     def _hits(self, rows: Rows) -> Ranking:
         found = self._store.at([row for row, _ in rows])
         return tuple(Hit(found[row], score) for row, score in rows)
+
+
+class Further(Corpus):
+    """A corpus with the vectors of another embedder; passages and words are shared with it."""
+
+    def __init__(self, base: Corpus, folder: Path) -> None:
+        """Open the vectors in `folder`; raises IndexDamaged if a file does not match its recorded sha256."""
+        info = manifest.verify(folder)
+        self.folder = folder
+        vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        self._open(info, base._store, vectors, base._words, warnings=base.warnings)
+        self.base, self.by = base, folder.name

@@ -5,9 +5,12 @@ in steps that are kept.
 from __future__ import annotations
 
 import hashlib
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +19,10 @@ from numpy.typing import NDArray
 
 from core.backends import array_files
 from core.backends.base import Embedder, Matrix
+from core.backends.hosted_embedder import HostedEmbedder, about_tokens
 from core.backends.onnx_text import in_bulk
 from core.corpus import shipped_vectors
+from core.corpus.embedding_cost import Begin, estimate
 from core.corpus.helpers import Helpers
 from core.domain.errors import ModelFailed
 
@@ -25,6 +30,7 @@ VECTORS, KEYS = "vectors.npy", "keys.npy"
 KEY_BYTES = 16
 STEP = 64  # passages embedded between two looks at Stop and two writes to the checkpoint
 BLOCK = 4_096  # vectors written at once
+LOOK_S = 0.1  # between two looks at Stop while a service is asked
 
 Keys = NDArray[np.uint8]  # shape (n, KEY_BYTES)
 Rows = NDArray[np.intp]
@@ -80,8 +86,8 @@ class Checkpoint:
             file.write(records.tobytes())
 
     def clear(self) -> None:
-        """Forget everything: the index that has it stands."""
-        for path in self._folder.glob("embedded-*.part"):
+        """Forget the vectors of this embedder: the index that has them stands."""
+        for path in self._folder.glob(f"{self._prefix}*.part"):
             path.unlink()
 
 
@@ -91,7 +97,7 @@ class Vectors:
 
     `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former`
     are indexes whose vectors are sound; of those that are `elsewhere`, the keys with what gives the vectors.
-    `helpers` embed in place of this process.
+    `helpers` embed in place of this process. Before a service is asked, `begin` hears what that costs.
     """
 
     name: str
@@ -101,6 +107,15 @@ class Vectors:
     checkpoint: Checkpoint
     helpers: Helpers | None = None
     elsewhere: Sequence[tuple[Keys, Any]] = ()
+    begin: Begin = lambda _estimate: None
+    used: list[HostedEmbedder] = field(default_factory=list)  # the service that was asked
+
+    def paid(self) -> dict[str, Any]:
+        """The tokens that the service reported, and their cost; nothing if none was asked."""
+        if not self.used or not self.used[0].tokens:
+            return {}
+        tokens, price = self.used[0].tokens, self.used[0].spec.price
+        return {"tokens": tokens, "cost": None if price is None else round(tokens * price / 1e6, 6)}
 
     def write(self, store: Searched, folder: Path, tick: Tick) -> tuple[int, int]:
         """Write the vectors of all passages and their keys; returns their dimension and how many were known.
@@ -129,9 +144,14 @@ class Vectors:
         """The rows `waiting`, step by step, with vectors, shape (n, dim); by helpers in any order."""
         if not len(waiting):
             return
+        model = self.load()
+        if isinstance(model, HostedEmbedder):
+            self.used.append(model)
+            yield from self._by_service(model, store, waiting, tick)
+            return
         steps = [waiting[start : start + STEP] for start in range(0, len(waiting), STEP)]
         if self.helpers is None:
-            with in_bulk(self.load(), len(waiting)) as embedder:
+            with in_bulk(model, len(waiting)) as embedder:
                 for at, some in enumerate(steps):
                     tick(at * STEP, len(waiting))
                     texts = store.texts_at(some.tolist())
@@ -149,6 +169,45 @@ class Vectors:
         for at, vectors in self.helpers.embed(self.name, self.identity, batches, looked):
             yield steps[at], _checked(vectors, steps[at], self.load())
             done += len(steps[at])
+
+    def _by_service(
+        self, model: HostedEmbedder, store: Searched, waiting: Rows, tick: Tick
+    ) -> Iterator[tuple[Rows, Matrix]]:
+        """Ask in requests, some at once; each is given as it comes, so what was paid for is kept."""
+        sizes: list[int] = []
+        for start in range(0, len(waiting), BLOCK):
+            sizes += map(about_tokens, store.texts_at(waiting[start : start + BLOCK].tolist()))
+        self.begin(estimate(model, sum(sizes), len(sizes)))
+        left = iter([waiting[some] for some in model.batches(sizes)])
+        stop, done = threading.Event(), 0
+        running: dict[Future[Matrix], Rows] = {}
+        problem: BaseException | None = None
+
+        def ask(rows: Rows) -> None:
+            texts = store.texts_at(rows.tolist())
+            running[pool.submit(model.embed_within, texts, stop)] = rows
+
+        with ThreadPoolExecutor(model.spec.requests_at_once) as pool:
+            try:
+                tick(0, len(waiting))
+                for rows in islice(left, model.spec.requests_at_once):
+                    ask(rows)
+                while running:
+                    for future in wait(running, LOOK_S, FIRST_COMPLETED).done:
+                        rows = running.pop(future)
+                        if (error := future.exception()) is not None:
+                            problem = problem or error
+                            continue
+                        yield rows, _checked(future.result(), rows, model)
+                        done += len(rows)
+                        if problem is None:
+                            for more in islice(left, 1):
+                                ask(more)
+                    tick(done, len(waiting))
+            finally:
+                stop.set()
+        if problem is not None:
+            raise problem
 
     def _known(self) -> Known:
         """What need not be embedded: what comes with the program, was made just now, or is in an index."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,18 +19,20 @@ import numpy as np
 
 from core.backends.array_files import unwritable
 from core.backends.base import Embedder
-from core.backends.embedder import identity, load_embedder
+from core.backends.embedder import embedder_identity, load_embedder
 from core.corpus import build as builder
 from core.corpus import catalogue, endings, manifest, served, table, variants
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
-from core.corpus.corpus import Corpus
+from core.corpus.corpus import Corpus, Further
+from core.corpus.embedding_cost import Begin, gate
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Keys, Vectors
 from core.corpus.enrichments import store as enrichments
 from core.corpus.helpers import Helpers
 from core.corpus.index_record import CURRENT, _home, current, current_fingerprint, names, recorded, replaced
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
+from core.corpus.passages import PassageStore
 from core.corpus.source import Source
 from core.domain import people
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
@@ -37,6 +41,7 @@ from core.domain.settings import Settings
 
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
 
+FURTHER = "vectors-"  # folders of an index with the vectors of other embedders
 log = logging.getLogger(__name__)
 
 
@@ -51,13 +56,16 @@ def build(
     language: str | None = None,
     embedder: Embedder | None = None,
     helpers: Helpers | None = None,
+    begin: Begin | None = None,
 ) -> Corpus:
     """Build or refresh the index of `source` (a known corpus' name or a path) and open it.
 
     What has not changed is not done again: an index of the same content is opened as it is, a text embedded
     before is not embedded again, and a build that was stopped goes on where it was. `helpers` embed in place
-    of this process. Raises BadInput, Unavailable, Cancelled.
+    of this process. `begin` hears what a service will cost, before it is asked; by default it refuses what is
+    above the limits of the settings. Raises BadInput (NotConfirmed), Unavailable, Cancelled.
     """
+    begin = begin or gate(settings, confirmed=False)
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
     if wanted.kind == "table":
         wanted.stamp()  # says that it is not indexed
@@ -66,7 +74,7 @@ def build(
         home.mkdir(parents=True, exist_ok=True)
         with alone(home / ".lock", cancel or threading.Event()):
             stages = builder.Stages(progress, cancel or threading.Event())
-            return _build(wanted, home, settings, stages, embedder, helpers)
+            return _build(wanted, home, settings, stages, embedder, helpers, begin)
     except (OSError, sqlite3.Error) as error:
         raise unwritable("the index", home, error) from error
 
@@ -78,6 +86,7 @@ def build_each(
     progress: Progress = lambda _stage, _done, _total: None,
     cancel: threading.Event | None = None,
     helpers: Helpers | None = None,
+    begin: Begin | None = None,
 ) -> Iterator[Corpus]:
     """Build or refresh one after the other: each stands once it is given, whatever becomes of the next.
 
@@ -89,7 +98,9 @@ def build_each(
         def told(stage: str, done: int, total: int, where: str = where) -> None:
             progress(where + stage, done, total)
 
-        yield build(None, source, settings=settings, progress=told, cancel=cancel, helpers=helpers)
+        yield build(
+            None, source, settings=settings, progress=told, cancel=cancel, helpers=helpers, begin=begin
+        )
 
 
 def open_corpus(
@@ -121,12 +132,88 @@ def open_corpus(
             corpus = build(None, found.source, settings=settings, progress=progress, cancel=cancel)
             corpus.warnings = (f"{error}; it was rejected and built again",)
         break
-    if identity(corpus.info.embedder) != corpus.info.embedder_identity:
+    if embedder_identity(corpus.info.embedder, settings) != corpus.info.embedder_identity:
         raise Unavailable(
             f"the embedding model {corpus.info.embedder} has changed since corpus {name} was indexed:"
             f" run {COMMAND} index {name}"
         )
+    corpus.chosen = bool(found.source.embedders)
     return corpus
+
+
+def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
+    """The corpus with the vectors of `embedder`, "" for its own. Raises Unavailable with the command that
+    makes them where it has none: another embedder's are never taken instead.
+    """
+    if corpus.info.of:
+        return by_embedder(corpus.base, embedder, settings=settings)
+    if not embedder and (corpus.chosen or isinstance(corpus, table.TableCorpus)):
+        return corpus
+    name = embedder or settings.embedder
+    wanted = embedder_identity(name, settings)
+    if wanted == corpus.info.embedder_identity:
+        return corpus
+    found = folder_of(corpus.name, wanted, settings)
+    try:
+        info = manifest.read(found)[0] if (found / manifest.NAME).is_file() else None
+        if info is not None and (info.of, info.embedder_identity) == (corpus.fingerprint, wanted):
+            return Further(corpus, found)
+    except IndexDamaged as error:
+        log.warning("%s; it is not used", error)
+    raise Unavailable(lacks(corpus.name, name, held(corpus.info, settings), corpus.info))
+
+
+def lacks(corpus: str, embedder: str, there: Sequence[str], info: CorpusInfo) -> str:
+    """Why the vectors of an embedder cannot be searched, and how to get them."""
+    has = f"corpus {corpus} has no vectors of embedder {embedder}, only those of {', '.join(there)}"
+    if info.place:
+        return f"{has}: a corpus in PostgreSQL has those of one embedder"
+    return f"{has}: run {COMMAND} index {corpus} --embedder {embedder}"
+
+
+def missing_vectors(name: str, settings: Settings) -> str | None:
+    """Why searches for meaning cannot use the corpus' vectors by default, or None. Opens nothing."""
+    if table.is_table(name, settings) or (found := current(name, settings)) is None:
+        return None
+    if found.source.embedders:
+        return None
+    try:
+        info = manifest.read(found.folder)[0]
+        if has(info, settings.embedder, settings):
+            return None
+    except IndexDamaged:
+        return None  # who opens it says so
+    return lacks(name, settings.embedder, held(info, settings), info)
+
+
+def has(info: CorpusInfo, embedder: str, settings: Settings) -> bool:
+    """Whether an index has the vectors of an embedder."""
+    wanted = embedder_identity(embedder, settings)
+    return wanted in (info.embedder_identity, *(one.embedder_identity for one in further(info, settings)))
+
+
+def further(info: CorpusInfo, settings: Settings) -> list[CorpusInfo]:
+    """What is known of the vectors of other embedders that an index has."""
+    made = []
+    for folder in sorted(_home(info.name, settings).glob(f"{FURTHER}*")):
+        try:
+            one = manifest.read(folder)[0]
+        except IndexDamaged as error:
+            log.warning("%s; it is not used", error)
+            continue
+        if one.of == info.fingerprint:
+            made.append(one)
+    return made
+
+
+def held(info: CorpusInfo, settings: Settings) -> list[str]:
+    """The embedders whose vectors an index has, its own first."""
+    return [info.embedder, *(one.embedder for one in further(info, settings))]
+
+
+def folder_of(corpus: str, identity: str, settings: Settings) -> Path:
+    """Where the vectors of a further embedder are, or are to be."""
+    return _home(corpus, settings) / f"{FURTHER}{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def remove(name: str, *, settings: Settings) -> None:
@@ -160,13 +247,22 @@ def _build(
     stages: builder.Stages,
     given: Embedder | None,
     helpers: Helpers | None,
+    begin: Begin,
 ) -> Corpus:
     before = current(source.name, settings)
-    former = [before.folder] if before else []
-    former = [one for one in (*former, *_siblings(source.name, settings)) if _usable(one, (KEYS, VECTORS))]
+    if given is not None and given.name != settings.embedder:
+        source = replace(source, embedders=(given.name,))
+    if len(source.embedders) > 1 and source.place:
+        raise BadInput(
+            f"corpus {source.name} is in PostgreSQL, where it has the vectors of one embedder; for several"
+            " keep the index in files (--in files)"
+        )
+    own = [one for one in home.iterdir() if one.is_dir() and not one.name.startswith(".")]
+    former = [one for one in (*own, *_siblings(source.name, settings)) if _usable(one, (KEYS, VECTORS))]
+    here = [one for one in former if not manifest.read(one)[0].place]
     place = served.Place(source.name, source.place, settings) if source.place else None
-    called = given.name if given is not None else settings.embedder
-    known_as = called if given is not None else identity(called)
+    called = given.name if given is not None else source.embedder(settings)
+    known_as = called if given is not None else embedder_identity(called, settings)
     stamp, source_content = source.stamp(), source.content()
     checkpoint = Checkpoint(home, known_as)
     for leftover in home.glob(".new-*"):
@@ -178,9 +274,8 @@ def _build(
         usable = _usable(target, name=source.name)
         if usable is None or not _is_there(usable, source, place):
             load = cache(lambda: given or load_embedder(called, settings=settings))
-            here = [one for one in former if not manifest.read(one)[0].place]
             others = [one for path in former if (one := _vectors(path, settings)) is not None]
-            vectors = Vectors(called, known_as, load, here, checkpoint, helpers, others)
+            vectors = Vectors(called, known_as, load, here, checkpoint, helpers, others, begin)
             builder.finish(source, content, vectors, folder, stages, place)
             if target.exists():
                 target.rename(folder.with_suffix(".damaged"))
@@ -195,8 +290,11 @@ def _build(
         "source": source.record(), "read": list(endings.READ),
     })  # fmt: skip
     checkpoint.clear()
+    corpus.chosen = bool(source.embedders)
+    kept = {target, *(_add(corpus, one, content, here, home, settings, stages, helpers, begin)
+                      for one in source.embedders[1:])}  # fmt: skip
     for other in home.iterdir():
-        if other.is_dir() and other != target:
+        if other.is_dir() and other not in kept:
             shutil.rmtree(other, ignore_errors=True)
     if place is not None:
         place.clear(keep=content.fingerprint)
@@ -206,6 +304,42 @@ def _build(
         except Unavailable as error:
             log.warning("the earlier index of %s was not deleted: %s", source.name, error)
     return corpus
+
+
+def _add(
+    corpus: Corpus,
+    name: str,
+    content: builder.Content,
+    former: Sequence[Path],
+    home: Path,
+    settings: Settings,
+    stages: builder.Stages,
+    helpers: Helpers | None,
+    begin: Begin,
+) -> Path:
+    """Make the vectors of a further embedder, unless they are there; the folder that holds them."""
+    identity = embedder_identity(name, settings)
+    target = folder_of(corpus.name, identity, settings)
+    usable = _usable(target, name=corpus.name)
+    if usable is not None and manifest.read(target)[0].of == corpus.fingerprint:
+        return target
+    checkpoint = Checkpoint(home, identity)
+    load = cache(lambda: load_embedder(name, settings=settings))
+    known = [*former, Path(corpus.folder)]
+    vectors = Vectors(name, identity, load, known, checkpoint, helpers, begin=begin)
+    folder = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+    try:
+        store = PassageStore(corpus.folder / manifest.PASSAGES)
+        try:
+            builder.add_vectors(corpus.info, content.fingerprint_by(identity), store, vectors, folder, stages)
+        finally:
+            store.close()
+        shutil.rmtree(target, ignore_errors=True)
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    checkpoint.clear()
+    return target
 
 
 def _opened(folder: Path, settings: Settings) -> Corpus:

@@ -42,7 +42,9 @@ class CorpusInfo:
     `build_ms` is the time of each stage; `bytes` the size on disk; `recall` the share of the exact 10 nearest
     that an approximate index finds (1.0 when search is exact); `reused` how many vectors were there already;
     `notes` all that is to be said of the documents, and `skipped` the files left out among it. `place` is the
-    database that holds passages and vectors, without password; empty where files do.
+    database that holds passages and vectors, without password; empty where files do. `of` is the fingerprint
+    of the index whose passages these further vectors are of; empty for an index. `tokens` were reported by
+    the embedding service for the vectors that were made, `cost` by its price then.
     """
 
     name: str
@@ -67,6 +69,9 @@ class CorpusInfo:
     unclear: int = 0  # passages whose language is not clear
     foreign: int = 0  # of these, those in a script other than Latin
     unread: Unread | None = None  # None if the embedder's tokenizer was not on this machine
+    of: str = ""
+    tokens: int = 0
+    cost: float | None = None
 
 
 def write(folder: Path, info: CorpusInfo) -> None:
@@ -77,7 +82,7 @@ def write(folder: Path, info: CorpusInfo) -> None:
 def _told(info: CorpusInfo) -> dict[str, Any]:
     """What is written of an index; what does not apply is left out, as earlier versions wrote it."""
     told = {**asdict(info), "chunking": info.chunking.record()}
-    for name in ("skipped", "place"):
+    for name in ("skipped", "place", "of", "tokens", "cost"):
         if not told[name]:
             del told[name]
     return told

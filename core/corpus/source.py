@@ -22,6 +22,7 @@ from core.corpus.reading import read
 from core.corpus.table_files import ENDINGS as DATABASES
 from core.corpus.types import Cut, FileRecord, Reading
 from core.domain.errors import BadInput
+from core.domain.settings import Settings
 
 Kind = Literal["built-in", "snapshot", "indexed", "table"]
 LONGEST_NAME = 80
@@ -35,6 +36,8 @@ class Source:
     """A named source of documents; without a path it is the docstrings of the installed packages, or a table.
 
     `place` is the database that keeps the index, an address without password; empty for a file here.
+    `embedders` are those chosen for it, the first makes the vectors that are searched by default; empty: the
+    setting.
     """
 
     name: str
@@ -45,6 +48,11 @@ class Source:
     title: str = ""
     reading: Reading = USUAL
     place: str = ""
+    embedders: tuple[str, ...] = ()
+
+    def embedder(self, settings: Settings) -> str:
+        """Name the embedder that makes its vectors."""
+        return self.embedders[0] if self.embedders else settings.embedder
 
     def documents(
         self,
@@ -101,12 +109,14 @@ class Source:
     def record(self) -> dict[str, Any]:
         """What is stored, so that the corpus can be refreshed without naming its source again."""
         path = None if self.path is None else str(self.path)
-        told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading", "place")}
+        told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading", "place", "embedders")}
         told["chunking"] = self.chunking.record()
         if self.reading != USUAL:  # an index read in the usual way is recorded as it always was
             told["reading"] = asdict(self.reading)
         if self.place:
             told["place"] = self.place
+        if self.embedders:
+            told["embedders"] = list(self.embedders)
         return {**told, "path": path}
 
 
@@ -118,9 +128,13 @@ def from_record(record: Mapping[str, Any]) -> Source:
             raise TypeError(f"{name} is no text")
     if not isinstance(record.get("place", ""), str):
         raise TypeError("place is no text")
+    embedders = record.get("embedders", [])
+    if not isinstance(embedders, list) or not all(isinstance(one, str) for one in embedders):
+        raise TypeError("embedders are no texts")
     read = record.get("reading") or {}
     reading = Reading(**{**read, "text_columns": tuple(map(str, read.get("text_columns", ())))})
-    return Source(**{**record, "path": path, "chunking": Chunking(**record["chunking"]), "reading": reading})
+    more = {"chunking": Chunking(**record["chunking"]), "reading": reading, "embedders": tuple(embedders)}
+    return Source(**{**record, "path": path, **more})
 
 
 def from_path(

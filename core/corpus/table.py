@@ -26,7 +26,7 @@ import numpy as np
 
 from core.backends import sparse
 from core.backends.base import Rows
-from core.backends.embedder import identity
+from core.backends.embedder import embedder_identity
 from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, Vectors, literal, quoted
 from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
 from core.backends.terms import Analyzer, analyzer
@@ -313,7 +313,8 @@ def _look(name: str, spec: CorpusSettings, settings: Settings) -> Found:
         words, language = _word_index(connection, oid, spec)
         facts = [
             dsn.plain(), spec.model_dump(mode="json", exclude={"dsn"}), oid, types, dim, index, operator,
-            words, language, identity(spec.embedder or settings.embedder), _changes(connection, oid),
+            words, language, embedder_identity(spec.embedder or settings.embedder, settings),
+            _changes(connection, oid),
         ]  # fmt: skip
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
         return Found(oid, table, types, dim, index, operator, words, language, digest)
@@ -464,7 +465,7 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
     info = CorpusInfo(
         name=name, fingerprint=found.fingerprint, documents=len(ids), passages=len(ids), chunking=WHOLE,
         language=spec.language, embedder=spec.embedder or settings.embedder,
-        embedder_identity=identity(spec.embedder or settings.embedder), dim=found.dim,
+        embedder_identity=embedder_identity(spec.embedder or settings.embedder, settings), dim=found.dim,
         vector_index=found.index or "flat", recall=1.0,
         built_at=datetime.now(UTC).isoformat(timespec="seconds"), build_ms={}, bytes=size, reused=len(ids),
         notes=tuple(notes), place=dsn.plain(),

@@ -30,6 +30,10 @@ class BadInput(RouteScopeError):
     """What was asked cannot be done as written: names the offending value and the allowed ones."""
 
 
+class NotConfirmed(BadInput):
+    """What was asked costs more than a limit, and nobody confirmed it."""
+
+
 class Unavailable(RouteScopeError):
     """Something a route needs is not here; the message says how to get it."""
 

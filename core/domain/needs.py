@@ -45,12 +45,13 @@ class Need(Enum):
     WEIGHTS = "weights fitted on labels of the corpus"
     FULL_TEXT = "full-text search of a corpus in PostgreSQL"
     BM25 = "BM25 search of the corpus"
+    VECTORS = "vectors of the corpus by the embedder of the settings"
 
     @property
     def enrichment(self) -> str | None:
         """The enrichment that meets this need, made once for each corpus; None for other needs."""
         others = (
             Need.LLM, Need.WEB, Need.CROSS_ENCODER, Need.SELF_RAG, Need.FITS, Need.FID, Need.TABLES,
-            Need.CSV, Need.WEIGHTS, Need.FULL_TEXT, Need.BM25,
+            Need.CSV, Need.WEIGHTS, Need.FULL_TEXT, Need.BM25, Need.VECTORS,
         )  # fmt: skip
         return self.name.lower() if self not in others else None

@@ -21,6 +21,8 @@ from pydantic import (
     field_validator,
 )
 
+from core.domain.embedders import NAME as EMBEDDER_NAME
+from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput
 from core.domain.models import ModelSettings, find, variables
 from core.domain.people import Role
@@ -30,7 +32,7 @@ from core.domain.program import PROJECT as PROJECT
 from core.domain.types import EVIDENCE
 
 ENV_PREFIX = "ROUTESCOPE_"
-TABLES = ("external", "team", "corpora", "models", "llm_headers")  # of the settings file
+TABLES = ("external", "team", "corpora", "models", "llm_headers", "embedders")  # of the settings file
 
 
 def default_home() -> Path:
@@ -112,8 +114,19 @@ class Settings(BaseModel):
     )
     embedder: str = Field(
         "all-MiniLM-L6-v2",
-        description="embedding model: a name that `models` lists, of sentence-transformers, or a folder;"
-        " all-MiniLM-L6-v2-int8 is the default with weights of 8 bits, twice as fast",
+        description="embedding model: a name that `models` lists, of sentence-transformers, a folder, or the"
+        " NAME of a service, [embedders.NAME]; all-MiniLM-L6-v2-int8 is the default with weights of 8 bits,"
+        " twice as fast",
+    )
+    embed_limit_cost: float = Field(
+        1.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="cost of embedding a corpus by a service above which indexing asks first, in the currency"
+        " of its price",
+    )
+    embed_limit_minutes: float = Field(
+        30.0, ge=0, allow_inf_nan=False, description="the same for the minutes that it takes"
     )
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
     index_llm: str = Field(
@@ -314,6 +327,10 @@ class Settings(BaseModel):
         description="headers sent to `llm_base_url`, a table [llm_headers]; ${NAME} is the environment"
         " variable NAME; in the settings file alone",
     )
+    embedders: dict[str, EmbedderSettings] = Field(
+        default_factory=dict,
+        description="embedding services, a table [embedders.NAME] each; in the settings file alone",
+    )
     exact_below: int = Field(
         50_000, ge=0, description="number of passages below which vector search is exact"
     )
@@ -326,6 +343,7 @@ class Settings(BaseModel):
         given += [key.get_secret_value() for one in self.models.values() if (key := one.key())]
         headers = [self.llm_headers, *(one.headers for one in self.models.values())]
         given += [value for one in headers for value in variables(one)]
+        given += [secret for one in self.embedders.values() for secret in one.secrets()]
         return tuple(one for value in given for one in (value, password(value)) if one)
 
     def with_model(self, name: str) -> Settings:
@@ -334,6 +352,14 @@ class Settings(BaseModel):
         Raises BadInput if there is no such table.
         """
         return self.model_copy(update=find(self.models, name).as_settings()) if name else self
+
+    @field_validator("embedders")
+    @classmethod
+    def _names(cls, given: dict[str, EmbedderSettings]) -> dict[str, EmbedderSettings]:
+        for name in given:
+            if not EMBEDDER_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not a name: use small letters, digits, dot, dash and _")
+        return given
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**_from_file(), **_from_environment(type(self).model_fields), **given})
@@ -380,7 +406,7 @@ def load(**request: Any) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"
-        secret = any(word in name for word in ("key", "database", "corpora"))
+        secret = any(word in name for word in ("key", "database", "corpora", "headers"))
         given = "" if secret else f" (given: {first.get('input')!r})"
         raise BadInput(f"setting {name}: {first['msg']}{given}") from None
     except tomllib.TOMLDecodeError as error:

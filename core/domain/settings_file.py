@@ -28,6 +28,8 @@ PIPELINES = "external"
 CORPORA = "corpora"
 # Endpoints with the variables of their keys: what may be sent where is decided by whoever writes the file.
 MODELS = ("models", "llm_headers")
+# Addresses that texts are sent to, and which variable of the environment holds the key.
+EMBEDDERS = "embedders"
 # A scheduler executes what it is sent and answers with what is executed here.
 SCHEDULER = ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key")
 # How people sign in is no page's to change: it could let in whoever asks. Roles have a page of their own.
@@ -45,6 +47,7 @@ FIXED = (
     ROLES,
     CORPORA,
     *MODELS,
+    EMBEDDERS,
     *SCHEDULER,
     *LOGIN,
 )
@@ -85,7 +88,7 @@ def listed(settings: Settings) -> list[Setting]:
     in_file = _read(settings.home / FILE)
     found = []
     for name, field in Settings.model_fields.items():
-        if name in (PIPELINES, ROLES, CORPORA, *MODELS):
+        if name in (PIPELINES, ROLES, CORPORA, EMBEDDERS, *MODELS):
             continue
         kind, choices, optional = _kind(field.annotation)
         source: Source = (

@@ -12,7 +12,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.models import PARAMETER
 from core.domain.needs import Need
 from core.domain.program import COMMAND
-from core.routes.declare import Route
+from core.routes.declare import EMBEDDER, Route
 from core.routes.registry import routes
 from core.steps.base import OtherRoute
 from core.steps.calibrated import worth
@@ -41,6 +41,7 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     from core.backends.rerankers import no_cross_encoder
     from core.corpus import tables
     from core.corpus.enrichments import store
+    from core.corpus.index import missing_vectors
     from core.corpus.index_record import current_fingerprint
 
     gaps = Gaps()
@@ -81,6 +82,8 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
             gaps[Need.FULL_TEXT] = lack
         if lack := _no_bm25(corpus, engine.settings):
             gaps[Need.BM25] = lack
+        if lack := missing_vectors(corpus, engine.settings):
+            gaps[Need.VECTORS] = lack
         if lack := _no_weights(engine, corpus, gaps):
             gaps[Need.WEIGHTS] = lack
         if lack := _too_long(corpus, engine.settings):
@@ -129,8 +132,11 @@ def why_not(
     """The reason a route cannot run with `parameters` over its defaults, or None."""
     if route.broken:
         return route.broken
-    needed = route.needed(route.settle(parameters or {}))
-    if model := (parameters or {}).get(PARAMETER) or route.settle({}).get(PARAMETER):
+    settled = route.settle(parameters or {})
+    if route.embeds and not settled[EMBEDDER] and Need.VECTORS in gaps:
+        return gaps[Need.VECTORS]
+    needed = route.needed(settled)
+    if model := settled.get(PARAMETER):
         gaps = {
             **{need: why for need, why in gaps.items() if need is not Need.LLM},
             **_model_gap(gaps, model),

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -47,6 +47,90 @@ class Check:
     state: Literal["ok", "warning", "failed"]
     detail: str
     fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointReport:
+    """A model or service that the settings name: what it was tested for, and which routes need it."""
+
+    name: str
+    kind: str  # "embedder" | "reranker"
+    model: str
+    address: str
+    state: Literal["ok", "failed", "not tested"]
+    tested: Mapping[str, bool | int | None]  # None: not tested
+    error: str | None
+    routes: tuple[str, ...]
+    corpora: tuple[str, ...] = ()  # that have an embedder's vectors
+
+
+def endpoints(settings: Settings, *, quick: bool) -> list[EndpointReport]:
+    """Test the embedders and the reranker of the settings; `quick`: only whether they can be called."""
+    return [*_embedders(settings, quick=quick), _reranker(settings, quick=quick)]
+
+
+def _state(works: Mapping[str, bool | int | None], what: str) -> Literal["ok", "failed", "not tested"]:
+    return "not tested" if works[what] is None else "ok" if works[what] else "failed"
+
+
+def _embedders(settings: Settings, *, quick: bool) -> Iterator[EndpointReport]:
+    from core.backends.embedder import load_embedder
+    from core.corpus import catalogue, index
+    from core.engine.probes import embedding_endpoint
+    from core.routes.registry import ours
+
+    routes = tuple(name for name, route in ours().items() if route.embeds)
+    held = {
+        known.name: index.held(known.info, settings) if known.kind != "table" else [known.info.embedder]
+        for known in catalogue.known(settings)
+        if known.info is not None
+    }
+    for name in dict.fromkeys((settings.embedder, *settings.embedders)):
+        at = embedding_endpoint(settings, name, name, "embedder")
+        works: dict[str, bool | int | None] = {"embeddings": None, "dimension": None}
+        error = at.why_not
+        if error is not None:
+            works["embeddings"] = False
+        elif not quick:
+            try:
+                works = {
+                    "embeddings": True,
+                    "dimension": len(load_embedder(name, settings=settings).embed_query("Does it work?")),
+                }
+            except RouteScopeError as failed:
+                works["embeddings"], error = False, str(failed)
+        corpora = tuple(corpus for corpus, there in held.items() if name in there)
+        yield EndpointReport(
+            name, "embedder", at.model, at.address, _state(works, "embeddings"), works, error, routes, corpora
+        )
+
+
+def _reranker(settings: Settings, *, quick: bool) -> EndpointReport:
+    from core.backends.rerankers import EMBEDDED, LLM, Rerankers
+    from core.domain.types import Passage
+    from core.routes.registry import ours
+
+    name, error = settings.reranker.strip(), None
+    works: dict[str, bool | int | None] = {"rerank": None}
+    routes = tuple(one for one, route in ours().items() if "rerank" in route.function.__code__.co_names)
+    if not quick and name not in (EMBEDDED, LLM):
+        try:
+            passages = [Passage(f"doctor/{n}", "doctor", "", text) for n, text in enumerate(("Yes.", "No."))]
+            Rerankers(settings).paired().rerank("Does it work?", passages, timeout=settings.llm_timeout_s)
+            works["rerank"] = True
+        except RouteScopeError as failed:
+            works["rerank"], error = False, str(failed)
+    where = name if "://" in name else "in this process"
+    return EndpointReport(
+        "reranker",
+        "reranker",
+        settings.reranker_model or name,
+        where,
+        _state(works, "rerank"),
+        works,
+        error,
+        routes,
+    )
 
 
 Checks = Iterator[Check]
@@ -359,12 +443,14 @@ def _model_file(settings: Settings) -> Checks:
 def _embedder(settings: Settings) -> Checks:
     from core.backends.embedder import load_embedder
 
+    where = f"[embedders.{settings.embedder}] in {settings.home / 'routescope.toml'}"
     began = time.perf_counter()
     try:
         embedder = load_embedder(settings.embedder, settings=settings)
         embedder.embed_query("Does it work?")
     except RouteScopeError as error:
-        yield Check("embedder", "failed", str(error), REPAIR)
+        fix = REPAIR if settings.embedder not in settings.embedders else f"correct {where}"
+        yield Check("embedder", "failed", str(error), fix)
     else:
         took = time.perf_counter() - began
         yield Check(

@@ -28,7 +28,7 @@ from core.domain.models import PARAMETER
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.request import FILTERS, Plan, Request
 from core.engine.session_memory import keep
-from core.routes.declare import Route
+from core.routes.declare import EMBEDDER, Route
 from core.steps import Context, Memo, Steps
 from core.steps.trace import Trace
 
@@ -58,7 +58,7 @@ class Job(BackgroundJob):
         self.warnings: list[str] = list(plan.warnings)
         self._engine, self._request, self._plan = engine, request, plan
         self._lock = threading.Lock()
-        self._memo = Memo()
+        self._memos: dict[str, Memo] = {}  # by whose vectors the routes use
         self._results: dict[str, RouteResult] = {}
         self._traces: dict[str, Trace] = {}
         self._passages: dict[str, Passage] = {}  # of all lists that the steps of ended routes made
@@ -162,7 +162,7 @@ class Job(BackgroundJob):
             self._whole = True
             self._save()  # before anybody who waits may end the process
             self._keep()
-            self._memo = Memo()  # it holds all that any step gave
+            self._memos.clear()  # they hold all that any step gave
             self._traces.clear()
 
     def _open(self) -> None:
@@ -251,9 +251,13 @@ class Job(BackgroundJob):
             return context.found if context is not None else None
 
         shares = self._request.timing == "shared" and not self._request.forced
-        memo = self._memo if shares else Memo()
         try:
             corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
+            if route.embeds:
+                with asker.waiting():
+                    corpus = self._engine.by_embedder(corpus, plan.parameters[route.name][EMBEDDER])
+            with self._lock:
+                memo = self._memos.setdefault(corpus.fingerprint, Memo()) if shares else Memo()
             with asker.waiting():
                 for need in route.needed(plan.parameters[route.name]):
                     if need.enrichment:  # opening it, and loading its model, is no route's own time

@@ -15,9 +15,11 @@ from core.domain.format import milliseconds
 from core.domain.once import Recent
 
 if TYPE_CHECKING:
+    from core.domain.settings import Settings
     from core.engine.engine import Engine
 
 Report = Callable[[str, int, int], None]
+SERVICE = "embedder "  # what the name of a further embedding service begins with
 _TEXTS = [f"Parcel {n} waits at the depot until it is fetched or sent back." for n in range(32)]
 
 
@@ -47,7 +49,7 @@ _tried: Recent[Endpoint, Tried] = Recent(64)  # of this process
 def endpoints(engine: Engine) -> list[Endpoint]:
     """All that the settings name, in the order of a route's steps. Calls nobody."""
     now = engine.settings
-    found = [Endpoint("embedder", "vectors of questions and passages", now.embedder, "in this process")]
+    found = [embedding_endpoint(now, now.embedder, "embedder", "vectors of questions and passages")]
     try:
         llm = engine.llm()
         found.append(Endpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
@@ -63,8 +65,29 @@ def endpoints(engine: Engine) -> list[Endpoint]:
         found.append(
             Endpoint("self_rag", "reflection-token model", now.self_rag_model, now.self_rag_base_url)
         )
+    found += [
+        embedding_endpoint(now, name, f"{SERVICE}{name}", f"vectors by embedder={name}")
+        for name in now.embedders
+        if name != now.embedder
+    ]
     found.append(Endpoint("web", "web search", now.web_search, now.web_search))
     return found
+
+
+def embedding_endpoint(now: Settings, embedder: str, name: str, role: str) -> Endpoint:
+    """An embedder by its name in the settings."""
+    from core.backends.hosted_embedder import address
+
+    service = now.embedders.get(embedder)
+    if service is None:
+        return Endpoint(name, role, embedder, "in this process")
+    try:
+        where, lack = address(service, f"[embedders.{embedder}]"), None
+    except RouteScopeError as error:
+        where, lack = "not available", str(error)
+    if service.key_env and not service.key():
+        lack = f"the environment variable {service.key_env} is not set"
+    return Endpoint(name, role, f"{embedder}: {service.model}", where, lack)
 
 
 def outcome(endpoint: Endpoint) -> Tried | None:
@@ -77,7 +100,10 @@ def attempt(engine: Engine, endpoint: Endpoint, report: Report, cancel: threadin
     when = datetime.now(UTC).isoformat(timespec="seconds")
     work = {"embedder": _embedder, "llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
     try:
-        tried = Tried(when, work[endpoint.name](engine, report, cancel))
+        if endpoint.name.startswith(SERVICE):
+            tried = Tried(when, _embeds(engine, report, endpoint.name.removeprefix(SERVICE)))
+        else:
+            tried = Tried(when, work[endpoint.name](engine, report, cancel))
     except RouteScopeError as error:
         if cancel.is_set():
             raise
@@ -124,9 +150,13 @@ def _self_rag(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
 
 
 def _embedder(engine: Engine, report: Report, _cancel: threading.Event) -> Facts:
+    return _embeds(engine, report, engine.settings.embedder)
+
+
+def _embeds(engine: Engine, report: Report, name: str) -> Facts:
     report("a question", 0, 2)
     began = time.perf_counter()
-    embedder = engine.embedder(engine.settings.embedder)
+    embedder = engine.embedder(name)
     embedder.embed_query("Is water wet?")
     loaded = time.perf_counter()
     embedder.embed_query("Is ice wet?")

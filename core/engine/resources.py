@@ -39,6 +39,8 @@ class Resources:
         self.settings = settings
         use(settings)
         self._corpora: Once[str, Corpus] = Once(CORPORA)
+        self._further: Once[tuple[str, str], Corpus] = Once(CORPORA)  # with vectors of other embedders
+        self._default_identity: str | None = None
         self._embedders: Once[str, Embedder] = Once()
         self._clients: Once[str, Any] = Once()  # of the models and the web, by what they are for
         self._rerankers = Rerankers(settings)
@@ -70,6 +72,27 @@ class Resources:
         """`embedder` for those who need not wait: begins to load it, unless it is loaded."""
         return self._embedders.begin(name, lambda: self._load_embedder(name))
 
+    def by_embedder(self, corpus: Corpus, embedder: str) -> Corpus:
+        """The corpus with the vectors of `embedder`, "" for its own; raises Unavailable without them."""
+        from core.corpus.index import by_embedder
+
+        if not embedder and self._is_own(corpus):
+            return corpus
+        return self._further.get(
+            (corpus.name, embedder),
+            lambda: by_embedder(corpus, embedder, settings=self.settings),
+            lambda known: known.base is corpus,
+        )
+
+    def _is_own(self, corpus: Corpus) -> bool:
+        """Whether the vectors that a corpus has of its own are those that are wanted by default."""
+        from core.backends.embedder import embedder_identity
+
+        wanted = self._default_identity
+        if wanted is None:
+            wanted = self._default_identity = embedder_identity(self.settings.embedder, self.settings)
+        return corpus.chosen or corpus.info.embedder_identity == wanted
+
     def embedder_of(self, corpus: Corpus) -> Embedder:
         """The embedder of an opened corpus: what embeds nothing with it need not wait until it is loaded."""
         from core.backends.embedder import DeferredEmbedder
@@ -82,9 +105,11 @@ class Resources:
 
     def _load_embedder(self, name: str) -> Embedder:
         from core.backends.embedder import load_embedder
+        from core.backends.hosted_embedder import HostedEmbedder
 
         loaded = load_embedder(name, settings=self.settings)
-        loaded.embed_query("warm up")  # no route is to pay for the first text of a process
+        if not isinstance(loaded, HostedEmbedder):  # a service is not asked before there is a question
+            loaded.embed_query("warm up")  # no route is to pay for the first text of a process
         return loaded
 
     def corpus(self, name: str) -> Corpus:

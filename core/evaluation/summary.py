@@ -15,6 +15,7 @@ from core.evaluation import (
     answer_figures,
     deciding,
     effects,
+    embedder_change,
     equal_routes,
     oracle,
     pareto,
@@ -114,6 +115,7 @@ def summarise(
             for cost in pareto.COSTS
         },
         **({"stability": _stability(labelled, outcomes, values, again, baseline)} if again else {}),
+        **({"embedders": pairs} if (pairs := embedder_change.block(values, COMPARED)) else {}),
         "routes": table,
         "by_mode": _by_mode(values, modes, baseline, same),
     }

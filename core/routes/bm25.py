@@ -12,6 +12,7 @@ from core.steps import Steps
     paper="Robertson & Zaragoza 2009, doi:10.1561/1500000019",
     needs=[Need.BM25],
     first=True,
+    embeds=False,
 )
 def bm25(
     query: Query,

@@ -10,6 +10,7 @@ from core.steps import Steps
     paper="Chan et al. 2024, arXiv:2412.15605",
     needs=[Need.LLM, Need.FITS],
     measured="With a 1.5B model 4 of 20 answers were right.",
+    embeds=False,
 )
 def cag(query: Query, do: Steps) -> Answer:
     """Put the whole corpus into a cached prompt and answer the question from all of it.

@@ -21,7 +21,13 @@ def compress(
     shown: Annotated[int, Parameter(1, 20, "number of top hybrid hits to compress")] = 10,
     floor: Annotated[
         float,
-        Parameter(-1, 1, "minimum cosine with the question; passages below it are dropped", tunes="floor"),
+        Parameter(
+            -1,
+            1,
+            "minimum cosine with the question; passages below it are dropped",
+            tunes="floor",
+            cosine=True,
+        ),
     ] = 0.2,
     how: Annotated[
         Literal["embedding", "llm"],
@@ -30,7 +36,11 @@ def compress(
     strip_floor: Annotated[
         float,
         Parameter(
-            -1, 1, "minimum cosine of a sentence; the best sentence of a passage always passes", tunes="floor"
+            -1,
+            1,
+            "minimum cosine of a sentence; the best sentence of a passage always passes",
+            tunes="floor",
+            cosine=True,
         ),
     ] = 0.3,
 ) -> Answer:

@@ -50,7 +50,7 @@ def crag(
         Parameter(help="what an answer is written from: the sentences near the question, or all of them"),
     ] = "sentences",
     strip_floor: Annotated[
-        float, Parameter(-1, 1, "minimum cosine of a sentence with the question", tunes="floor")
+        float, Parameter(-1, 1, "minimum cosine of a sentence with the question", tunes="floor", cosine=True)
     ] = 0.3,
 ) -> Answer:
     """Grade the retrieved passages, then refine them, add a web search, or put one before them.

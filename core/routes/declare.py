@@ -17,6 +17,8 @@ from core.domain.types import Answer, Query
 if TYPE_CHECKING:
     from core.steps import Steps
 
+EMBEDDER = "embedder"  # the parameter that says whose vectors a route uses
+OF_ENGINE = (EMBEDDER, PARAMETER)  # parameters that the engine reads, not the function
 NO_GAIN = "No gain shown with a 1.5B model."
 
 
@@ -27,12 +29,14 @@ class Parameter:
     `tunes` says what it means for a step, where no trace is at hand: the argument that it sets ("k",
     "weights", "low", "floor"...), or "alpha", the second weight of two, of which the first is 1 - alpha.
     Which parameter set what of a stored step stands with that step (`Span.set_by`).
+    `cosine`: it is a limit on cosines, whose good value is another one with another embedder.
     """
 
     low: float | None = None
     high: float | None = None
     help: str = ""
     tunes: str = ""
+    cosine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class ParameterSpec:
     high: float | None = None
     choices: tuple[str, ...] = ()
     tunes: str = ""
+    cosine: bool = False
 
     def read(self, value: Any, owner: str) -> Any:
         """`value` (text or typed) as this parameter's type, or BadInput saying what is allowed."""
@@ -87,6 +92,9 @@ class ParameterSpec:
 MODEL = ParameterSpec(
     PARAMETER, str, "", "chat model: NAME of a table [models.NAME] of the settings file; empty: the default"
 )
+WHOSE = ParameterSpec(
+    EMBEDDER, str, "", "embedder whose vectors it uses, one that the corpus has; empty: the corpus' own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,7 @@ class Route:
     external: bool = False  # a pipeline that is not ours: only what it replies is known of it
     broken: str = ""  # why it cannot run, whatever there is
     prepared: tuple[Need, ...] = ()  # what it embeds while a question waits, where it was not made before
+    embeds: bool = False  # whether it uses vectors, and so has the parameter `embedder`
 
     def needed(self, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
         """What has to be there to run with these parameters."""
@@ -124,6 +133,13 @@ class Route:
         wanted = {*self.needed(self.settle({}) if parameters is None else parameters), *self.uses}
         return not wanted.isdisjoint((Need.LLM, Need.SELF_RAG))
 
+    def by(self, embedder: str) -> Route:
+        """The route with another default of the parameter `embedder`, under the name ROUTE@EMBEDDER."""
+        own = [replace(one, default=embedder) if one.name == EMBEDDER else one for one in self.parameters]
+        return replace(
+            self, name=f"{self.name}@{embedder}", title=f"{self.title} ({embedder})", parameters=tuple(own)
+        )
+
     def settle(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters with `given` over the defaults, checked; an unknown parameter is BadInput."""
         known = {parameter.name: parameter for parameter in self.parameters}
@@ -138,7 +154,7 @@ class Route:
 
     def run(self, query: Query, do: Steps, parameters: Mapping[str, Any]) -> Answer:
         """Call the function; its parameters' values know their names (see `core.domain.parameters`)."""
-        given = {name: named(value, name) for name, value in parameters.items() if name != PARAMETER}
+        given = {name: named(value, name) for name, value in parameters.items() if name not in OF_ENGINE}
         return self.function(query, do, **given)
 
     def with_model(self, name: str) -> Route:
@@ -159,6 +175,7 @@ def route(
     first: bool = False,
     measured: str = "",
     prepared: Sequence[Need] = (),
+    embeds: bool = True,
 ) -> Callable[[Callable[..., Answer]], Route]:
     """Declare a function `(query, do, *, parameters) -> Answer` a route; its module's name is the route's
     name.
@@ -167,7 +184,7 @@ def route(
     `uses` names what it works without, but better or further with; `decides` the judgements of the model
     that it goes by.
     `prepared` names the enrichments that it makes for the found passages while the question waits, where they
-    were not made for the corpus.
+    were not made for the corpus. One that `embeds` uses vectors and has the parameter `embedder`.
     `first` puts it among the routes that are chosen until somebody chooses. `measured` is the sentence that
     its summary ends with, where measuring it gave what one has to know before spending on it.
     """
@@ -186,6 +203,7 @@ def route(
             (
                 *_parameters(function),
                 *([MODEL] if {Need.LLM} & {*needs, *(needs_if or {}).values(), *uses} else []),
+                *([WHOSE] if embeds else []),
             ),
             function,
             also,
@@ -193,6 +211,7 @@ def route(
             tuple(uses),
             tuple(decides),
             prepared=tuple(prepared),
+            embeds=embeds,
         )
 
     return declare
@@ -220,6 +239,7 @@ def _parameters(function: Callable[..., Answer]) -> tuple[ParameterSpec, ...]:
                 parameter.high,
                 choices,
                 parameter.tunes,
+                parameter.cosine,
             )
         )
     return tuple(specs)

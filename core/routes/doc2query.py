@@ -9,6 +9,7 @@ from core.steps import Steps
     family="index",
     paper="Nogueira, Yang, Lin & Cho 2019, arXiv:1904.08375",
     needs=[Need.EXPANDED],
+    embeds=False,
 )
 def doc2query(query: Query, do: Steps) -> Answer:
     """Search BM25 over passages with the hypothetical questions stored for each."""

@@ -27,7 +27,11 @@ def memory(
     enough: Annotated[
         float,
         Parameter(
-            -1, 1.01, "if the best cosine reaches this, the question is searched alone", tunes="threshold"
+            -1,
+            1.01,
+            "if the best cosine reaches this, the question is searched alone",
+            tunes="threshold",
+            cosine=True,
         ),
     ] = 0.5,
     alone: Annotated[

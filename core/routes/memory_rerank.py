@@ -25,7 +25,11 @@ def memory_rerank(
     enough: Annotated[
         float,
         Parameter(
-            -1, 1.01, "if the best cosine reaches this, the question is searched alone", tunes="threshold"
+            -1,
+            1.01,
+            "if the best cosine reaches this, the question is searched alone",
+            tunes="threshold",
+            cosine=True,
         ),
     ] = 0.5,
     candidates: Annotated[int, Parameter(5, 100, "number of top hybrid hits to rerank")] = 50,

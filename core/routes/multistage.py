@@ -21,7 +21,10 @@ def multistage(
         Parameter(help="query transformation; auto: chosen by analysing the question"),
     ] = "auto",
     strange: Annotated[
-        float, Parameter(0, 1, "choose HyDE if the nearest passage's cosine is below this", tunes="strange")
+        float,
+        Parameter(
+            0, 1, "choose HyDE if the nearest passage's cosine is below this", tunes="strange", cosine=True
+        ),
     ] = 0.45,
     candidates: Annotated[int, Parameter(5, 100, "number of passages to rerank")] = 50,
     alike: Annotated[

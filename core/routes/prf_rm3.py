@@ -6,7 +6,13 @@ from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
-@route("BM25 + RM3", family="query", paper="Abdul-Jaleel et al. 2004, UMass at TREC 2004", needs=[Need.BM25])
+@route(
+    "BM25 + RM3",
+    family="query",
+    paper="Abdul-Jaleel et al. 2004, UMass at TREC 2004",
+    needs=[Need.BM25],
+    embeds=False,
+)
 def prf_rm3(
     query: Query,
     do: Steps,

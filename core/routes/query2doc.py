@@ -7,7 +7,11 @@ from core.steps import Steps
 
 
 @route(
-    "Query2doc", family="query", paper="Wang, Yang & Wei 2023, arXiv:2303.07678", needs=[Need.LLM, Need.BM25]
+    "Query2doc",
+    family="query",
+    paper="Wang, Yang & Wei 2023, arXiv:2303.07678",
+    needs=[Need.LLM, Need.BM25],
+    embeds=False,
 )
 def query2doc(
     query: Query,

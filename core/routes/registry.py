@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from core.backends.embedder import INT8, MINILM
+from core.backends.named_models import named, of_kind
 from core.domain.errors import BadInput
+from core.domain.models import AT
 from core.domain.models import NAME as NAMED_MODEL
-from core.domain.models import parted
 from core.domain.pipelines import NAME, Door, Pipeline, from_settings
 from core.domain.settings import settings_file
 from core.routes.declare import MODEL, Route
@@ -23,6 +25,7 @@ _set: dict[str, tuple[Pipeline, str]] = {}  # of the settings file: by name, wit
 _given: dict[str, Pipeline] = {}  # of this process' command line, which go first
 _models: set[str] = set()  # of the tables [models.NAME]
 _problems: list[str] = []
+_embedders: list[str] = []  # of the settings file
 
 
 @cache
@@ -39,14 +42,18 @@ def ours() -> Mapping[str, Route]:
 
 
 class Routes(UserDict[str, Route]):
-    """Routes by name. `NAME@MODEL` is one, too, for a route that asks a model and a table [models.MODEL]."""
+    """Routes by name. `NAME@MODEL` is one, too, for a route that asks a model and a table [models.MODEL];
+    so is `NAME@EMBEDDER` for a route that uses vectors.
+    """
 
     def __missing__(self, name: str) -> Route:
-        own, model = parted(name)
+        own, at, which = str(name).partition(AT)
         route: Route = self.data[own]
-        if own == name or model not in _models or MODEL not in route.parameters:
+        if at and which in _models and MODEL in route.parameters:
+            return route.with_model(which)
+        if not at or _no_embedder(route, which):
             raise KeyError(name)
-        return route.with_model(model)
+        return route.by(which)
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -55,9 +62,19 @@ class Routes(UserDict[str, Route]):
             return False
 
 
+def _no_embedder(route: Route, which: str) -> str:
+    """Why there is no variant of a route by an embedder called `which`; "" if there is one."""
+    if not route.embeds:
+        return f"route {route.name} uses no vectors, so it has no embedder"
+    if which not in _embedders and named(which, "embedder") is None and which not in (*MINILM, INT8):
+        known = ", ".join([*_embedders, MINILM[0], *(model.name for model in of_kind("embedder"))])
+        return f"no embedder {which!r}; known: {known}"
+    return ""
+
+
 @cache
 def routes() -> Mapping[str, Route]:
-    """Every route by name: ours, then the user's own pipelines."""
+    """Every route by name: ours, then the user's own pipelines; see `Routes`."""
     from core.routes.external import route_of
 
     ours.cache_clear()
@@ -99,12 +116,14 @@ def use(settings: Settings) -> None:
         f"[models.{name}]: {name!r} cannot be a model's name; use letters, digits, _ and -"
         for name in settings.models.keys() - models
     ]
-    if found != _set or wrong != _problems or models != _models:
+    services = [*settings.embedders]
+    if found != _set or wrong != _problems or models != _models or services != _embedders:
         _models.clear()
         _models.update(models)
         _set.clear()
         _set.update(found)
         _problems[:] = wrong
+        _embedders[:] = settings.embedders
         routes.cache_clear()
 
 
@@ -136,12 +155,14 @@ def pick(names: str | Sequence[str]) -> list[Route]:
     if not wanted:
         raise BadInput(f"no route given; known: all, {', '.join(known)}")
     for name in wanted:
-        own, model = parted(name)
-        if name not in known and own in known and model:
-            if MODEL not in known[own].parameters:
-                raise BadInput(f"route {own} asks no language model: {name!r} is not a route")
-            there = ", ".join(sorted(_models)) or "none"
-            raise BadInput(f"{name}: the settings file has no table [models.{model}]; it has: {there}")
+        own, at, which = name.partition(AT)
+        if name not in known and own in known and at:
+            route, there = known[own], ", ".join(sorted(_models)) or "none"
+            problems = [] if MODEL in route.parameters else [f"route {own} asks no language model"]
+            if not problems:
+                problems.append(f"the settings file has no table [models.{which}]; it has: {there}")
+            problems.append(_no_embedder(route, which))
+            raise BadInput(f"{name!r} is not a route: {'; '.join(problems)}")
         if name not in known:
             raise BadInput(f"unknown route {name!r}; known: all, {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(wanted)]

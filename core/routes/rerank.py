@@ -24,6 +24,14 @@ def rerank(
     reranker: Annotated[
         Which, Parameter(help="reranker; configured: the one in the settings")
     ] = "configured",
+    share: Annotated[
+        float,
+        Parameter(
+            0,
+            1,
+            "share of a cross-encoder's or server's score, the first stage has the rest; 0: the model's own",
+        ),
+    ] = 0.0,
 ) -> Answer:
     """Retrieve by BM25 and dense, then rerank by scoring question and passage together.
 
@@ -32,4 +40,4 @@ def rerank(
     passage's nearest piece, or its own where no pieces were made.
     """
     found = do.linear((do.sparse(query.text), do.dense(query.text)))
-    return do.answer(query.text, do.rerank(query.text, found, candidates, reranker))
+    return do.answer(query.text, do.rerank(query.text, found, candidates, reranker, share))

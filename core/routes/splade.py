@@ -9,6 +9,7 @@ from core.steps import Steps
     family="scoring",
     paper="Formal, Piwowarski & Clinchant 2021, arXiv:2107.05720",
     needs=[Need.LEARNED_SPARSE],
+    embeds=False,
 )
 def splade(query: Query, do: Steps) -> Answer:
     """Search by learned sparse term weights (SPLADE), which include related terms."""

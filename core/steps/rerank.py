@@ -38,12 +38,15 @@ Cosines = NDArray[np.float64]  # shape (n,)
 class Rerank(LateInteraction, Judge, Retrieve, Fuse):
     """Reranking by the embedded blend, the language model, a cross-encoder or a server."""
 
-    def rerank(self, text: str, hits: Ranking, candidates: int, which: Which = "configured") -> Ranking:
+    def rerank(
+        self, text: str, hits: Ranking, candidates: int, which: Which = "configured", share: float = 0.0
+    ) -> Ranking:
         """The first `candidates` hits in the order of a reranker, then the rest in its old order.
 
         `which` is "embedded", "llm", or the "configured" one. The embedded one takes `READ_NOW` where token
-        vectors are not prepared. Raises Unavailable with the way to get what is missing, ModelFailed when
-        nothing could be scored.
+        vectors are not prepared. `share` is that of a cross-encoder's or a server's score in the order, from
+        0 to 1, the first stage having the rest; 0 stands for the model's own. Raises Unavailable with the way
+        to get what is missing, ModelFailed when nothing could be scored.
         """
         name = self.context.rerankers.configured if which == "configured" else which
         if hits:
@@ -54,7 +57,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         elif name == LLM:
             first = self._rerank_llm(text, head)
         else:
-            first = self._rerank_paired(text, head)
+            first = self._rerank_paired(text, head, share)
         return self.append(first, hits) if len(hits) > len(first) else first
 
     def _open(self, name: str) -> None:
@@ -138,9 +141,11 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         return found
 
     @step("RERANKER", "rerank with a model of pairs")
-    def _rerank_paired(self, text: str, hits: Ranking) -> Ranking:
-        """The scores of the configured cross-encoder or server; what fails, fails the step: no order is made
-        up.
+    def _rerank_paired(self, text: str, hits: Ranking, share: float) -> Ranking:
+        """Order by the scores of the configured cross-encoder or server; what fails, fails the step.
+
+        With a `share` below 1, both stages' scores are standardised over the candidates and added up: a
+        cross-encoder knows what the question means, the first stage which words of it are rare here.
         """
         if not hits:
             return self._nothing()
@@ -148,17 +153,36 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         passages = [hit.passage for hit in hits]
         with self.context.at_most(self.context.llm_timeout_s) as timeout:
             scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel)
-        return self._ordered(hits, scores, reranker.name)
+        share = share or reranker.share
+        if share >= 1:
+            return self._ordered(hits, scores, reranker.name)
+        before = [hit.score for hit in hits]
+        first, second = (1 - share) * standardised(before), share * standardised(scores)
+
+        def describe(at: int, one: Reranked) -> Reranked:
+            parts = {
+                "first stage": (before[at], float(first[at])),
+                reranker.name: (scores[at], float(second[at])),
+            }
+            return replace(one, parts=parts)
+
+        return self._ordered(hits, (first + second).tolist(), f"{share:.0%} {reranker.name}", describe)
 
     @step("RERANKER", "rerank by the model's grades")
     def _rerank_llm(self, text: str, hits: Ranking) -> Ranking:
         """The probability of Yes for each passage on its own, see `grade`, whose work it shares.
 
-        A passage without a grade keeps its place, and the graded ones share the other places; scores are then
-        1 / rank. Source: Nogueira et al. 2020, arXiv:2003.06713, section 3.
+        Each costs a call, so half of the route's calls are left for what comes after. A passage without a
+        grade keeps its place, and the graded ones share the other places; scores are then 1 / rank. Source:
+        Nogueira et al. 2020, arXiv:2003.06713, section 3.
         """
         if not hits:
             return self._nothing()
+        if len(hits) > (most := max(1, self.context.max_calls // 2)):
+            self.span.attributes["candidates"] = (
+                f"{most} of {len(hits)}: half of the calls that a route may make"
+            )
+            hits = hits[:most]
         grades: list[PassageGrade] = []
         spent = ""
         for hit in hits:
@@ -256,6 +280,14 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
             Hit(hits[at].passage, 1 / rank if unscored or (score := scores[at]) is None else score)
             for rank, at in ranked
         )
+
+
+def standardised(scores: Sequence[float]) -> NDArray[np.float64]:
+    """Scores less their mean, in standard deviations, shape (n,); zeros if all are equal."""
+    found = np.asarray(scores, np.float64)
+    spread = float(found.std())
+    none: NDArray[np.float64] = np.zeros(len(found))
+    return (found - found.mean()) / spread if spread else none
 
 
 def _number(score: float | None) -> float | None:

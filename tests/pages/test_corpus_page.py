@@ -46,8 +46,8 @@ def indexed(engine, monkeypatch, source, name="shop"):
 
     monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
     monkeypatch.setattr(index, "load_embedder", lambda *_, **__: HashEmbedder())
-    monkeypatch.setattr(index, "identity", lambda name: name)
-    monkeypatch.setattr(catalogue, "identity", lambda name: name)
+    monkeypatch.setattr(index, "embedder_identity", lambda name, _settings: name)
+    monkeypatch.setattr(catalogue, "embedder_identity", lambda name, _settings: name)
     monkeypatch.setattr(catalogue, "BUILT_IN", {})
     index.build(name, source, settings=engine.settings)
     monkeypatch.setattr(engine, "corpus", lambda name: index.open_corpus(name, settings=engine.settings))

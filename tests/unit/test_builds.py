@@ -6,6 +6,7 @@ import time
 import pytest
 
 from core.corpus import builds, index
+from core.corpus.embedding_cost import Estimate
 from core.corpus.samples import question_files, samples
 from core.domain.errors import BadInput, Cancelled
 from core.domain.settings import Settings
@@ -16,7 +17,7 @@ def slow(monkeypatch):
     """A build that goes on until it is cancelled or let go."""
     go = threading.Event()
 
-    def build(name, source, *, settings, progress, cancel, helpers):
+    def build(name, source, *, settings, progress, cancel, helpers, begin):
         progress("embed", 3, 10)
         while not go.is_set():
             if cancel.wait(0.01):
@@ -64,6 +65,22 @@ def test_a_builds_error_is_kept_for_the_page(tmp_path, slow):
     build = builds.start("three", "broken", Settings(home=tmp_path))
     build.wait(60)
     assert build.error == "broken/corpus.jsonl line 2: not JSON"
+
+
+def test_a_build_that_costs_too_much_can_be_confirmed(tmp_path, monkeypatch):
+    begun = []
+
+    def build(_name, _source, *, begin, settings, **_):
+        begun.append(begin)
+        begin(Estimate("paid", 10, 10_000, settings.embed_limit_cost + 1, 1.0, True))
+
+    monkeypatch.setattr(index, "build", build)
+    refused = builds.start("paid", "somewhere", Settings(home=tmp_path))
+    refused.wait(60)
+    assert "embed_limit_cost" in refused.error
+    confirmed = refused.confirm()
+    confirmed.wait(60)
+    assert (confirmed.error, confirmed.confirm, len(begun)) == (None, None, 2)
 
 
 def test_samples_of_the_built_in_corpus_are_complete_and_in_order():

@@ -35,7 +35,7 @@ ACTIONS["incorrect"] = ACTIONS["ambiguous"]
 class Pairs:
     """A cross-encoder that likes the passage about crushed boxes, with the logit given, and one page."""
 
-    name, needs_llm = "tiny pairs", False
+    name, share = "tiny pairs", 1.0
 
     def __init__(self, logit: float) -> None:
         self.logit = logit

@@ -83,7 +83,7 @@ def beir(folder: Path, count: int) -> Path:
 
 
 def files_of(corpus: Corpus) -> list[Path]:
-    return sorted(p for p in corpus._folder.rglob("*") if p.is_file() and p.name != manifest.CHECKED)
+    return sorted(p for p in corpus.folder.rglob("*") if p.is_file() and p.name != manifest.CHECKED)
 
 
 def test_build_open_and_search(folder: Path, settings: Settings, model: Counting) -> None:
@@ -154,7 +154,7 @@ def test_only_what_changed_is_embedded(tmp_path: Path, settings: Settings, model
     assert model.embedded == ["changed"]
     assert second.info.reused == 198
     assert second.fingerprint != first.fingerprint
-    assert not first._folder.exists()
+    assert not first.folder.exists()
     fresh = HashEmbedder().embed([f"{p.title} {p.text}".strip() for p in second.passages(range(199))])
     np.testing.assert_array_equal(second.vectors(range(199)), fresh)
 
@@ -210,7 +210,7 @@ def test_any_changed_byte_is_refused_and_rebuilt(folder: Path, settings: Setting
         middle = len(whole) // 2
         path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 4]) + whole[middle + 1 :])
         with pytest.raises(IndexDamaged):
-            Corpus(corpus._folder)
+            Corpus(corpus.folder)
         opened = index.open_corpus("shop-help", settings=settings)
         assert path.name in opened.warnings[0]
         assert "built again" in opened.warnings[0]
@@ -224,16 +224,16 @@ def test_a_file_is_read_again_for_its_sha256_only_when_it_has_been_touched(
     corpus, read = index.build(None, folder, settings=settings), []
     facts = manifest._facts
     monkeypatch.setattr(manifest, "_facts", lambda file: read.append(file) or facts(file))
-    Corpus(corpus._folder)
+    Corpus(corpus.folder)
     assert read == []
-    vectors = corpus._folder / "vectors.npy"
+    vectors = corpus.folder / "vectors.npy"
     before = vectors.stat()
     with vectors.open("r+b") as file:  # another byte in a file that pretends to be as old as before
         file.seek(-1, os.SEEK_END)
         file.write(b"\x7f")
     os.utime(vectors, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(IndexDamaged, match="does not match its sha256"):
-        Corpus(corpus._folder)
+        Corpus(corpus.folder)
     assert read == [vectors]
 
 
@@ -242,11 +242,11 @@ def test_without_a_record_of_the_last_check_every_file_is_read(
     content: bytes, folder: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, read = index.build(None, folder, settings=settings), []
-    (corpus._folder / manifest.CHECKED).write_bytes(content)
+    (corpus.folder / manifest.CHECKED).write_bytes(content)
     facts = manifest._facts
     monkeypatch.setattr(manifest, "_facts", lambda file: read.append(file) or facts(file))
-    Corpus(corpus._folder)
-    assert corpus._folder / "vectors.npy" in read
+    Corpus(corpus.folder)
+    assert corpus.folder / "vectors.npy" in read
     assert sorted(read) == [path for path in files_of(corpus) if path.name != manifest.NAME]
 
 
@@ -257,9 +257,9 @@ def test_a_broken_manifest_is_refused_and_rebuilt(
     content: bytes, folder: Path, settings: Settings, model: Counting
 ) -> None:
     corpus = index.build(None, folder, settings=settings)
-    (corpus._folder / "manifest.json").write_bytes(content)
+    (corpus.folder / "manifest.json").write_bytes(content)
     with pytest.raises(IndexDamaged):
-        Corpus(corpus._folder)
+        Corpus(corpus.folder)
     assert catalogue.describe("shop-help", settings).state == "damaged"
     assert index.open_corpus("shop-help", settings=settings).warnings
     assert catalogue.describe("shop-help", settings).state == "ready"
@@ -311,7 +311,7 @@ def test_sound_vectors_of_a_damaged_index_are_not_embedded_again(
     folder: Path, settings: Settings, model: Counting
 ) -> None:
     corpus = index.build(None, folder, settings=settings)
-    (corpus._folder / "bm25" / "terms.bin").unlink()
+    (corpus.folder / "bm25" / "terms.bin").unlink()
     model.embedded.clear()
     index.open_corpus("shop-help", settings=settings)
     assert model.embedded == []
@@ -321,7 +321,7 @@ def test_a_damaged_index_whose_source_is_gone_says_so(
     folder: Path, settings: Settings, model: Counting
 ) -> None:
     corpus = index.build(None, folder, settings=settings)
-    (corpus._folder / "vectors.npy").write_bytes(b"")
+    (corpus.folder / "vectors.npy").write_bytes(b"")
     folder.rename(folder.with_name("elsewhere"))
     with pytest.raises(BadInput, match="no such file"):
         index.open_corpus("shop-help", settings=settings)
@@ -359,14 +359,14 @@ def test_a_damaged_graph_is_noticed_also_in_its_half_precision_copies(
     settings = settings.model_copy(update={"exact_below": 100})
     corpus = index.build(None, beir(tmp_path / "set", 150), settings=settings)
     query = model.embed_query("title 17 word17 common")
-    expected, file = corpus.search_dense(query, 10), corpus._folder / manifest.GRAPH
+    expected, file = corpus.search_dense(query, 10), corpus.folder / manifest.GRAPH
     whole = file.read_bytes()
     last = len(whole) - 5  # the copies stand at the end
     for damaged in (whole[:last], whole[:last] + bytes([whole[last] ^ 4]) + whole[last + 1 :], b""):
         file.unlink()  # a new file: the old one is mapped
         file.write_bytes(damaged)
         with pytest.raises(IndexDamaged, match=f"index file .*{manifest.GRAPH}"):
-            Corpus(corpus._folder)
+            Corpus(corpus.folder)
         opened = index.open_corpus("set", settings=settings)
         assert manifest.GRAPH in opened.warnings[0]
         assert opened.search_dense(query, 10) == expected
@@ -381,13 +381,13 @@ def test_an_index_whose_graph_has_no_copies_opens_and_finds_the_same(
     corpus = index.build(None, beir(tmp_path / "set", 150), settings=settings)
     queries = [model.embed_query(f"title {n} word{n} common") for n in range(0, 150, 7)]
     expected = [corpus.search_dense(query, 10) for query in queries]
-    file = corpus._folder / manifest.GRAPH
+    file = corpus.folder / manifest.GRAPH
     graph, whole = faiss.read_index(str(file)), file.stat().st_size
     file.unlink()  # a new file: the old one is mapped
     faiss.write_index(graph, str(file), faiss.IO_FLAG_SKIP_STORAGE)  # as an earlier version wrote it
     assert file.stat().st_size < whole
-    (corpus._folder / manifest.NAME).unlink()
-    manifest.write(corpus._folder, corpus.info)
+    (corpus.folder / manifest.NAME).unlink()
+    manifest.write(corpus.folder, corpus.info)
     earlier = index.open_corpus("set", settings=settings)
     assert earlier.warnings == ()
     assert [earlier.search_dense(query, 10) for query in queries] == expected
@@ -537,9 +537,9 @@ def test_states_from_not_built_to_damaged(folder: Path, settings: Settings, mode
     index.build(None, folder, settings=settings)
     assert state() == "ready"
     assert catalogue.describe("shop-help", settings.model_copy(update={"embedder": "b"})).state == "stale"
-    assert not corpus._folder.exists()
+    assert not corpus.folder.exists()
     corpus = index.open_corpus("shop-help", settings=settings)
-    (corpus._folder / "keys.npy").write_bytes(b"short")
+    (corpus.folder / "keys.npy").write_bytes(b"short")
     assert state() == "damaged"
     folder.rename(folder.with_name("gone"))
     index_only = catalogue.describe("shop-help", settings)

@@ -71,7 +71,7 @@ def folder(tmp_path):
 def settings(tmp_path, monkeypatch):
     monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
     for module in (index, catalogue):
-        monkeypatch.setattr(module, "identity", lambda name: name)
+        monkeypatch.setattr(module, "embedder_identity", lambda name, _settings: name)
     return Settings(home=tmp_path / "home", embedder="hash")
 
 

@@ -125,7 +125,7 @@ def beir(tmp_path, monkeypatch):
         )
     now = settings.Settings(home=tmp_path / "home")
     monkeypatch.setattr(settings, "current", lambda: now)
-    monkeypatch.setattr("core.corpus.index.identity", lambda name: name)
+    monkeypatch.setattr("core.corpus.index.embedder_identity", lambda name, _settings: name)
     index.build("mine", folder, settings=now, embedder=HashEmbedder())
     return folder
 

@@ -379,16 +379,14 @@ def test_what_cannot_be_graded_keeps_its_place_and_is_marked(tmp_path):
     assert [hit.score for hit in result.hits] == [1 / rank for rank in range(1, len(after) + 1)]
 
 
-def test_a_spent_budget_leaves_the_rest_in_place_without_asking(tmp_path):
+def test_half_of_the_calls_are_left_for_what_comes_after_the_models_grades(tmp_path):
     llm = ScriptedLLM({"grade": "0.5"})
-    result = run(tmp_path, llm, candidates=100, reranker="llm", route_max_calls=3)
+    result = run(tmp_path, llm, candidates=100, reranker="llm", route_max_calls=6)
     assert result.status == "ok"
-    states = Counter(one.state for one in span(result).output.order)
-    assert states == {"scored": 3, "not scored": len(result.hits) - 3}
+    assert [one.state for one in span(result).output.order] == ["scored"] * 3
     assert len(llm.requests) == 3
-    assert "budget of 3 model calls" in next(
-        one.why for one in span(result).output.order if one.state == "not scored"
-    )
+    assert [hit.passage.id for hit in result.hits] == found(result)
+    assert span(result).attributes["candidates"].startswith("3 of 7")
 
 
 def test_no_grade_at_all_is_a_failure_and_no_model_is_unavailable(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,13 @@ from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, 
 from core.domain.types import Passage
 from tests.loopback import Loopback, drip, hold, http, loopback
 from tests.tiny import bert, tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once where a service does not say when."""
+    monkeypatch.setattr("core.backends.endpoint.PAUSE_S", 0.001)
+
 
 KEY = "rk-very-secret-0123"
 PASSAGES = [
@@ -36,6 +44,9 @@ COHERE = {"id": "1", "results": results(GIVEN), "meta": {"billed_units": {"searc
 JINA = {
     "model": "jina-reranker-v2", "usage": {"total_tokens": 9},
     "results": [{**r, "document": {"text": "…"}} for r in results(GIVEN)],
+}  # fmt: skip
+VOYAGE = {
+    "object": "list", "data": results(GIVEN), "model": "rerank-2.5", "usage": {"total_tokens": 26},
 }  # fmt: skip
 LLAMA = {"model": "bge", "object": "list", "usage": {"prompt_tokens": 9}, "results": results(GIVEN)}
 DIALECTS = {"cohere": COHERE, "jina and vllm": JINA, "llama.cpp": LLAMA}
@@ -105,11 +116,52 @@ def test_many_documents_go_in_several_calls() -> None:
         documents = json.loads(sent.split(b"\r\n\r\n", 1)[1])["documents"]
         talk.sendall(http(json.dumps({"results": results([float(text) for text in documents])})))
 
-    count = AT_ONCE["documents"] + 7
+    count = AT_ONCE["top_n"] + 7
     with loopback(answer) as server:
         got = reranker(server.url).rerank("?", [Passage(str(n), "d", "", str(n)) for n in range(count)])
     assert got == list(map(float, range(count)))
     assert [body["top_n"] for body in bodies(server)] == [100, 7]
+
+
+def voyage(_: Loopback, talk: Any, sent: bytes) -> None:
+    """Voyage: knows its own fields only, and answers in `data`."""
+    body = json.loads(sent.split(b"\r\n\r\n", 1)[1])
+    for name in body.keys() - {"query", "documents", "model", "top_k", "return_documents", "truncation"}:
+        wrong = json.dumps({"detail": f"Argument '{name}' is not supported by our API"})
+        talk.sendall(http(wrong, status="400 Bad Request"))
+        return
+    talk.sendall(http(json.dumps(VOYAGE)))
+
+
+def test_voyage_is_asked_in_its_own_words_after_one_refusal() -> None:
+    with loopback(voyage) as server:
+        one = reranker(server.url)
+        assert one.rerank("how?", PASSAGES) == GIVEN
+        assert one.rerank("how?", PASSAGES) == GIVEN
+    assert [set(body) & {"top_n", "top_k"} for body in bodies(server)] == [{"top_n"}, {"top_k"}, {"top_k"}]
+
+
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable", "529 Overloaded"])
+def test_a_service_that_is_busy_is_asked_again_when_it_says(status: str) -> None:
+    began = time.monotonic()
+
+    def busy(server: Loopback, talk: Any, _sent: bytes) -> None:
+        if len(server.requests) < 3:
+            talk.sendall(http("{}", status=status, more="Retry-After: 0.2\r\n"))
+        else:
+            talk.sendall(http(json.dumps(COHERE)))
+
+    with loopback(busy) as server:
+        assert reranker(server.url).rerank("how?", PASSAGES) == GIVEN
+    assert len(server.requests) == 3
+    assert time.monotonic() - began >= 0.4
+
+
+def test_a_spent_quota_is_not_asked_again() -> None:
+    spent = http('{"error": {"code": "insufficient_quota"}}', status="429 Too Many Requests")
+    with loopback(spent) as server, pytest.raises(ModelFailed, match="quota"):
+        reranker(server.url).rerank("how?", PASSAGES)
+    assert len(server.requests) == 1
 
 
 def test_nothing_to_score_calls_nobody() -> None:
@@ -130,7 +182,7 @@ ONE = {"index": 0, "relevance_score": 1}
         ('{"results": [', "in the middle of its answer"),
         ("[" * 100_000, "broken JSON"),
         ('"fine"', "without results"),
-        ('{"data": []}', "without results"),
+        ('{"data": []}', "left 3 of 3 passages"),
         ('{"error": {"message": "no"}}', "without results"),
         ('{"results": []}', "left 3 of 3 passages"),
         (json.dumps({"results": results(GIVEN)[:2]}), "left 1 of 3 passages without a score (first: 1)"),
@@ -243,7 +295,6 @@ def test_a_cross_encoder_scores_pairs_as_its_model_does(folders: dict[str, Path]
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     ours: Reranker = CrossEncoderReranker(str(folders["reranker"]))
-    assert not ours.needs_llm
     model = AutoModelForSequenceClassification.from_pretrained(folders["reranker"]).eval()
     cut = AutoTokenizer.from_pretrained(folders["reranker"])
     passages = [Passage(str(n), "d", "key", "send back " * (n % 11)) for n in range(30)]

@@ -53,7 +53,7 @@ def engine(tmp_path, monkeypatch):
     """A real one with two indexed corpora."""
     monkeypatch.setattr(index, "load_embedder", lambda *_, **__: HashEmbedder())
     monkeypatch.setattr(embedders, "load_embedder", lambda *_, **__: HashEmbedder())
-    monkeypatch.setattr(index, "identity", lambda name: name)
+    monkeypatch.setattr(index, "embedder_identity", lambda name, _settings: name)
     settings = Settings(home=tmp_path / "home", web_search="none")
     for name in ("small", "large"):
         folder = tmp_path / name

@@ -39,7 +39,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     for module in (index_module, embedder):
         monkeypatch.setattr(module, "load_embedder", lambda _name, *, settings: HashEmbedder())
     for module in (index_module, catalogue):
-        monkeypatch.setattr(module, "identity", lambda name: name)
+        monkeypatch.setattr(module, "embedder_identity", lambda name, _settings: name)
     monkeypatch.setattr(settings_module, "current", lambda: settings)
     (tmp_path / "rag.py").write_text(PIPELINE)
     for name in ("search", "nothing", "fails"):

@@ -78,6 +78,24 @@ def begin(
     return origin.name
 
 
+def failed(build: builds.Build, what: str) -> None:
+    """Show why a build ended early; if only its cost has to be confirmed, with the button for that."""
+    if not build.error:
+        return
+    if build.confirm is None:
+        st.error(md(f"{what}: {build.error}"))
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.warning(md(f"{what}: {build.error}"), width="stretch")
+        if st.button("Embed anyway", key=f"confirm:{build.name}"):
+            try:
+                build.confirm()
+            except RouteScopeError as error:
+                st.error(md(str(error)))
+            else:
+                st.rerun()
+
+
 def under_way(corpus: str) -> bool:
     """Whether it is being built."""
     return (build := builds.get(corpus)) is not None and not build.done
@@ -102,8 +120,8 @@ def notice(corpus: str) -> None:
     if under_way(corpus):
         st.info(md(f"Corpus {corpus} is being built. Progress and Stop are in the sidebar."))
         return
-    if build is not None and build.error:
-        st.error(md(f"Building corpus {corpus} failed: {build.error}"))
+    if build is not None:
+        failed(build, f"Building corpus {corpus} failed")
     item = catalogue.describe(corpus, state.engine().settings)
     if item.state in ("ready", "stale"):
         return

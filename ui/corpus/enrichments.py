@@ -101,8 +101,8 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
     if build is not None and not build.done:
         st.caption(md(f"Building {recipe.title}. Progress and Stop are in the sidebar."))
         return
-    if build is not None and build.error:
-        st.error(md(f"{recipe.title}: {build.error}"))
+    if build is not None:
+        corpora.failed(build, recipe.title)
     users = [
         route.title for route in by_family() if any(need.enrichment == name for need in route.every_need)
     ]

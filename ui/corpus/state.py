@@ -91,8 +91,12 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         "Chunking": info.chunking.label(),
         "Words": _words(info.language),
         **({"Languages": described} if (described := _languages(info)) else {}),
-        "Embedder": f"{info.embedder}, {info.dim} dimensions",
+        "Embedder": f"{info.embedder}, {info.dim} dimensions{_paid(info)}",
         **({"Read by the embedder": _read(info.unread)} if info.unread else {}),
+        **{
+            f"Vectors of {one.embedder}": f"{one.dim} dimensions, {size(one.bytes)}{_paid(one)}"
+            for one in (index.further(info, state.engine().settings) if not info.place else ())
+        },
         "Vector index": "flat: exact search"
         if exact
         else f"{KINDS.get(info.vector_index, info.vector_index)}: approximate search,"
@@ -107,6 +111,14 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         "Fingerprint": info.fingerprint,
     }
     return rows(facts)
+
+
+def _paid(info: CorpusInfo) -> str:
+    """What an embedding service was paid for when vectors were made; "" if none was asked."""
+    if not info.tokens:
+        return ""
+    cost = "" if info.cost is None else f", cost {info.cost:.4f}"
+    return f"; {info.tokens:,} tokens{cost}"
 
 
 def _words(name: str) -> str:

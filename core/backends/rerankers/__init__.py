@@ -9,7 +9,7 @@ from typing import Protocol
 from core.backends.late import TokenEmbedder
 from core.backends.named_models import named
 from core.backends.rerankers.blend import Blended, BlendReranker, Candidates
-from core.backends.rerankers.cross import CrossEncoderReranker
+from core.backends.rerankers.cross import CrossEncoderReranker, PackagedCrossEncoder
 from core.backends.rerankers.http import HttpReranker
 from core.backends.rerankers.token_cache import TokenCache
 from core.backends.rerankers.yes import YesReranker
@@ -29,8 +29,8 @@ class Reranker(Protocol):
         """The model, as shown."""
 
     @property
-    def needs_llm(self) -> bool:
-        """Whether it spends calls of the language model."""
+    def share(self) -> float:
+        """How much its score should count in an order by default, from 0 to 1; the first stage's the rest."""
 
     def rerank(
         self,
@@ -105,6 +105,8 @@ class Rerankers:
             model = named(name, "reranker")
             if model is not None and model.pooling == "P(yes)":
                 return YesReranker(name, model)
+            if model is not None and model.packaged is not None and "=" not in name:
+                return PackagedCrossEncoder(model)
             return CrossEncoderReranker(name)
         key = self._settings.reranker_api_key
         return HttpReranker(
@@ -130,6 +132,7 @@ __all__ = [
     "Candidates",
     "CrossEncoderReranker",
     "HttpReranker",
+    "PackagedCrossEncoder",
     "Reranker",
     "Rerankers",
     "YesReranker",

@@ -68,7 +68,6 @@ class BlendReranker:
     """Safe to call from several threads if its token embedder is."""
 
     name = "BM25 + cosine + MaxSim weighted by IDF"
-    needs_llm = False
 
     def __init__(self, tokens: TokenEmbedder, cache: TokenCache | None = None) -> None:
         """`cache` keeps the token vectors of passages that were read at question time."""

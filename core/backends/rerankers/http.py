@@ -1,45 +1,38 @@
-"""A reranker behind `POST /rerank`, as Cohere, Jina, vLLM, llama.cpp and TEI serve it."""
+"""A reranker behind `POST /rerank`, as Cohere, Jina, Voyage, vLLM, llama.cpp and TEI serve it."""
 
 from __future__ import annotations
 
 import json
 import math
 import threading
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from core.backends.address import split
-from core.backends.llm.client import run_call
+from core.backends.endpoint import Endpoint
 from core.backends.llm.wire import Words, parsed
 from core.backends.weights import clean
-from core.domain.errors import BadInput, ModelFailed
+from core.domain.errors import BadInput
 from core.domain.text import searchable
 from core.domain.types import Passage
 
-if TYPE_CHECKING:
-    import httpx2
-
-Field = Literal["documents", "texts"]  # what the passages are called: by all others, by TEI
-AT_ONCE: dict[Field, int] = {"documents": 100, "texts": 32}  # TEI refuses more than 32 unless told otherwise
+# What a request holds: Cohere's fields, which most servers take, Voyage's, or TEI's.
+Dialect = Literal["top_n", "top_k", "texts"]
+AT_ONCE: dict[Dialect, int] = {"top_n": 100, "top_k": 100, "texts": 32}  # TEI's usual limit
 PATHS = ("/rerank", "/reranking")
-HINTS = {
-    401: "refused the key (401)",
-    403: "refuses access with this key (403)",
-    404: "knows no such address or model (404)",
-    413: "finds the passages too long or too many (413)",
-    429: "is asked too often or the quota is used up (429)",
-}
+VOYAGE = ("voyageai.com", "ai.mongodb.com")
 
 
 class HttpReranker:
     """One endpoint, one model, any number of threads; nothing is imported or opened before the first call.
 
-    Both dialects are spoken: {"model", "query", "documents", "top_n"} is answered by {"results": [{"index",
-    "relevance_score"}]}; a server that asks for "texts" instead (TEI) gets them, and answers with a bare
-    [{"index", "score"}].
+    Three dialects are spoken: {"model", "query", "documents", "top_n"} is answered by {"results": [{"index",
+    "relevance_score"}]}; Voyage takes "top_k" and answers in "data"; a server that asks for "texts" (TEI)
+    answers with a bare [{"index", "score"}]. Which one, the first refusal tells.
     """
 
-    needs_llm = False
+    share = 1.0
 
     def __init__(
         self, url: str, *, model: str = "", key: str = "", private: bool = True, secrets: Sequence[str] = ()
@@ -53,10 +46,10 @@ class HttpReranker:
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise BadInput("the reranker's key contains invalid characters; enter it as it was issued")
         self.name = f"{model or 'reranker'} at {self.url}"
-        self._model, self._key, self._private = model, key, private
+        self._model = model
         self._words = Words(self.name, (key, *secrets))
-        self._field: Field = "documents"
-        self._client: httpx2.AsyncClient | None = None
+        self._endpoint = Endpoint(self.url, self._words, key=key, private=private)
+        self._dialect: Dialect = "top_k" if any(host in self.url for host in VOYAGE) else "top_n"
 
     def rerank(
         self,
@@ -66,57 +59,34 @@ class HttpReranker:
         timeout: float = 60.0,
         cancel: threading.Event | None = None,
     ) -> list[float]:
-        """One score a passage, in the order given; a failed call is never repeated."""
+        """One score a passage, in the order given; what is temporary is tried again within `timeout`."""
         texts = [clean(searchable(passage.title, passage.text)) for passage in passages]
-        if not texts:
-            return []
-        return run_call(self._score(clean(text), texts), self.name, timeout, cancel or threading.Event())
-
-    async def _score(self, query: str, texts: list[str]) -> list[float]:
+        query, end = clean(text), time.monotonic() + timeout
         scores: list[float] = []
         while len(scores) < len(texts):
-            field = self._field
-            some = texts[len(scores) : len(scores) + AT_ONCE[field]]
-            status, data = await self._post(self._body(query, some, field))
-            if field == "documents" and status in (400, 422) and b"texts" in data:
-                self._field = "texts"
-                continue
-            if status != 200:
-                raise self._refusal(status, data)
-            scores += read(data, len(some), self._words)
+            dialect = self._dialect
+            some = texts[len(scores) : len(scores) + AT_ONCE[dialect]]
+            reply = self._endpoint.post(
+                self._body(query, some, dialect), timeout=max(0.01, end - time.monotonic()),
+                cancel=cancel or threading.Event(),
+            )  # fmt: skip
+            if dialect == "top_n" and reply.status in (400, 422):
+                if b"texts" in reply.data:
+                    self._dialect = "texts"
+                    continue
+                if b"top_n" in reply.data or b"top_k" in reply.data:
+                    self._dialect = "top_k"
+                    continue
+            if reply.status != 200:
+                raise self._endpoint.refusal(reply)
+            scores += read(reply.data, len(some), self._words)
         return scores
 
-    def _body(self, query: str, texts: list[str], field: Field) -> dict[str, Any]:
-        if field == "texts":  # without truncation TEI refuses a whole batch for one long passage
+    def _body(self, query: str, texts: list[str], dialect: Dialect) -> dict[str, Any]:
+        if dialect == "texts":  # without truncation TEI refuses a whole batch for one long passage
             return {"query": query, "texts": texts, "truncate": True}
         model = {"model": self._model} if self._model else {}
-        return {**model, "query": query, "documents": texts, "top_n": len(texts)}
-
-    async def _post(self, body: dict[str, Any]) -> tuple[int, bytes]:
-        import httpx2
-
-        from core.backends.llm.transport import unreachable
-
-        try:
-            answer = await self._open().post(
-                self.url, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
-            )
-        except httpx2.HTTPError as error:
-            raise self._words.failed(unreachable(error, self._words)) from None
-        return answer.status_code, answer.content
-
-    def _open(self) -> httpx2.AsyncClient:
-        """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
-        if self._client is None:
-            from core.backends.llm.transport import client
-
-            self._client = client(self._key, private=self._private)
-        return self._client
-
-    def _refusal(self, status: int, data: bytes) -> ModelFailed:
-        if 300 <= status < 400:
-            return self._words.failed(f"redirects elsewhere ({status}), which is not followed")
-        return self._words.failed(HINTS.get(status, f"answered with status {status}"), data)
+        return {**model, "query": query, "documents": texts, dialect: len(texts)}
 
 
 def endpoint(url: str) -> str:
@@ -129,7 +99,7 @@ def endpoint(url: str) -> str:
 def read(data: bytes, count: int, words: Words) -> list[float]:
     """The scores of `count` passages in a response body. Raises ModelFailed unless each has exactly one."""
     answer = parsed(data, words, "is the address right?")
-    results = answer.get("results") if isinstance(answer, dict) else answer
+    results = answer.get("results", answer.get("data")) if isinstance(answer, dict) else answer
     if not isinstance(results, list):
         raise words.failed("answered without results", data)
     scores: dict[int, float] = {}

@@ -30,7 +30,7 @@ class YesReranker:
     Source: Zhang et al. 2025, "Qwen3 Embedding", arXiv:2506.05176, section 2, and the model card's template.
     """
 
-    needs_llm = False
+    share = 1.0
 
     def __init__(self, setting: str, model: NamedModel) -> None:
         """Load the model; raises Unavailable when it cannot be loaded, or has no yes and no."""

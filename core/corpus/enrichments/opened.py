@@ -17,14 +17,15 @@ class Opened:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._known: Once[tuple[str, str], tuple[State, Any]] = Once()
+        self._known: Once[tuple[str, str, str], tuple[State, Any]] = Once()
 
     def get(self, corpus: Corpus, name: str) -> Any:
         """The enrichment `name` of a corpus; raises Unavailable with the way to get it."""
+        corpus = store.own(name, corpus)
         # Of another state of the corpus, its rows would be those of other passages.
-        wanted = corpus.fingerprint, store.stamp(name, corpus.name, self._settings)
+        wanted = corpus.fingerprint, store.stamp(name, corpus.name, self._settings, corpus.by)
         _, opened = self._known.get(
-            (corpus.name, name),
+            (corpus.name, corpus.by, name),
             lambda: (wanted, store.load(name, corpus, self._settings)),
             lambda known: known[0] == wanted,
         )

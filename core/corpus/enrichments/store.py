@@ -19,6 +19,7 @@ from core.backends.base import LLM, Embedder
 from core.corpus import manifest
 from core.corpus.build import Progress, Stages
 from core.corpus.corpus import Corpus
+from core.corpus.embedding_cost import Begin, gate
 from core.corpus.embeddings import KEYS, Checkpoint, Vectors
 from core.corpus.enrichments.children import Children
 from core.corpus.enrichments.contexts import Contexts
@@ -56,6 +57,8 @@ RECIPES: Mapping[str, Recipe] = {
     )
 }
 
+WITHOUT_VECTORS = ("tokens", "learned_sparse", "expanded")  # the same whichever embedder a corpus has
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -87,6 +90,11 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
+def own(name: str, corpus: Corpus) -> Corpus:
+    """The corpus whose enrichment `name` is: with its embedder's vectors only where it has some itself."""
+    return corpus.base if name in WITHOUT_VECTORS else corpus
+
+
 def no_model(name: str, settings: Settings) -> str | None:
     """Return why the model that an enrichment is made with cannot be named; None if it can, or needs none."""
     try:
@@ -96,16 +104,22 @@ def no_model(name: str, settings: Settings) -> str | None:
     return None
 
 
-def missing(name: str, corpus: str, fingerprint: str | None, settings: Settings) -> str | None:
-    """None if the enrichment is there for this state of the corpus; else why not and how to get it."""
+def missing(
+    name: str, corpus: str, fingerprint: str | None, settings: Settings, by: str = "", embedder: str = ""
+) -> str | None:
+    """None if the enrichment is there for this state of the corpus; else why not and how to get it. `by` is
+    the folder of the vectors of another `embedder`.
+    """
     wanted = recipe(name)
-    how = f"run {COMMAND} index {corpus} --with {name} ({wanted.cost})"
+    more = f" --embedder {embedder}" if by else ""
+    how = f"run {COMMAND} index {corpus}{more} --with {name} ({wanted.cost})"
     if why := no_model(name, settings):
         return f"{why}, then {how}"
     model = wanted.model(settings)
-    found = describe(name, corpus, settings)
+    found = describe(name, corpus, settings, by)
     if found is None:
-        return f"corpus {corpus} has no {wanted.title} yet: {how}"
+        whose = f" with vectors of {embedder}" if by else ""
+        return f"corpus {corpus} has no {wanted.title} yet{whose}: {how}"
     if found.fingerprint != fingerprint or found.version != wanted.version:
         return f"the {wanted.title} were made for an earlier state of corpus {corpus}: {how}"
     if found.model != model:
@@ -113,10 +127,10 @@ def missing(name: str, corpus: str, fingerprint: str | None, settings: Settings)
     return None
 
 
-def describe(name: str, corpus: str, settings: Settings) -> Made | None:
+def describe(name: str, corpus: str, settings: Settings, by: str = "") -> Made | None:
     """What is recorded of an enrichment, read without checking its files; None when there is none."""
     try:
-        return _made(manifest.record(_home(corpus, name, settings))[0])
+        return _made(manifest.record(_home(corpus, name, settings, by))[0])
     except FileNotFoundError:
         return None
     except IndexDamaged as error:
@@ -129,10 +143,10 @@ def about_bytes(name: str, corpus: Corpus, settings: Settings) -> int:
     return recipe(name).about_bytes(corpus.characters, corpus.size, corpus.info.dim, settings)
 
 
-def stamp(name: str, corpus: str, settings: Settings) -> object:
+def stamp(name: str, corpus: str, settings: Settings, by: str = "") -> object:
     """Equal as long as an enrichment is not made anew; None when there is none. Looked at by every search."""
     try:
-        found = (_home(corpus, name, settings) / manifest.NAME).stat()
+        found = (_home(corpus, name, settings, by) / manifest.NAME).stat()
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
@@ -140,9 +154,11 @@ def stamp(name: str, corpus: str, settings: Settings) -> object:
 
 def load(name: str, corpus: Corpus, settings: Settings) -> Any:
     """The enrichment of an opened corpus, to search; raises Unavailable with the way to get it."""
-    if reason := missing(name, corpus.name, corpus.fingerprint, settings):
+    corpus = own(name, corpus)
+    by, embedder = corpus.by, corpus.info.embedder
+    if reason := missing(name, corpus.name, corpus.fingerprint, settings, by, embedder):
         raise Unavailable(reason)
-    folder = _home(corpus.name, name, settings)
+    folder = _home(corpus.name, name, settings, by)
     try:
         manifest.check(folder)
     except IndexDamaged as error:
@@ -171,28 +187,31 @@ def build(
     progress: Progress = lambda _stage, _done, _total: None,
     cancel: threading.Event | None = None,
     helpers: Helpers | None = None,
+    begin: Begin | None = None,
 ) -> Made:
     """Make an enrichment, or leave it where it is already there for this corpus and model.
 
     Model answers are cached and vectors kept as they come, so a build that was stopped goes on where it was,
     and after a change of the corpus only what changed is made. `helpers` embed and ask in place of this
-    process. Raises BadInput, Unavailable, ModelFailed,
+    process; `begin` is that of `core.corpus.index.build`. Raises BadInput, Unavailable, ModelFailed,
     Cancelled.
     """
+    begin = begin or gate(settings, confirmed=False)
     wanted, stop = recipe(name), cancel or threading.Event()
-    home = _home(corpus.name, name, settings)
+    corpus = own(name, corpus)
+    home = _home(corpus.name, name, settings, corpus.by)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with alone(home.with_suffix(".lock"), stop):
             writer = (llm or _writer(settings)) if wanted.uses_llm else None
             model = wanted.model(settings)
-            found = describe(name, corpus.name, settings)
+            found = describe(name, corpus.name, settings, corpus.by)
             if found is not None and _same(found, wanted, corpus, writer, model) and _sound(home):
                 return found
             if writer is not None and (reason := writer.status()):
                 raise Unavailable(reason)
             stages = Stages(progress, stop)
-            return _build(wanted, corpus, home, stages, settings, writer, model, embedder, helpers)
+            return _build(wanted, corpus, home, stages, settings, writer, model, embedder, helpers, begin)
     except OSError as error:
         raise unwritable("the enrichment", home, error) from error
 
@@ -207,6 +226,7 @@ def _build(
     model: str,
     given: Embedder | None,
     helpers: Helpers | None,
+    begin: Begin,
 ) -> Made:
     from core.backends.embedder import load_embedder
 
@@ -216,7 +236,9 @@ def _build(
     former = [home] if (home / KEYS).exists() and _sound(home) else []
     tools = Tools(
         settings, stages, llm=lambda: _needed(writer),
-        vectors=lambda: Vectors(corpus.info.embedder, identity, load_embedding, former, checkpoint, helpers),
+        vectors=lambda: Vectors(
+            corpus.info.embedder, identity, load_embedding, former, checkpoint, helpers, begin=begin
+        ),
         helpers=helpers,
     )  # fmt: skip
     folder = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".new-{wanted.name}-"))
@@ -278,7 +300,7 @@ def _needed(writer: LLM | None) -> LLM:
     return writer
 
 
-def _home(corpus: str, name: str, settings: Settings) -> Path:
+def _home(corpus: str, name: str, settings: Settings, by: str = "") -> Path:
     from core.corpus.source import slug
 
-    return settings.home / "enrichments" / slug(corpus) / name
+    return settings.home / "enrichments" / slug(corpus) / by / name

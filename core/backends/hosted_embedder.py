@@ -1,0 +1,307 @@
+"""Embedding services: `/v1/embeddings` as OpenAI and many servers speak it, Azure, Cohere and Voyage.
+
+Sources: the vendors' API references (OpenAI "Create embeddings", Azure "Embeddings", Cohere "Embed API v2",
+Voyage "Text embedding models"), read in November 2026.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+
+from core.backends.address import split
+from core.backends.admission import asker
+from core.backends.base import Matrix, Vector
+from core.backends.endpoint import Endpoint, Reply
+from core.backends.llm.wire import Words, parsed
+from core.backends.weights import clean
+from core.domain.embedders import EmbedderSettings
+from core.domain.errors import BadInput, Unavailable
+
+Use = Literal["query", "document"]
+BULK_S = 1_800.0  # a batch of a corpus may wait for the service's limits
+BYTES_A_TOKEN = 4  # of UTF-8, about
+LEAST = 16  # characters below which a text is not too long, whatever a service says
+TYPES: dict[str, dict[Use, str]] = {
+    "cohere": {"query": "search_query", "document": "search_document"},
+    "voyage": {"query": "query", "document": "document"},
+}
+AZURE_VERSION = "2024-10-21"  # of the deployments' API, unless another is given
+_TOO_MANY = re.compile(rb"batch|too many|too large|at most|less than|length|token|larger than|exceed", re.I)
+_NO_ENCODING = re.compile(rb"encoding_format", re.I)
+PROBE = "Is it there?"
+
+
+class HostedEmbedder:
+    """A service's model; safe to call from several threads. `tokens` counts what it reported."""
+
+    def __init__(self, name: str, spec: EmbedderSettings, secrets: Sequence[str] = ()) -> None:
+        """Nothing is called yet. Raises BadInput for a wrong address, Unavailable without the key."""
+        self.name, self.spec = name, spec
+        where = f"[embedders.{name}]"
+        if spec.key_env and not spec.key():
+            raise Unavailable(f"{where}: the environment variable {spec.key_env} with the API key is not set")
+        key = spec.key()
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise BadInput(f"{where}: the API key in {spec.key_env} contains characters that no key has")
+        url = address(spec, where)
+        words = Words(f"embedder {name} ({spec.model} at {url})", (*spec.secrets(), *secrets))
+        headers = spec.sent_headers()
+        if _is_azure(spec) and key:
+            headers, key = {**headers, "api-key": key}, ""
+        self._endpoint = Endpoint(url, words, key=key, headers=headers)
+        self._base64 = spec.encoding == "base64" or (
+            spec.encoding == "auto" and spec.kind in ("openai", "azure", "vllm", "voyage")
+        )
+        self._most = spec.texts_at_once
+        self._lock = threading.Lock()
+        self._dim = 0
+        self.tokens = 0
+        self.shortened = 0  # texts that were longer than the service reads
+        self.probe_ms = 0.0
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector; the first time one word is embedded to find out, and whether it works."""
+        with self._lock:
+            known = self._dim
+        if not known:
+            began = time.perf_counter()
+            known = int(self._embedded([PROBE], "query", self.spec.timeout_s, threading.Event()).shape[1])
+            self.probe_ms = (time.perf_counter() - began) * 1000
+        return known
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of one question, shape (dim,). Raises ModelFailed, ModelTimedOut, Cancelled."""
+        stop = asker().cancel or threading.Event()
+        vector: Vector = self._embedded([text], "query", self.spec.timeout_s, stop)[0]
+        return vector
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors in the order of `texts`, shape (n, dim). Raises as `embed_query`."""
+        return self.embed_within(texts, asker().cancel or threading.Event())
+
+    def embed_within(self, texts: Sequence[str], cancel: threading.Event) -> Matrix:
+        """The same until `cancel` is set, which raises Cancelled."""
+        if not texts:
+            return np.empty((0, self.dim), np.float32)
+        return self._embedded(texts, "document", BULK_S, cancel)
+
+    def batches(self, sizes: Sequence[int]) -> Iterator[list[int]]:
+        """Positions that share a request, for texts of so many tokens."""
+        batch: list[int] = []
+        used = 0
+        for at, size in enumerate(sizes):
+            if batch and (len(batch) >= self._most or used + size > self.spec.tokens_at_once):
+                yield batch
+                batch, used = [], 0
+            batch.append(at)
+            used += size
+        if batch:
+            yield batch
+
+    def _embedded(self, texts: Sequence[str], use: Use, timeout: float, cancel: threading.Event) -> Matrix:
+        prefix = self.spec.query_prefix if use == "query" else self.spec.document_prefix
+        sent = [clean(prefix + text) if text.strip() else "." for text in texts]  # nobody embeds nothing
+        end = time.monotonic() + timeout
+        made = [
+            self._batch([sent[at] for at in some], use, end, cancel)
+            for some in self.batches([about_tokens(text) for text in sent])
+        ]
+        return np.concatenate(made)
+
+    def _batch(self, texts: list[str], use: Use, end: float, cancel: threading.Event) -> Matrix:
+        """One request; where it holds too much for the service, several, and smaller ones from then on."""
+        spec = self.spec
+        reply = self._endpoint.post(
+            self._body(texts, use), timeout=max(0.01, end - time.monotonic()), cancel=cancel,
+            once_s=spec.timeout_s,
+        )  # fmt: skip
+        if reply.status == 200:
+            return self._read(reply.data, len(texts))
+        if reply.status in (400, 422) and self._base64 and _NO_ENCODING.search(reply.data):
+            self._base64 = False
+            return self._batch(texts, use, end, cancel)
+        if reply.status in (400, 413, 422) and (reply.status == 413 or _TOO_MANY.search(reply.data)):
+            if len(texts) > 1:
+                half = len(texts) // 2
+                self._most = min(self._most, half)
+                parts = (texts[at : at + half] for at in range(0, len(texts), half))
+                return np.concatenate([self._batch(part, use, end, cancel) for part in parts])
+            if len(texts[0]) > LEAST and self._too_long(reply):
+                with self._lock:
+                    self.shortened += 1
+                return self._shortened(texts[0], use, end, cancel)
+        raise self._endpoint.refusal(reply)
+
+    def _shortened(self, text: str, use: Use, end: float, cancel: threading.Event) -> Matrix:
+        """The vector of as much of a text as the service reads, found by cutting a quarter off at a time."""
+        while len(text) > LEAST:
+            text = text[: len(text) * 3 // 4]
+            reply = self._endpoint.post(
+                self._body([text], use), timeout=max(0.01, end - time.monotonic()), cancel=cancel,
+                once_s=self.spec.timeout_s,
+            )  # fmt: skip
+            if reply.status == 200:
+                return self._read(reply.data, 1)
+            if not self._too_long(reply):
+                break
+        raise self._endpoint.refusal(reply)
+
+    @staticmethod
+    def _too_long(reply: Reply) -> bool:
+        return reply.status in (400, 413, 422) and bool(
+            re.search(rb"token|length|too long|context|less than", reply.data, re.I)
+        )
+
+    def _body(self, texts: list[str], use: Use) -> dict[str, Any]:
+        spec = self.spec
+        more = spec.query_fields if use == "query" else spec.document_fields
+        kind = (spec.query_type if use == "query" else spec.document_type) or TYPES.get(spec.kind, {}).get(
+            use
+        )
+        body: dict[str, Any] = {"model": spec.model, **({"input_type": kind} if kind else {})}
+        if spec.kind == "cohere":
+            body |= {"texts": texts, "embedding_types": ["base64" if self._base64 else "float"]}
+            body["truncate"] = "END"
+            if spec.dimensions:
+                body["output_dimension"] = spec.dimensions
+        elif spec.kind == "voyage":
+            body |= {"input": texts, "truncation": True}
+            if self._base64:
+                body["encoding_format"] = "base64"
+            if spec.dimensions:
+                body["output_dimension"] = spec.dimensions
+        else:
+            body["input"] = texts
+            if self._base64 or spec.encoding == "float":
+                body["encoding_format"] = "base64" if self._base64 else "float"
+            if spec.dimensions:
+                body["dimensions"] = spec.dimensions
+        return {**body, **more}
+
+    def _read(self, data: bytes, count: int) -> Matrix:
+        """The unit vectors of a response, shape (count, dim). Raises ModelFailed for anything else."""
+        words = self._endpoint.words
+        answer = parsed(data, words, "is base_url right?")
+        found = vectors_of(answer, count)
+        if found is None:
+            raise words.failed(f"did not return {count} vectors", data)
+        lengths = {len(one) for one in found}
+        if len(lengths) != 1 or not lengths.isdisjoint((0,)):
+            raise words.failed(f"returned vectors of {sorted(lengths)} numbers")
+        (length,) = lengths
+        if self.spec.dimensions and length != self.spec.dimensions:
+            raise words.failed(
+                f"returned vectors of {length} numbers, and [embedders.{self.name}] has dimensions ="
+                f" {self.spec.dimensions}; take dimensions out if the model cannot be shortened"
+            )
+        made = np.array(found, np.float32)
+        norms = np.linalg.norm(made, axis=1, keepdims=True)
+        if not np.isfinite(norms).all() or not norms.all():
+            raise words.failed("returned a vector without a direction (zeros, or no finite numbers)")
+        with self._lock:
+            if self._dim and length != self._dim:
+                raise words.failed(f"returned vectors of {length} numbers after some of {self._dim}")
+            self._dim = length
+            self.tokens += _tokens(answer)
+        unit: Matrix = made / norms
+        return unit
+
+
+def about_tokens(text: str) -> int:
+    """About how many tokens a text has, for limits and estimates."""
+    return 1 + math.ceil(len(text.encode("utf-8", "replace")) / BYTES_A_TOKEN)
+
+
+def address(spec: EmbedderSettings, where: str) -> str:
+    """The address to post to, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
+    base, _, query = spec.url.strip().partition("?")
+    wrong = f"{where}: base_url is http://host:port/v1 or https://host/v1"
+    version = spec.api_version
+    if query:
+        given = parse_qs(query)
+        if set(given) != {"api-version"}:
+            raise BadInput(f"{wrong}; without a query, but for Azure's ?api-version")
+        version = given["api-version"][0]
+    origin, path = split(base, wrong, "user or password: name the key's environment variable in key_env")
+    if path.endswith(("/embeddings", "/embed")):
+        path = path.rpartition("/")[0]
+    if spec.kind == "cohere":
+        return f"{origin}{path or '/v2'}/embed"
+    if _is_azure(spec) and not path:
+        path = f"/openai/deployments/{spec.model}" if version else "/openai/v1"
+    if "/deployments/" in path:
+        version = version or AZURE_VERSION
+    return f"{origin}{path or '/v1'}/embeddings" + (f"?api-version={version}" if version else "")
+
+
+def _is_azure(spec: EmbedderSettings) -> bool:
+    host = urlsplit(spec.url).hostname or ""
+    return spec.kind == "azure" or host.endswith((".openai.azure.com", ".cognitiveservices.azure.com"))
+
+
+def vectors_of(answer: Any, count: int) -> list[Any] | None:
+    """The `count` vectors in a response, in the order of what was sent; None if it does not have them."""
+    if not isinstance(answer, dict):
+        return None
+    found: Any = answer.get("embeddings")
+    if isinstance(found, dict):  # Cohere, by type
+        found = found.get("float", found.get("float_", found.get("base64")))
+    if isinstance(data := answer.get("data"), list):
+        if not all(isinstance(one, dict) for one in data):
+            return None
+        order = [one.get("index", at) for at, one in enumerate(data)]
+        if sorted(order, key=str) != sorted(range(len(data)), key=str):
+            return None
+        by_index = dict(zip(order, data, strict=True))
+        found = [by_index[at].get("embedding") for at in range(len(data))]
+    if not isinstance(found, list) or len(found) != count:
+        return None
+    read = [_numbers(one) for one in found]
+    return None if any(one is None for one in read) else read
+
+
+def _numbers(given: Any) -> Any:
+    """A vector sent as a list of numbers or as base64 of little-endian float32; None for anything else."""
+    if isinstance(given, str):
+        try:
+            return np.frombuffer(base64.b64decode(given, validate=True), "<f4")
+        except (ValueError, binascii.Error):
+            return None
+    if isinstance(given, list) and all(type(one) in (int, float) for one in given):
+        return given
+    return None
+
+
+def _tokens(answer: Any) -> int:
+    """The tokens that a response says were read; 0 if it says nothing."""
+    usage = answer.get("usage")
+    billed = (answer.get("meta") or {}).get("billed_units") if isinstance(answer.get("meta"), dict) else None
+    for told in (usage, billed):
+        if isinstance(told, dict):
+            for name in ("total_tokens", "prompt_tokens", "input_tokens"):
+                if type(told.get(name)) in (int, float) and told[name] >= 0:
+                    return int(told[name])
+    return 0
+
+
+def hosted_identity(name: str, spec: EmbedderSettings) -> str:
+    """What an index records of a service's vectors: changes when they would. Neither key nor price counts."""
+    used = [
+        spec.kind, address(spec, f"[embedders.{name}]"), spec.model, spec.dimensions, spec.query_prefix,
+        spec.document_prefix, spec.query_type, spec.document_type, spec.query_fields, spec.document_fields,
+    ]  # fmt: skip
+    digest = hashlib.sha256(json.dumps(used, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return f"{spec.model}@{digest}"

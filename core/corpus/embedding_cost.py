@@ -1,0 +1,80 @@
+"""What embedding texts by a service will cost and take, told before it begins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from core.backends.hosted_embedder import HostedEmbedder, about_tokens
+from core.domain.errors import NotConfirmed
+from core.domain.settings import Settings
+
+LEAST_S = 0.2  # of a request with many texts
+SLOWER = 2.0  # such a request than one with a word
+UNPRICED = 1_000_000  # tokens above which a service without a price is asked about first
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is about to be embedded: `cost` is None without a price, `seconds` is a guess from one request."""
+
+    embedder: str
+    texts: int
+    tokens: int
+    cost: float | None
+    seconds: float
+    elsewhere: bool  # whether the service may ask money: it is not on this machine
+
+    def __str__(self) -> str:
+        """As one sentence."""
+        cost = "price unknown" if self.cost is None else f"cost about {self.cost:.2f}"
+        minutes = (
+            "less than a minute" if self.seconds < 60 else f"about {math.ceil(self.seconds / 60)} minutes"
+        )
+        return (
+            f"embedding {self.texts:,} texts (about {self.tokens:,} tokens) with {self.embedder}: {cost},"
+            f" {minutes}"
+        )
+
+    def above(self, settings: Settings) -> str:
+        """Which limit of the settings it passes, in words; "" for none."""
+        if self.cost is not None and self.cost > settings.embed_limit_cost:
+            return f"above embed_limit_cost ({settings.embed_limit_cost:g})"
+        if self.cost is None and self.elsewhere and self.tokens > UNPRICED:
+            return f"more than {UNPRICED:,} tokens without a price ([embedders.{self.embedder}] price)"
+        if self.seconds > 60 * settings.embed_limit_minutes:
+            return f"above embed_limit_minutes ({settings.embed_limit_minutes:g})"
+        return ""
+
+
+Begin = Callable[[Estimate], None]
+
+
+def estimate(embedder: HostedEmbedder, tokens: int, texts: int) -> Estimate:
+    """What `texts` of so many tokens cost and take."""
+    from urllib.parse import urlsplit
+
+    spec = embedder.spec
+    requests = max(math.ceil(texts / spec.texts_at_once), math.ceil(tokens / spec.tokens_at_once))
+    one = max(LEAST_S, SLOWER * embedder.probe_ms / 1000)
+    cost = None if spec.price is None else tokens * spec.price / 1e6
+    host = urlsplit(spec.url).hostname or ""
+    here = host in ("localhost", "127.0.0.1", "::1")
+    return Estimate(embedder.name, texts, tokens, cost, one * requests / spec.requests_at_once, not here)
+
+
+def gate(settings: Settings, *, confirmed: bool, told: Begin = lambda _: None) -> Begin:
+    """Make the function that hears an estimate before anything is embedded: it raises NotConfirmed above a
+    limit of the settings, unless it was `confirmed`.
+    """
+
+    def begin(found: Estimate) -> None:
+        told(found)
+        if not confirmed and (above := found.above(settings)):
+            raise NotConfirmed(f"{found}; this is {above}. Confirm it: --yes, or the button on the page")
+
+    return begin
+
+
+__all__ = ["Begin", "Estimate", "about_tokens", "estimate", "gate"]

@@ -1,0 +1,103 @@
+"""Embedding services as the settings file names them: where they are, what they speak, what they cost."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from core.domain.pipelines import VARIABLE
+
+Kind = Literal["openai", "azure", "ollama", "tei", "vllm", "lmstudio", "cohere", "voyage"]
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
+URLS: dict[str, str] = {
+    "openai": "https://api.openai.com/v1", "cohere": "https://api.cohere.com/v2",
+    "voyage": "https://api.voyageai.com/v1",
+}  # fmt: skip
+BATCHES: dict[str, int] = {"openai": 256, "azure": 256, "vllm": 64, "cohere": 96, "voyage": 128}
+TOKENS: dict[str, int] = {"openai": 100_000, "azure": 100_000, "cohere": 100_000, "voyage": 100_000}
+LOCAL_BATCH, LOCAL_TOKENS = 32, 16_000  # of servers that people run themselves
+
+
+class EmbedderSettings(BaseModel):
+    """A table [embedders.NAME] of the settings file: a service that turns texts into vectors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Kind = Field("openai", description="what the service speaks; openai: /v1/embeddings")
+    base_url: str = Field("", description="its address; empty: that of the vendor")
+    model: str = Field(min_length=1, max_length=200, description="model to request; Azure: the deployment")
+    key_env: str = Field("", pattern=r"^[A-Za-z0-9_]*$", description="environment variable with the API key")
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="sent with every request; ${NAME} is the environment variable NAME"
+    )
+    api_version: str = Field("", pattern=r"^[A-Za-z0-9.-]*$", description="Azure's ?api-version")
+    dimensions: int | None = Field(
+        None, ge=1, le=65_536, description="numbers in a vector; empty: the model's"
+    )
+    encoding: Literal["auto", "float", "base64"] = Field("auto", description="how vectors are sent")
+    query_prefix: str = Field("", description="put before each question")
+    document_prefix: str = Field("", description="put before each passage")
+    query_type: str = Field("", description="input_type of questions; empty: that of Cohere or Voyage")
+    document_type: str = Field("", description="input_type of passages")
+    query_fields: dict[str, Any] = Field(
+        default_factory=dict, description="more fields of a question's request"
+    )
+    document_fields: dict[str, Any] = Field(default_factory=dict, description="of a request with passages")
+    batch: int | None = Field(None, ge=1, le=2048, description="texts in a request at most")
+    batch_tokens: int | None = Field(None, ge=1, description="tokens in a request at most, about")
+    at_once: int | None = Field(None, ge=1, le=64, description="requests at once while a corpus is indexed")
+    timeout_s: float = Field(60.0, gt=0, le=3_600, description="deadline of one request, in seconds")
+    price: float | None = Field(None, ge=0, allow_inf_nan=False, description="price per million tokens")
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, given: dict[str, str]) -> dict[str, str]:
+        from core.domain.pipelines import PipelineSettings
+
+        return PipelineSettings.model_validate({"headers": given}).headers
+
+    @model_validator(mode="after")
+    def _address(self) -> EmbedderSettings:
+        if not self.base_url and self.kind not in URLS:
+            raise ValueError(f"kind {self.kind} needs base_url, the address of the service")
+        return self
+
+    @property
+    def url(self) -> str:
+        """The address as given, or the vendor's."""
+        return self.base_url or URLS[self.kind]
+
+    @property
+    def texts_at_once(self) -> int:
+        """How many texts a request holds at most."""
+        return self.batch or BATCHES.get(self.kind, LOCAL_BATCH)
+
+    @property
+    def tokens_at_once(self) -> int:
+        """About how many tokens a request holds at most."""
+        return self.batch_tokens or TOKENS.get(self.kind, LOCAL_TOKENS)
+
+    @property
+    def requests_at_once(self) -> int:
+        """How many requests are under way together while a corpus is indexed."""
+        return self.at_once or (4 if self.kind in URLS or self.kind == "azure" else 1)
+
+    def key(self) -> str:
+        """The API key, out of the environment; "" without one."""
+        return os.environ.get(self.key_env, "").strip() if self.key_env else ""
+
+    def sent_headers(self) -> dict[str, str]:
+        """The headers with the values of environment variables in them."""
+        return {
+            name: VARIABLE.sub(lambda found: os.environ.get(found[1], ""), value)
+            for name, value in self.headers.items()
+        }
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must not come back out: the key, and what headers take from the environment."""
+        named = [name for value in self.headers.values() for name in VARIABLE.findall(value)]
+        found = [self.key(), *(os.environ.get(name, "") for name in named)]
+        return tuple(one for one in found if one)

@@ -1,0 +1,146 @@
+"""Whether to change the embedder: the same routes with each, on the same questions, compared pair by pair.
+
+Thresholds on cosines are no property of a route: models differ in where their cosines lie. So for every
+embedder but the first, each is moved to where it stands as many standard deviations from the mean cosine of
+the first ten passages. That needs no labels, so the same questions may be asked afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.domain.errors import BadInput
+from core.domain.models import AT
+from core.evaluation import effects
+from core.evaluation.comparison import ByRoute, differences
+
+if TYPE_CHECKING:
+    from core.domain.types import Query
+    from core.engine.engine import Engine
+    from core.routes.declare import Route
+
+NEAREST = 10  # passages of each question whose cosines count
+ASKED = 100  # questions at most
+LEAST = 5  # questions below which nothing is moved
+
+
+@dataclass(frozen=True, slots=True)
+class Cosines:
+    """Where the cosines of an embedder lie: their mean and standard deviation over so many questions."""
+
+    mean: float
+    spread: float
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A threshold of a route with an embedder, before and after, and why."""
+
+    route: str
+    parameter: str
+    before: float
+    after: float
+    how: str
+
+
+def variants(chosen: Sequence[Route], embedders: Sequence[str]) -> list[str]:
+    """The names of the routes with each embedder; those that use no vectors stay as they are.
+
+    Raises BadInput for fewer than two embedders, or a route that names one already.
+    """
+    names = [name.strip() for name in embedders if name.strip()]
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise BadInput("--embedders A,B needs two or more different embedders")
+    if named := [route.name for route in chosen if AT in route.name]:
+        raise BadInput(f"route {named[0]} names its embedder already; leave out --embedders, or the name")
+    found: list[str] = []
+    for route in chosen:
+        found += [f"{route.name}{AT}{name}" for name in names] if route.embeds else [route.name]
+    return found
+
+
+def cosines(engine: Engine, corpus: str, embedder: str, questions: Sequence[Query]) -> Cosines:
+    """Measure where the cosines of an embedder lie over a corpus. Raises Unavailable without its vectors."""
+    opened = engine.by_embedder(engine.corpus(corpus), embedder)
+    model = engine.embedder_of(opened)
+    some = questions[:ASKED]
+    scores = [hit.score for one in some for hit in opened.search_dense(model.embed_query(one.text), NEAREST)]
+    found = np.asarray(scores, np.float64)
+    return Cosines(float(found.mean()), float(found.std()), len(some)) if len(found) else Cosines(0, 0, 0)
+
+
+def moved(engine: Engine, corpus: str, routes: Sequence[Route], questions: Sequence[Query]) -> list[Moved]:
+    """The thresholds on cosines of each ROUTE@EMBEDDER, moved from where they stand with the first one."""
+    own = {route.name: route.name.partition(AT) for route in routes if AT in route.name}
+    order = list(dict.fromkeys(embedder for _, _, embedder in own.values()))
+    known: dict[str, Cosines] = {}
+    found = []
+    for route in routes:
+        limits = [one for one in route.parameters if one.cosine]
+        if route.name not in own or not limits or own[route.name][2] == order[0]:
+            continue
+        first, there = order[0], own[route.name][2]
+        for name in (first, there):
+            if name not in known:
+                known[name] = cosines(engine, corpus, name, questions)
+        a, b = known[first], known[there]
+        if min(a.questions, b.questions) < LEAST or not a.spread:
+            continue
+        for one in limits:
+            after = b.mean + (one.default - a.mean) * b.spread / a.spread
+            low, high = (edge if edge is not None else after for edge in (one.low, one.high))
+            how = (
+                f"as many standard deviations from the mean cosine of the first {NEAREST} passages of"
+                f" {b.questions} questions: {a.mean:.3f} ± {a.spread:.3f} with {first},"
+                f" {b.mean:.3f} ± {b.spread:.3f} with {there}"
+            )
+            found.append(Moved(route.name, one.name, one.default, round(min(max(after, low), high), 4), how))
+    return found
+
+
+def block(values: ByRoute, metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """Compare each route with another embedder with the same route with the first one, in each metric.
+
+    A metric's comparisons are a family of their own.
+    """
+    groups: dict[str, list[str]] = {}
+    for route in values:
+        base, at, _ = route.partition(AT)
+        if at:
+            groups.setdefault(base, []).append(route)
+    pairs = [(names[0], other) for names in groups.values() for other in names[1:]]
+    tested: dict[str, Mapping[Any, Any]] = {
+        metric: effects.family({pair: differences(values, pair[1], pair[0], metric) for pair in pairs})
+        for metric in metrics
+    }
+    return [
+        {
+            "route": first.partition(AT)[0],
+            "from": first.partition(AT)[2],
+            "to": other.partition(AT)[2],
+            "metrics": {
+                metric: tested[metric][first, other] for metric in metrics if (first, other) in tested[metric]
+            },
+        }
+        for first, other in pairs
+    ]
+
+
+def in_words(pairs: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
+    """A line for each pair: what changing the embedder does to a route."""
+    lines = []
+    for pair in pairs:
+        one = pair["metrics"].get(metric)
+        if one is None:
+            continue
+        ends = one.get("ci95")
+        between = f" (95% interval {ends[0]:+.3f} to {ends[1]:+.3f})" if ends else ""
+        p = f", p = {one['p_holm']:.3f} over all pairs" if one.get("p_holm") is not None else ""
+        change = f"{pair['route']}: {pair['to']} instead of {pair['from']}"
+        lines.append(f"{change}: {metric} {one['delta']:+.3f}{between}{p}")
+    return lines

@@ -1,0 +1,278 @@
+"""A corpus with the vectors of several embedders: what is made, kept, paid, asked for and never mixed up."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.cli.corpora import with_embedders
+from core.corpus import catalogue, index
+from core.corpus.corpus import Further
+from core.corpus.embedding_cost import gate
+from core.corpus.embeddings import Checkpoint
+from core.domain.embedders import EmbedderSettings
+from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Query
+from core.engine.doctor import endpoints
+from core.engine.engine import Engine, Request
+from core.routes.registry import ours, pick, routes
+from tests import embedding_services as services
+from tests.embedding_services import KEY, Refused, served, unit
+from tests.loopback import Loopback, loopback
+
+WORDS = ("box", "key", "parcel", "return", "customs", "letter", "stamp", "scale", "label", "crate")
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for number, word in enumerate(WORDS):
+        (folder / f"{word}.md").write_text(f"# About the {word}\n\nThe {word} is number {number}.\n")
+    return folder
+
+
+@pytest.fixture
+def server() -> Any:
+    with loopback(served(services.openai)) as found:
+        yield found
+
+
+@pytest.fixture
+def settings(tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Two services at one address: `a` is the setting, `b` prefixes what it embeds."""
+    monkeypatch.setattr("core.backends.endpoint.PAUSE_S", 0.001)
+    monkeypatch.setenv("TEST_EMBEDDING_KEY", KEY)
+    common: dict[str, Any] = {
+        "model": "small", "base_url": f"{server.url}/v1", "key_env": "TEST_EMBEDDING_KEY", "price": 2.0,
+    }  # fmt: skip
+    tables = {
+        "a": EmbedderSettings(**common),
+        "b": EmbedderSettings(**common, query_prefix="b: ", document_prefix="b: ", batch=4),
+    }
+    return Settings(home=tmp_path / "home", embedder="a", embedders=tables)
+
+
+def texts(server: Loopback) -> list[str]:
+    sent = [json.loads(one.split(b"\r\n\r\n", 1)[1])["input"] for one in server.requests]
+    return [text for some in sent for text in some]
+
+
+def source(documents: Path, settings: Settings, *embedders: str) -> Any:
+    from dataclasses import replace
+
+    return replace(catalogue.source(str(documents), settings=settings), embedders=embedders)
+
+
+def ask(engine: Engine, embedder: str = "", route: str = "dense") -> Any:
+    parameters = {route: {"embedder": embedder}} if embedder else {}
+    return engine.ask(Request(Query("the parcel"), "documents", (route,), parameters)).results[0]
+
+
+def test_each_embedder_has_its_own_vectors_and_is_asked_with_its_own_question(
+    documents: Path, settings: Settings, server: Loopback
+) -> None:
+    corpus = index.build(None, source(documents, settings, "a", "b"), settings=settings)
+    assert index.held(corpus.info, settings) == ["a", "b"]
+    other = index.by_embedder(corpus, "b", settings=settings)
+    assert isinstance(other, Further)
+    passage = corpus.passages([0])[0]
+    searched = f"{passage.title} {passage.text}"
+    np.testing.assert_allclose(corpus.vectors([0])[0], unit(searched), rtol=1e-5)
+    np.testing.assert_allclose(other.vectors([0])[0], unit(f"b: {searched}"), rtol=1e-5)
+    assert other.fingerprint != corpus.fingerprint
+    engine = Engine(settings)
+    server.requests.clear()
+    results = engine.ask(Request(Query("the parcel"), "documents", ("dense", "bm25", "hybrid_rrf"),
+                                 {"dense": {"embedder": "b"}})).results  # fmt: skip
+    assert [one.status for one in results] == ["ok", "ok", "ok"]
+    assert {"b: the parcel", "the parcel"} <= set(texts(server))
+    by_b = next(one for one in results if one.route == "dense")
+    expected = float(other.vectors([other.row(by_b.hits[0].passage.id)])[0] @ unit("b: the parcel"))
+    assert by_b.hits[0].score == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_corpus_without_the_vectors_says_so_and_calls_nobody(
+    documents: Path, settings: Settings, server: Loopback
+) -> None:
+    index.build(None, str(documents), settings=settings)
+    now = settings.model_copy(update={"embedder": "b"})
+    engine = Engine(now)
+    server.requests.clear()
+    refused = ask(engine)
+    assert refused.status == "unavailable"
+    assert "index documents --embedder b" in refused.error
+    assert ask(engine, route="bm25").status == "ok"
+    assert ask(Engine(settings), "b").status == "unavailable"
+    assert texts(server) == []
+    assert catalogue.describe("documents", now).state == "stale"
+    index.build(None, source(documents, now, "a", "b"), settings=now)
+    assert ask(Engine(now)).status == "ok"  # a was chosen for the corpus
+
+
+def test_an_embedder_that_becomes_the_first_takes_its_vectors_along(
+    documents: Path, settings: Settings, server: Loopback
+) -> None:
+    index.build(None, source(documents, settings, "a", "b"), settings=settings)
+    server.requests.clear()
+    corpus = index.build(None, source(documents, settings, "b", "a"), settings=settings)
+    assert corpus.info.embedder == "b"
+    assert index.held(corpus.info, settings) == ["b", "a"]
+    assert texts(server) == []
+    assert catalogue.describe("documents", settings).state == "ready"
+    index.build(None, "documents", settings=settings)  # as it was chosen
+    assert texts(server) == []
+    (documents / "new.md").write_text("# New\n\nOne more.\n")
+    index.build(None, "documents", settings=settings)
+    assert sorted(text for text in texts(server) if "more" in text) == ["New One more.", "b: New One more."]
+
+
+def test_what_was_paid_for_is_kept_when_a_build_is_stopped_in_the_middle(
+    documents: Path, settings: Settings
+) -> None:
+    seen: list[list[str]] = []
+
+    def falters(path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
+        if len(seen) == 3:
+            raise Refused(401, {"error": {"message": f"revoked: {KEY}"}})
+        seen.append(body["input"])
+        return services.openai(path, headers, body)
+
+    with loopback(served(falters)) as server:
+        table = settings.embedders["b"].model_copy(
+            update={"base_url": f"{server.url}/v1", "at_once": 1, "batch": 3}
+        )
+        now = settings.model_copy(update={"embedders": {"b": table}})
+        with pytest.raises(ModelFailed) as caught:
+            index.build(None, source(documents, now, "b"), settings=now)
+        assert KEY not in str(caught.value)
+        paid = [text for some in seen for text in some if text != "Is it there?" and "b: Is" not in text]
+        assert len(paid) == 6
+        seen.clear()
+        seen.append([])
+        with pytest.raises(ModelFailed):
+            index.build(None, source(documents, now, "b"), settings=now)
+        again = [text for some in seen for text in some]
+        assert not set(again) & set(paid)
+
+
+def test_another_build_does_not_forget_what_was_paid_for(tmp_path: Path) -> None:
+    one, other = Checkpoint(tmp_path, "paid"), Checkpoint(tmp_path, "free")
+    one.add(np.ones((1, 16), np.uint8), np.ones((1, 4), np.float32))
+    other.add(np.ones((1, 16), np.uint8), np.ones((1, 4), np.float32))
+    other.clear()
+    assert [len(keys) for keys, _ in one.sound()] == [1]
+    assert list(other.sound()) == []
+
+
+def test_above_a_limit_nothing_is_embedded_until_it_is_confirmed(
+    documents: Path, settings: Settings, server: Loopback
+) -> None:
+    now = settings.model_copy(update={"embed_limit_cost": 0.0001})
+    with pytest.raises(NotConfirmed, match="embed_limit_cost"):
+        index.build(None, str(documents), settings=now)
+    assert texts(server) == ["Is it there?"]
+    told: list[Any] = []
+    corpus = index.build(
+        None, str(documents), settings=now, begin=gate(now, confirmed=True, told=told.append)
+    )
+    assert told[0].texts == len(WORDS)
+    assert told[0].cost == pytest.approx(told[0].tokens * 2.0 / 1e6)
+    assert corpus.info.tokens > 0
+    assert corpus.info.cost == pytest.approx(corpus.info.tokens * 2.0 / 1e6)
+    assert isinstance(NotConfirmed("x"), BadInput)
+
+
+def test_stop_ends_a_build_by_a_service(documents: Path, settings: Settings) -> None:
+    stop = threading.Event()
+
+    def stops(path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
+        if body["input"] != ["Is it there?"]:
+            stop.set()
+        return services.openai(path, headers, body)
+
+    with loopback(served(stops)) as server:
+        table = settings.embedders["b"].model_copy(
+            update={"base_url": f"{server.url}/v1", "query_prefix": ""}
+        )
+        now = settings.model_copy(update={"embedders": {"b": table}})
+        with pytest.raises(Cancelled):
+            index.build(None, source(documents, now, "b"), settings=now, cancel=stop)
+
+
+def test_the_key_is_in_no_file_that_an_index_leaves(documents: Path, settings: Settings) -> None:
+    index.build(None, source(documents, settings, "a", "b"), settings=settings)
+    for file in settings.home.rglob("*"):
+        if file.is_file():
+            assert KEY.encode() not in file.read_bytes(), file
+
+
+def test_pieces_of_passages_belong_to_their_embedder(documents: Path, settings: Settings) -> None:
+    from core.corpus.enrichments import store
+
+    corpus = index.build(None, source(documents, settings, "a", "b"), settings=settings)
+    store.build("sentences", corpus, settings=settings)
+    other = index.by_embedder(corpus, "b", settings=settings)
+    with pytest.raises(Unavailable, match="index documents --embedder b --with sentences"):
+        store.load("sentences", other, settings)
+    made = store.build("sentences", other, settings=settings)
+    assert made.embedder == "b"
+    assert store.describe("sentences", "documents", settings).embedder == "a"  # type: ignore[union-attr]
+
+
+def test_routes_that_use_no_vectors_have_no_embedder() -> None:
+    without = {name for name, route in ours().items() if not route.embeds}
+    assert without == {"bm25", "cag", "doc2query", "full_text", "prf_rm3", "query2doc", "splade"}
+    for route in ours().values():
+        assert ("embedder" in {parameter.name for parameter in route.parameters}) is route.embeds
+
+
+def test_a_route_with_an_embedder_is_a_route_of_its_own(documents: Path, settings: Settings) -> None:
+    index.build(None, source(documents, settings, "a", "b"), settings=settings)
+    engine = Engine(settings)
+    asked = Request(Query("the parcel"), "documents", ("dense@a", "dense@b", "bm25"))
+    results = engine.ask(asked).results
+    assert {one.route: one.status for one in results} == dict.fromkeys(("dense@a", "dense@b", "bm25"), "ok")
+    assert {one.route: one.parameters.get("embedder") for one in results} == {
+        "dense@a": "a", "dense@b": "b", "bm25": None,
+    }  # fmt: skip
+    assert "dense@a" in routes()
+    assert "dense@a" not in list(routes())
+    assert routes().get("dense@nobody") is None
+    for wrong in ("bm25@a", "dense@nobody", "nobody@a"):
+        with pytest.raises(BadInput):
+            pick(wrong)
+
+
+def test_index_adds_embedders_and_removes_them(documents: Path, settings: Settings) -> None:
+    index.build(None, str(documents), settings=settings)
+    known = catalogue.source("documents", settings=settings)
+    assert with_embedders(known, ["b"], [], settings).embedders == ("b", "a")
+    index.build(None, with_embedders(known, ["a", "b"], [], settings), settings=settings)
+    known = catalogue.source("documents", settings=settings)
+    assert with_embedders(known, [], ["a"], settings).embedders == ("b",)
+    corpus = index.build(None, with_embedders(known, [], ["b"], settings), settings=settings)
+    assert index.held(corpus.info, settings) == ["a"]
+    for dropped in (["c"], ["a", "b"], ["a"]):
+        with pytest.raises(BadInput):
+            with_embedders(catalogue.source("documents", settings=settings), [], dropped, settings)
+
+
+def test_doctor_tests_each_service_and_names_the_routes(
+    documents: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.build(None, str(documents), settings=settings)
+    found = {one.name: one for one in endpoints(settings, quick=False)}
+    assert found["a"].tested == {"embeddings": True, "dimension": services.DIM}
+    assert (found["a"].corpora, found["b"].corpora) == (("documents",), ())
+    assert "dense" in found["a"].routes
+    assert "bm25" not in found["a"].routes
+    assert "rerank" in found["reranker"].routes
+    monkeypatch.delenv("TEST_EMBEDDING_KEY")
+    assert "TEST_EMBEDDING_KEY" in str(endpoints(settings, quick=True)[0].error)
