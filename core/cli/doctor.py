@@ -44,7 +44,7 @@ def doctor_(quick: bool, as_json: bool) -> int:
     document = {
         "ok": healthy,
         "checks": [asdict(check) for check in found],
-        "endpoints": [asdict(one) for one in (*chat, *tested)],
+        "endpoints": [*map(asdict, chat), *map(asdict, tested)],
     }
     text = [_text(found), _endpoints(chat), "", *map(_endpoint, tested)]
     emit(document, lambda: "\n".join(text), as_json=as_json)
@@ -73,7 +73,7 @@ def _endpoint(tested: EndpointReport) -> str:
     """A line for an embedder or reranker, and what lacks without it."""
     words = {True: "works", False: "does not work", None: "not tested"}
     told = ", ".join(
-        f"{name} {value}" if type(value) is int else f"{name} {words[value]}"
+        f"{name} {words[value]}" if value is None or isinstance(value, bool) else f"{name} {value}"
         for name, value in tested.tested.items()
         if not (name == "dimension" and value is None)
     )

@@ -325,11 +325,11 @@ def _add(
         return target
     checkpoint = Checkpoint(home, identity)
     load = cache(lambda: load_embedder(name, settings=settings))
-    known = [*former, Path(corpus.folder)]
+    known = [*former, home / corpus.fingerprint]
     vectors = Vectors(name, identity, load, known, checkpoint, helpers, begin=begin)
     folder = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
-        store = PassageStore(corpus.folder / manifest.PASSAGES)
+        store = PassageStore(home / corpus.fingerprint / manifest.PASSAGES)
         try:
             builder.add_vectors(corpus.info, content.fingerprint_by(identity), store, vectors, folder, stages)
         finally:

@@ -74,10 +74,10 @@ class Resources:
 
     def by_embedder(self, corpus: Corpus, embedder: str) -> Corpus:
         """The corpus with the vectors of `embedder`, "" for its own; raises Unavailable without them."""
-        from core.corpus.index import by_embedder
-
         if not embedder and self._is_own(corpus):
             return corpus
+        from core.corpus.index import by_embedder
+
         return self._further.get(
             (corpus.name, embedder),
             lambda: by_embedder(corpus, embedder, settings=self.settings),
