@@ -21,8 +21,10 @@ HERE = "evaluation_corpus"  # the corpus of the sidebar when an evaluation was c
 
 
 def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | None:
-    """Draw the choice of a kept evaluation and open it; None, with what to do, where there is none. With
-    `noted` its `note` is below the choice.
+    """Draw the choice of a kept evaluation and open it, those of other corpora only on request and marked.
+
+    Return None, with what to do next, if there is none of the chosen corpus. With `noted` the evaluation's
+    `note` is below the choice.
     """
     settings = state.engine().settings
     names = experiment_store.names(settings)
@@ -36,16 +38,22 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
     folders = {one: experiment_store.place(settings, one) for one in names}
     corpora = {one: _corpus(str(at), experiment_store.stamp(at)) for one, at in folders.items()}
     here = st.session_state.get(state.CORPUS)
-    own = [one for one in names if corpora[one] == here]
-    others = [one for one in names if corpora[one] != here]
-    if own and st.session_state.get(HERE, here) != here and not address.is_new(CHOSEN):
+    own = [one for one in names if here is None or corpora[one] == here]
+    others = [one for one in names if one not in own]
+    if st.session_state.get(HERE, here) != here and not address.is_new(CHOSEN):
         st.session_state.pop(CHOSEN, None)
         address.keep(CHOSEN, None)
     st.session_state[HERE] = here
-    if own and others:
+    if not own:
+        st.subheader(md(f"No evaluation of {here} yet"), anchor=False)
+        st.caption("Evaluate routes on labelled questions of this corpus first.")
+        st.page_link("evaluate.py", label="Go to Evaluate")
+    if others:
         asked = st.query_params.get(CHOSEN) in others or st.session_state.get(CHOSEN) in others
         more = st.checkbox("Also of other corpora", key=OTHERS, value=asked, persist_state="session")
         names = [*own, *others] if more or asked else own
+    if not names:
+        return None
     name = choice(
         CHOSEN, CHOSEN, label, names, always=True, width=420,
         format_func=lambda one: one if corpora[one] == here else f"{one} · corpus {corpora[one]}",
