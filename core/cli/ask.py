@@ -124,7 +124,7 @@ def ask_(
     """Run QUESTION through several routes and compare their hits."""
     from core.cli.corpora import indexed
     from core.cli.shapes import run_document
-    from core.corpus import catalogue, cautions
+    from core.corpus import cautions
     from core.domain import settings
     from core.domain.filters import read_filters
     from core.domain.types import Query
@@ -166,8 +166,7 @@ def ask_(
     if engine.store is not None:
         engine.store.flush()  # so that what could not be stored is told here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
-    info = catalogue.describe(run.corpus, now).info
-    warned = cautions.of_run(run, info) if info is not None else ()
+    warned = cautions.of_run(run, engine.corpus(run.corpus).info)
     warnings = [*job.warnings, *(caution.line() for caution in warned)]
     for warning in warnings:
         note(f"warning: {warning}")
