@@ -51,6 +51,7 @@ def evaluation(
     asked: LabelledSet | None = None,
     more: Mapping[str, Any] | None = None,
     alike: bool = False,
+    corpus: str = "tiny",
 ) -> Evaluation:
     """Write an evaluation to `folder` as `eval --out` does, and open it. Routes find other passages than each
     other besides "gold", so that none are equal, unless they are `alike`.
@@ -61,13 +62,13 @@ def evaluation(
         question.id: {route: by[n] if alike else _apart(by[n], route) for route, by in by_route.items()}
         for n, question in enumerate(found.questions)
     }
-    with Journal.open(folder, {"corpus": "tiny"}) as journal:
+    with Journal.open(folder, {"corpus": corpus}) as journal:
         for question, by in outcomes.items():
             journal.add(question, by)
-    experiment_store.write_labelled(folder, found, Spec("tiny", tuple(by_route)).document())
+    experiment_store.write_labelled(folder, found, Spec(corpus, tuple(by_route)).document())
     figures = {
         **summary.summarise(found, outcomes, list(by_route), baseline=baseline),
-        "corpus": "tiny",
+        "corpus": corpus,
         "fingerprint": "f1" * 8,
         "split": "test",
         "sample": None,

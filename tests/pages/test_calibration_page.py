@@ -141,6 +141,8 @@ def test_too_few_cases_are_refused_with_the_number(visit, write):
 def test_questions_of_one_split_are_cut_in_halves_and_it_is_said(visit, write):
     write("tests", asked(40, ("test",)), crag)
     app = visit("tune.py")
+    assert "questions of one half" not in html(app)  # a test split is left alone unless told otherwise
+    app.checkbox(key="tune_on_test").check().run()
     assert "on 20 questions of one half" in html(app)
     assert "split into two halves with a fixed seed" in html(app)
 

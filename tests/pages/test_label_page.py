@@ -66,7 +66,7 @@ def stored(engine, name="one"):
 
 def test_without_a_set_it_says_what_one_is_for_and_what_to_do_first(visit):
     app = visit("label.py")
-    assert app.subheader[0].value == "No labelled set yet"
+    assert app.subheader[0].value == "No labelled set of tiny yet"
     assert "records which passages answer which question" in shown(app)
     assert app.button(key="label_make").disabled
 
@@ -509,3 +509,19 @@ def test_the_keys_are_on_the_shortcuts_page(visit):
     page = html(visit("shortcuts.py"))
     assert "A, S, D, F" in page
     assert "undo the last judgement" in page
+
+
+def test_sets_of_other_corpora_are_offered_only_on_request_and_marked(visit, engine):
+    desks.create(engine.store, "theirs", "other", ASKED)
+    app = visit("label.py")
+    assert app.subheader[0].value == "No labelled set of tiny yet"
+    assert "Labelled set" not in [one.label for one in app.selectbox]
+    app.checkbox(key="label_others").check().run()
+    assert not app.exception
+    assert app.selectbox(key="label_set").options == ["theirs · corpus other"]
+    begun(engine)
+    app = visit("label.py")
+    assert app.selectbox(key="label_set").options == ["one"]
+    linked = visit("label.py", set="theirs")
+    assert linked.selectbox(key="label_set").value == "theirs"
+    assert linked.selectbox(key="label_set").options == ["one", "theirs · corpus other"]

@@ -300,3 +300,16 @@ def test_a_snapshot_says_which_questions_broke(look, kept):
     app.session_state["release_snapshot"] = ("release.json", json.dumps(earlier).encode())
     app.run()
     assert "Which questions broke cannot be determined" in shown(app)
+
+
+@pytest.mark.parametrize("page", ["evaluate.py", "tune.py", "release.py"])
+def test_a_corpus_without_evaluations_shows_none_of_another(visit, engine, page):
+    evaluation(experiment_store.place(engine.settings, "theirs"), routes(), corpus="other")
+    app = visit(page)
+    assert "No evaluation of tiny yet" in [one.value for one in app.subheader]
+    assert "theirs" not in shown(app) + html(app)
+    assert not app.main.get("plotly_chart")
+    assert "evaluation" not in [one.key for one in app.selectbox]
+    app.checkbox(key="evaluation_others").check().run()
+    assert not app.exception
+    assert app.selectbox(key="evaluation").options == ["theirs · corpus other"]

@@ -68,6 +68,18 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
     return found
 
 
+def others_of_corpus(evaluation: Evaluation) -> list[str]:
+    """The names of the other evaluations of its corpus, the one changed last first."""
+    settings = state.engine().settings
+    folders = {one: experiment_store.place(settings, one) for one in experiment_store.names(settings)}
+    corpus = evaluation.spec.get("corpus")
+    return [
+        one
+        for one, at in folders.items()
+        if one != evaluation.name and _corpus(str(at), experiment_store.stamp(at)) == corpus
+    ]
+
+
 @st.cache_data(max_entries=256, show_spinner=False)
 def _corpus(folder: str, stamp: tuple[float, ...]) -> str:  # noqa: ARG001 - part of the cache key
     """The corpus of an evaluation; "" if it cannot be read."""

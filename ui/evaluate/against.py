@@ -10,7 +10,7 @@ from core.evaluation.diff import text
 from core.evaluation.diff.evaluations import EvaluationsDiff, evaluations_diff
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.naming import named
-from ui.app import evaluated, state
+from ui.app import evaluated
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md, show
@@ -24,11 +24,11 @@ OTHER, THEN, NOW = "evaluate_other", "evaluate_then", "evaluate_now"
 def draw(look: Look) -> None:
     """Draw it."""
     evaluation = look.evaluation
-    names = [name for name in experiment_store.names(state.engine().settings) if name != evaluation.name]
+    names = evaluated.others_of_corpus(evaluation)
     if not names:
         st.caption(
-            "No other evaluation is saved. Run one after a change, under another name, on the same questions;"
-            " this tab then shows which questions broke and which were fixed."
+            "No other evaluation of this corpus is saved. Run one after a change, under another name, on the"
+            " same questions; this tab then shows which questions broke and which were fixed."
         )
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):

@@ -17,7 +17,7 @@ from core.evaluation.experiment_store import Evaluation
 from core.evaluation.naming import named
 from ui.app import state
 from ui.app.choice import choice
-from ui.app.evaluated import CHOSEN, to_sessions
+from ui.app.evaluated import CHOSEN, others_of_corpus, to_sessions
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show
 from ui.app.plot import dark, plot
@@ -80,7 +80,7 @@ def _nothing(evaluation: Evaluation) -> None:
     settings = state.engine().settings
     made = [
         name
-        for name in experiment_store.names(settings)
+        for name in others_of_corpus(evaluation)
         if (experiment_store.place(settings, name) / report.AUDIT).is_file()
     ]
     if made:

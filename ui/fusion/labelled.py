@@ -108,7 +108,7 @@ def _table(compared: Sequence[Finding]) -> Markup:
         low, high = c.interval or (0.0, 0.0)
         before, moved = c.before or 0.0, c.estimate or 0.0
         css = {"better": "up", "worse": "down"}.get(c.verdict, "dim")
-        interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "needs more than one question"
+        interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "–"
         body.append(
             tag(
                 "tr", tag("td", c.metric), tag("td", f"{before:.3f}", css="num"),

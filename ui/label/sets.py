@@ -9,6 +9,7 @@ from dataclasses import replace
 import streamlit as st
 
 from core.corpus.index_record import current_fingerprint
+from core.corpus.variants import base_of
 from core.domain.errors import RouteScopeError
 from core.evaluation.dataset import Question, Written
 from core.evaluation.first_start import EXAMPLE
@@ -26,30 +27,29 @@ CORPUS, FILE, PASTED, ASKED = "the corpus", "a file", "pasted text", "stored ses
 SEED = 13  # of the sample of questions
 MAX_PASTED = 200_000  # characters of pasted questions
 ENOUGH = 50  # questions that are offered first: with 20 passages each, a thousand judgements
+OTHERS = "label_others"
+HERE = "label_corpus"  # the corpus of the sidebar when a set was chosen last
 WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
 
 
 def choose() -> str | None:
     """Draw the choice of a set and of the annotator; None, with what to do, where there is no set."""
     undo()
-    here = st.session_state.get(state.CORPUS)
-    known = {one.name: one for one in sorted(desks.sets(store()), key=lambda one: one.corpus != here)}
+    made = {one.name: one for one in desks.sets(store())}
     wanted = st.query_params.get("set")
-    if wanted and wanted not in known and wanted != st.session_state.get(DELETED):
+    if wanted and wanted not in made and wanted != st.session_state.get(DELETED):
         st.warning(md(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it."))
         address.keep("set", None)
+    known = _offered(made)
     if not known:
         _empty()
         return None
-    address.take("set", SET, address.one_of(list(known)))
-    if (fresh := st.session_state.pop(WANTED, None)) in known:
-        st.session_state[SET] = fresh
     if st.session_state.get(SET) not in known:
         st.session_state[SET] = _mine(known)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name: str = st.selectbox(
             "Labelled set", list(known), key=SET, width=340, persist_state="session",
-            format_func=lambda one: f"{one} · corpus {known[one].corpus}",
+            format_func=lambda one: one if _own(known[one]) else f"{one} · corpus {known[one].corpus}",
         )  # fmt: skip
         choose_annotator()
         with st.popover("New set", key="label_new"):
@@ -58,6 +58,30 @@ def choose() -> str | None:
         st.caption("An example to try labelling on. Delete it under Set at any time.")
     address.keep("set", name)
     return name
+
+
+def _offered(made: dict[str, LabelSet]) -> dict[str, LabelSet]:
+    """The sets to choose from: those of the corpus of the sidebar, and of others if they are asked for."""
+    here = st.session_state.get(state.CORPUS)
+    if st.session_state.get(HERE, here) != here and not address.is_new("set"):
+        st.session_state.pop(SET, None)
+        address.keep("set", None)
+    st.session_state[HERE] = here
+    address.take("set", SET, address.one_of(list(made)))
+    if (fresh := st.session_state.pop(WANTED, None)) in made:
+        st.session_state[SET] = fresh
+    own = {name: one for name, one in made.items() if _own(one)}
+    if len(own) == len(made):
+        return own
+    asked = st.session_state.get(SET) in made.keys() - own.keys()
+    more = st.checkbox("Also of other corpora", key=OTHERS, value=asked, persist_state="session")
+    return {**own, **made} if more or asked else own
+
+
+def _own(one: LabelSet) -> bool:
+    """Whether a set is of the corpus of the sidebar, in whatever chunking."""
+    here = st.session_state.get(state.CORPUS)
+    return here is None or base_of(one.corpus) == base_of(here)
 
 
 def make() -> None:
@@ -161,7 +185,8 @@ def _mine(known: dict[str, LabelSet]) -> str:
 
 
 def _empty() -> None:
-    st.subheader("No labelled set yet", anchor=False)
+    here = st.session_state.get(state.CORPUS)
+    st.subheader(md(f"No labelled set of {here} yet"), anchor=False)
     st.caption(
         "A labelled set records which passages answer which question. People grade the passages that routes "
         "find. Evaluate measures every route on it, and Release decides with it."
