@@ -56,11 +56,14 @@ def measure(
     *,
     fresh: bool,
     retry: bool,
+    max_failed: float,
     workers: Place | None,
     as_json: bool,
 ) -> int:
     """Ask, save and print; the exit code."""
     from core.evaluation.chunkings import measuring
+    from core.evaluation.chunkings.text import failures
+    from core.evaluation.text import failing, failing_said
 
     group = measuring.prepare(engine, spec, found, source.path)
     for warning in group.warnings:  # before hours are spent
@@ -75,11 +78,18 @@ def measure(
     for warning in figures["warnings"]:
         if warning not in group.warnings:
             note(f"warning: {warning}")
-    emit({**figures, "saved": str(out)}, lambda: in_words(figures, out), as_json=as_json)
+    failed = failures(figures)
+    said = failing_said(failed, max_failed)
+    if said and as_json:
+        note(said)
+    emit(
+        {**figures, "saved": str(out)}, lambda: "\n".join(filter(None, [said, in_words(figures, out)])),
+        as_json=as_json,
+    )  # fmt: skip
     if figures["interrupted"]:
         note(f"stopped by the user; results so far are in {out}, and eval with --out {out} resumes from them")
     scored = any(row["n"] for by in figures["routes"].values() for row in by.values())
-    return 0 if scored and not figures["interrupted"] else 1
+    return 0 if scored and not figures["interrupted"] and not failing(failed, max_failed) else 1
 
 
 def in_words(figures: Mapping[str, Any], out: Path) -> str:

@@ -248,8 +248,8 @@ def eval_(
             ensure(other, now)
         folder = out or several.free_place(now, source.name)
         return several.measure(
-            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed, workers=workers,
-            as_json=as_json,
+            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed,
+            max_failed=max_failed, workers=workers, as_json=as_json,
         )  # fmt: skip
     ensure(source, now)
     if embedders is not None:

@@ -320,6 +320,24 @@ def test_the_commands_keep_their_contract(engine, folder, questions, call):
     assert variants.made("shop", engine.settings) == ["shop@headings"]
 
 
+def test_a_route_that_failed_too_often_over_a_chunking_is_said_first(
+    engine, folder, questions, call, tmp_path
+):
+    built(engine, folder, "100")
+    own = tmp_path / "own.py"
+    own.write_text("def search(query, k):\n    raise RuntimeError('no such service')\n")
+    asked = ("eval", "shop", "--questions", questions, "--routes", "bm25", "--route", f"mine={own}:search",
+             "--chunkings", "100", "--out", tmp_path / "out")  # fmt: skip
+    code, out, err = call(*asked)
+    assert code == 1, err
+    assert out.startswith("FAILED: mine over shop failed on 6 of 6 questions")
+    assert "mine over shop@100" in out.splitlines()[0]
+    code, out, err = call(*asked, "--json")
+    assert (code, json.loads(out)["routes"]["mine"]["shop@100"]["failed"]) == (1, 6)
+    assert "FAILED" in err
+    assert call(*asked, "--max-failed", "1")[0] == 0
+
+
 def test_from_python_it_is_a_table(engine, folder, questions):
     from core import api
 

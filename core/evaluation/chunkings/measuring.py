@@ -123,7 +123,7 @@ def perform(
         for id, found in group.placed.items()
     }
     values: dict[str, report.Values] = {}
-    failed: dict[str, dict[str, int]] = {}
+    rows: dict[str, Mapping[str, Mapping[str, Any]]] = {}
     done, whole = 0, True
     for name in (*(name for name in group.parts if name != base), base):  # the list says finished at the end
         part = group.parts[name]
@@ -135,14 +135,14 @@ def perform(
         done += len(drawn.questions) * group.spec.repeats
         warnings |= dict.fromkeys(f"{name}: {one}" for one in figures["warnings"] if one not in warnings)
         values[name] = measured(drawn, outcomes, part.plan.routes, labelled, engine.corpus(name), texts)
-        failed[name] = {route: row["failed"] for route, row in figures["routes"].items()}
+        rows[name] = figures["routes"]
         if figures["interrupted"]:
             whole = False
             break
     ordered = {name: values[name] for name in group.parts if name in values}
     corpora = {name: report.of_corpus(engine.corpus(name)) for name in ordered}
     document = report.document(
-        group.spec, first.labelled.name, ordered, corpora, labelled, failed,
+        group.spec, first.labelled.name, ordered, corpora, labelled, rows,
         labels=in_words(group.placed), asked=len(first.labelled.questions), interrupted=not whole,
         warnings=list(warnings),
     )  # fmt: skip

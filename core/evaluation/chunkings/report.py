@@ -34,14 +34,14 @@ def document(
     values: ByChunking,
     corpora: Mapping[str, Mapping[str, Any]],
     labelled: Mapping[str, Sequence[Range]],
-    failed: Mapping[str, Mapping[str, int]],
+    measured: Mapping[str, Mapping[str, Mapping[str, Any]]],
     *,
     labels: str,
     asked: int,
     interrupted: bool,
     warnings: Sequence[str],
 ) -> dict[str, Any]:
-    """All figures, as JSON values."""
+    """All figures, as JSON values; `measured` has the evaluation's row of each corpus and route."""
     return {
         "dataset": dataset,
         "corpus": spec.corpus,
@@ -52,7 +52,7 @@ def document(
         "budget": BUDGET,
         "reachable": fmean(map(reachable, labelled.values())),
         "chunkings": {name: dict(corpora[name]) for name in values},
-        **table(values, spec.corpus, COVERAGE, failed),
+        **table(values, spec.corpus, COVERAGE, measured),
         "machine": machine(),
         "interrupted": interrupted,
         "warnings": list(warnings),
@@ -60,7 +60,10 @@ def document(
 
 
 def table(
-    values: ByChunking, base: str, metric: str, failed: Mapping[str, Mapping[str, int]] | None = None
+    values: ByChunking,
+    base: str,
+    metric: str,
+    measured: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> dict[str, Any]:
     """Under "routes" for each route and chunking the means of METRICS with the interval of `metric`, and
     under "vs_base" what its difference from `base` shows in `metric`: one Holm family of all routes and
@@ -74,7 +77,7 @@ def table(
         "metric": metric,
         "base": base,
         "mean": mean,
-        "routes": _rows(values, routes, base, metric, failed),
+        "routes": _rows(values, routes, base, metric, measured),
     }
     return {**found, "best": {route: best(row, base, metric) for route, row in rows(found).items()}}
 
@@ -89,7 +92,7 @@ def _rows(
     routes: Sequence[str],
     base: str,
     metric: str,
-    failed: Mapping[str, Mapping[str, int]] | None,
+    measured: Mapping[str, Mapping[str, Mapping[str, Any]]] | None,
 ) -> dict[str, dict[str, Any]]:
     keys = [(route, name) for route in routes for name in values if route in values[name]]
     means = comparison.means_of({key: values[key[1]][key[0]] for key in keys}, METRICS, [metric])
@@ -106,8 +109,8 @@ def _rows(
     for route, name in keys:
         found = means[route, name]
         row = {**{one: found[one] for one in METRICS}, "n": found["n"], "ci95": found["ci95"][metric]}
-        if failed is not None:
-            row["failed"] = failed[name].get(route, 0)
+        if measured is not None:
+            row |= {one: measured[name][route][one] for one in ("failed", "errors")}
         table[route][name] = {**row, "vs_base": family.get((route, name))}
     return table
 

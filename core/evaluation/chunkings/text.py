@@ -27,6 +27,16 @@ def findings(figures: Mapping[str, Any], title: Callable[[str], str] = str) -> l
     return [_of_route(figures, route, title) for route in rows(figures) if figures["best"].get(route)]
 
 
+def failures(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What core.evaluation.text.failing reads: the failures of each route over each chunking."""
+    return {
+        "queries": figures["queries"],
+        "routes": {
+            f"{route} over {name}": row for route, by in figures["routes"].items() for name, row in by.items()
+        },
+    }
+
+
 def _of_route(figures: Mapping[str, Any], route: str, title: Callable[[str], str]) -> str:
     top, base, metric = figures["best"][route], figures["base"], figures["metric"]
     name = "The mean of the routes" if route == MEAN else title(route)
