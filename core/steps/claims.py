@@ -41,14 +41,14 @@ class Claim:
     """A sentence of a draft, `text` with its markers.
 
     `passages` are the numbers it cites, from 1. `probability` is P(Yes) that the sentences `evidence` state
-    it, None where it could not be had; such a claim counts as supported, as nothing speaks against it.
+    it, None where it could not be had; `supported` is None for a claim that could not be checked.
     """
 
     text: str
     passages: tuple[int, ...]
     evidence: str
     probability: float | None
-    supported: bool
+    supported: bool | None
     why: str
 
 
@@ -58,13 +58,16 @@ class Checked:
 
     draft: str
     claims: tuple[Claim, ...]
-    decision: Literal["all supported", "some unsupported", "none supported", "no claim"]
+    decision: Literal[
+        "all supported", "some unsupported", "some not checked", "none supported", "not checked", "no claim"
+    ]
     why: str
 
     @property
     def share(self) -> float | None:
-        """The share of the claims that are supported; None where there are none."""
-        return sum(one.supported for one in self.claims) / len(self.claims) if self.claims else None
+        """The share of the checked claims that are supported; None where none was checked."""
+        verdicts = [one.supported for one in self.claims if one.supported is not None]
+        return sum(verdicts) / len(verdicts) if verdicts else None
 
     def recorded(self) -> Critique:
         """The verdicts as readers take them."""
@@ -110,12 +113,17 @@ class CheckClaims(Generate):
         if draft.abstained:
             return Checked(draft.text, (), "no claim", "the draft says that the passages do not answer")
         claims = tuple(self.check_claim(text, one, hits, threshold) for one in sentences(draft.text))
-        right = sum(one.supported for one in claims)
-        why = f"{right} of {len(claims)} claims supported"
         if not claims:
             return Checked(draft.text, (), "no claim", "the draft has no sentence")
+        right = sum(one.supported is True for one in claims)
+        unread = sum(one.supported is None for one in claims)
+        why = f"{right} of {len(claims)} claims supported" + (f", {unread} not checked" if unread else "")
+        if unread == len(claims):
+            return Checked(draft.text, claims, "not checked", why)
         if right == len(claims):
             return Checked(draft.text, claims, "all supported", why)
+        if right + unread == len(claims):
+            return Checked(draft.text, claims, "some not checked", why)
         return Checked(draft.text, claims, "some unsupported" if right else "none supported", why)
 
     @step("EVALUATOR", "check a claim")
@@ -139,7 +147,7 @@ class CheckClaims(Generate):
         found = odds(reply, ("yes", "no"))
         if found is None:
             why = f"not checked: neither Yes nor No but {reply.text[:40]!r}"
-            return Claim(sentence, numbers, evidence, None, True, why)
+            return Claim(sentence, numbers, evidence, None, None, why)
         share = found.of["yes"]
         enough = share >= threshold
         why = f"P(Yes) {share:.2f} is {'at least' if enough else 'below'} {threshold:.2f}, by {found.by}"
@@ -147,9 +155,15 @@ class CheckClaims(Generate):
 
     @step("CHAIN", "revise or keep")
     def revise(self, checked: Checked, done: int, rounds: int, lacking: str) -> Revision:
-        """What follows from the verdicts after `done` of at most `rounds` revisions."""
-        if checked.decision in ("all supported", "no claim"):
+        """What follows from the verdicts after `done` of at most `rounds` revisions.
+
+        A claim that could not be checked is not rewritten, as nothing speaks against it, and does not stand
+        next to supported ones. Where none could be checked there is no verdict to go by: the draft stays.
+        """
+        if checked.decision in ("all supported", "no claim", "not checked"):
             return Revision("keep", checked.why)
+        if checked.decision == "some not checked":
+            return Revision("leave out", checked.why)
         if done < rounds and not lacking:
             return Revision("rewrite", f"{checked.why}; revision {done + 1} of {rounds}")
         ended = lacking or f"{done} of {rounds} revisions are made"
@@ -160,11 +174,11 @@ class CheckClaims(Generate):
     @step("LLM", "rewrite the unsupported claims")
     def rewrite_claims(self, text: str, hits: Ranking, checked: Checked) -> Draft:
         """The draft with each unsupported claim written again from the sentences nearest to it, or left out
-        where the passages say nothing about it; supported claims stay to the letter.
+        where the passages say nothing about it; the other claims stay to the letter.
         """
         parts: list[str] = []
         for claim in checked.claims:
-            better = claim.text if claim.supported else self._mended(text, hits, claim)
+            better = self._mended(text, hits, claim) if claim.supported is False else claim.text
             if better and wording(better) not in map(wording, parts):
                 parts.append(better)
         return self._draft(parts, hits)
@@ -199,11 +213,13 @@ class CheckClaims(Generate):
     def keep_supported(
         self, drafts: tuple[Draft, ...], checked: tuple[Checked, ...], plan: Revision | None, hits: Ranking
     ) -> Draft:
-        """The answer: the last draft, without its unsupported claims or not at all, as `plan` says. Without a
-        plan the budget was spent, and the last draft that was checked, or else the first, stands.
+        """The answer: the last draft, with its supported claims alone or not at all, as `plan` says. Without
+        a plan the budget was spent, and the last draft that was checked, or else the first, stands.
         """
         at = max(len(checked) - 1, 0) if plan is None else len(drafts) - 1
         draft, reason = drafts[at], "budget spent" if plan is None else plan.decision
+        if plan is not None and checked and checked[-1].decision == "not checked":
+            reason = "not checked"
         if plan is not None and plan.decision == "leave out":
             draft = self._draft([one.text for one in checked[-1].claims if one.supported], hits)
         elif plan is not None and plan.decision == "abstain":

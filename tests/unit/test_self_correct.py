@@ -124,11 +124,34 @@ def test_a_spent_budget_keeps_a_draft(tmp_path, calls):
         assert GOOD in result.answer
 
 
-def test_a_verdict_that_cannot_be_read_speaks_against_nothing(tmp_path):
+def test_a_verdict_that_cannot_be_read_speaks_neither_for_nor_against_a_claim(tmp_path):
     result, _, _ = ask(tmp_path, GOOD, claim=lambda _: "perhaps")
-    assert result.answer == GOOD
+    assert (result.answer, decided(result)) == (GOOD, ["keep"])
     (check,) = output(result, "check the claims")
-    assert check.claims[0].probability is None
+    assert (check.decision, check.share) == ("not checked", None)
+    assert (check.claims[0].probability, check.claims[0].supported) == (None, None)
+    (choice,) = output(result, "keep what is supported")
+    assert choice.reason == "not checked"
+
+
+def test_a_claim_that_was_not_checked_does_not_stand_next_to_supported_ones(tmp_path):
+    unread = "Photos help the carrier [1]."
+
+    def partly(request):
+        claim = request.messages[-1].content.split("Answer:")[1]
+        return "perhaps" if "carrier" in claim else yes_unless("Towels")(request)
+
+    result, asked, _ = ask(tmp_path, f"{GOOD} {unread}", claim=partly)
+    assert (result.answer, decided(result)) == (GOOD, ["leave out"])
+    assert "mend/1" not in asked
+    (check,) = output(result, "check the claims")
+    assert (check.decision, check.share) == ("some not checked", 1.0)
+
+    result, asked, _ = ask(tmp_path, f"{GOOD} {BAD} {unread}", claim=partly, mended=BAD)
+    assert (result.answer, decided(result)) == (GOOD, ["rewrite", "leave out"])
+    first, second = output(result, "check the claims")
+    assert (first.decision, first.share) == (second.decision, second.share) == ("some unsupported", 0.5)
+    assert asked.count("mend/1") == 1
 
 
 def test_a_rewrite_that_fails_leaves_the_claim_out(tmp_path):
