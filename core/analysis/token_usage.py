@@ -16,7 +16,7 @@ Prices = tuple[float | None, float | None]  # of a million prompt and of a milli
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Model use of one route as if it ran alone; `cached_prompt` of the prompt tokens came from the
-    endpoint's prompt cache.
+    endpoint's prompt cache, and `reasoning` of the completion tokens were spent before the answers.
 
     Part of it was not spent in this run: `shared_...` is work that another route of the run did, `stored_...`
     came from the cache of answers or a recording.
@@ -32,6 +32,8 @@ class Totals:
     stored_calls: int = 0
     stored_prompt: int = 0
     stored_completion: int = 0
+    reasoning: int = 0
+    reused_reasoning: int = 0
 
     @property
     def tokens(self) -> int:
@@ -52,6 +54,7 @@ class Totals:
             self.completion - self.shared_completion - self.stored_completion,
             # Nobody tells which of the reused tokens were cached: no more than what is left can have been.
             min(self.cached_prompt, self.prompt - self.shared_prompt - self.stored_prompt),
+            reasoning=self.reasoning - self.reused_reasoning,
         )
 
 
@@ -97,12 +100,13 @@ def _of(span: Span, under: Totals) -> Totals:
         return under
     calls = max(span.calls, under.calls)
     # One that tells of calls alone leaves their tokens to what is below.
-    own = span.tokens or Tokens(under.prompt, under.completion, under.cached_prompt)
+    own = span.tokens or Tokens(under.prompt, under.completion, under.cached_prompt, under.reasoning)
     same = (calls, own.prompt, own.completion)
     shared = (under.shared_calls, under.shared_prompt, under.shared_completion)
     stored = (under.stored_calls, under.stored_prompt, under.stored_completion)
+    reused = own.reasoning if span.shared_with or span.cached else under.reused_reasoning
     if span.shared_with:
         shared, stored = same, (0, 0, 0)
     elif span.cached:
         shared, stored = (0, 0, 0), same
-    return Totals(*same, own.cached, *shared, *stored)
+    return Totals(*same, own.cached, *shared, *stored, own.reasoning, reused)

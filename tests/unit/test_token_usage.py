@@ -47,6 +47,17 @@ def test_reused_work_is_told_apart():
     assert found.spent == Totals(1, 5, 1, 5)
 
 
+def test_reasoning_is_told_apart_and_is_part_of_the_completion():
+    result = route(
+        span(1, None, 1, (100, 90, 0, 70), cached="cache"),
+        span(2), span(3, 2, 1, (10, 40, 0, 30)), span(4, 2, 1, (10, 5)),
+        span(5, None, 1), span(6, 5, 1, (10, 9, 0, 8), shared_with="other#1"),
+    )  # fmt: skip
+    found = totals(result)
+    assert (found.completion, found.reasoning, found.reused_reasoning) == (144, 108, 78)
+    assert (found.spent.completion, found.spent.reasoning) == (45, 30)
+
+
 def test_a_route_without_a_model_asks_nothing():
     assert totals(make_run(mishaps=False).results[0]) == Totals()
 

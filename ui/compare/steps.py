@@ -12,6 +12,7 @@ from core.analysis.run_view import describe, facts
 from core.domain.format import milliseconds
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, join, table_of, tag
+from ui.components.reasoning import thoughts
 
 LONG = 1500  # characters of a value that are shown
 
@@ -47,6 +48,8 @@ def _step(span: Span, depth: int, spans: Sequence[Span]) -> Markup:
     marks = [span.cached or "", f"shared with {span.shared_with}" if span.shared_with else ""]
     if span.tokens:
         marks.append(f"{span.tokens.prompt} + {span.tokens.completion} tokens")
+        if span.tokens.reasoning:
+            marks.append(f"{span.tokens.reasoning} of them reasoning")
     if span.hits is not None:
         marks.append(f"{len(span.hits)} hits")
     parameters = [f"parameter {parameter} sets {name}" for name, parameter in span.set_by.items()]
@@ -55,7 +58,8 @@ def _step(span: Span, depth: int, spans: Sequence[Span]) -> Markup:
         *(_value(name, value) for name, value in span.args.items()),
         *([_value("", ", ".join(parameters))] if parameters else []),
         *(_value(name, value) for name, value in span.attributes.items()),
-        *(_value(f"→ {name}", value) for name, value in facts(span.output).items()),
+        *(_value(f"→ {name}", value) for name, value in facts(span.output).items() if name != "reasoning"),
+        thoughts([span]),
     ]
     body = tag(
         "details",

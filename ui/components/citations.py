@@ -7,10 +7,11 @@ import re
 from markupsafe import Markup
 
 from core.analysis.answers import Checked, checked, decisions, forced
-from core.analysis.run_view import title_of
+from core.analysis.run_view import below, title_of
 from core.domain.outputs import Written
 from core.domain.types import Passage, RouteResult, Run
 from ui.app.markup import EMPTY, cut, join, tag
+from ui.components.reasoning import thoughts
 
 _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
 
@@ -136,5 +137,6 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
         tag("div", said(run, found), css="said", dir="auto"),
         tag("div", last, css="dim", dir="auto") if last else EMPTY,
         *sources,
+        *(thoughts(below(result, span)) for span in result.spans if span.id == result.answer_span),
         css="rs-block",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from core.analysis.token_usage import Totals, add, price, totals
+from core.analysis.token_usage import Prices, Totals, add, price, totals
 from core.domain.format import milliseconds
 from core.domain.models import PARAMETER
 from core.domain.types import RouteResult, Run
@@ -24,15 +24,16 @@ def costs(run: Run) -> Markup:
         return tag("div", "No route in this run did any work.", css="rs dim")
     prices = {result.route: _prices(run, result) for result, _ in found}
     priced = any(None not in one for one in prices.values())
-    heads = ["Calls", "Prompt", "Cached prompt", "Completion", "Reused calls", "Time alone"]
+    heads = ["Calls", "Prompt", "Cached prompt", "Completion", "Reasoning", "Reused calls", "Time alone"]
     if priced:
-        heads.append("Price")
+        heads += ["Price", "Of it reasoning"]
     head = tag("tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads))
-    rows = [_row(result, used, price(used, *prices[result.route]), priced) for result, used in found]
+    rows = [_row(result, used, prices[result.route], priced) for result, used in found]
     spent = add(used.spent for _, used in found)
     cost = _sum(price(used.spent, *prices[result.route]) for result, used in found)
+    thought = _sum(price(_reasoning(used.spent), *prices[result.route]) for result, used in found)
     total = _cells("Total for this run", spent, "", milliseconds(run.wall_ms))
-    foot = tag("tr", *total, _price(cost, priced))
+    foot = tag("tr", *total, _price(cost, priced), _price(thought, priced))
     table = tag("table", tag("thead", head), tag("tbody", *rows), tag("tfoot", foot), css="rs-table rs-costs")
     return tag(
         "div", tag("p", in_words(found)), tag("div", table, css="rs-wide"), _notes(not priced), css="rs"
@@ -51,7 +52,7 @@ def in_words(found: list[tuple[RouteResult, Totals]]) -> str:
     return f"{most} {quiet} of {len(found)} routes call no language model." if quiet else most
 
 
-def _prices(run: Run, result: RouteResult) -> tuple[float | None, float | None]:
+def _prices(run: Run, result: RouteResult) -> Prices:
     """The prices of the day of the run, of the model that the route asked; today's for a run without them."""
     stored = run.settings.get("models")
     one = stored.get(str(result.parameters.get(PARAMETER, ""))) if isinstance(stored, dict) else None
@@ -67,14 +68,20 @@ def _sum(costs: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _row(result: RouteResult, used: Totals, cost: float | None, priced: bool) -> Markup:
+def _reasoning(used: Totals) -> Totals:
+    """The reasoning alone, which is paid as completion."""
+    return Totals(completion=used.reasoning)
+
+
+def _row(result: RouteResult, used: Totals, prices: Prices, priced: bool) -> Markup:
     parts = {"shared": used.shared_calls, "stored": used.stored_calls}
     reused = ", ".join(f"{count} {kind}" for kind, count in parts.items() if count)
-    return tag("tr", *_cells(result.title, used, reused, milliseconds(result.ms)), _price(cost, priced))
+    paid = [_price(price(one, *prices), priced) for one in (used, _reasoning(used))]
+    return tag("tr", *_cells(result.title, used, reused, milliseconds(result.ms)), *paid)
 
 
 def _cells(name: str, used: Totals, reused: str, took: str) -> list[Markup]:
-    numbers = [used.calls, used.prompt, used.cached_prompt, used.completion]
+    numbers = [used.calls, used.prompt, used.cached_prompt, used.completion, used.reasoning]
     shown = [*(f"{number:,}" if number else "–" for number in numbers), reused or "–", took]
     return [tag("td", name), *(tag("td", text, css="num") for text in shown)]
 
@@ -94,7 +101,8 @@ def _notes(unpriced: bool) -> Markup:
     notes = [
         "Prompt and completion are in tokens, for each route as if it ran alone. Shared calls were made by"
         " another route of this run. Stored calls came from the cache or a recording. The total leaves out"
-        " both and shows the time of the whole run."
+        " both and shows the time of the whole run. Reasoning is the part of the completion that a model"
+        " spent before its answers; it is paid as completion."
     ]
     if unpriced:
         notes.append(f"Prices are not set: {HOW}.")

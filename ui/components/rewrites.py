@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 from markupsafe import Markup
 
-from core.analysis.run_view import asked_again, source, title_of, worked
+from core.analysis.run_view import asked_again, below, source, title_of, worked
 from core.analysis.searches import Found, changed, finds, rewrites, searches
 from core.domain.format import milliseconds
 from core.domain.outputs import FiltersRead, Rewrite
@@ -16,6 +16,7 @@ from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.app.routes import title
+from ui.components.reasoning import thoughts
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*\s*|[.!?\n]+\s*")
@@ -80,7 +81,8 @@ def _step(run: Run, result: RouteResult, span: Span, one: Rewrite) -> Markup:
         searched = {each.text for each in searches(result)}
         listed = [text for text in one.texts if one.role == "passages" or text not in searched]
         body = join([tag("div", text, css="rs-quote", dir="auto") for text in listed])
-    return tag("div", head, body, _notes(result, span), css="rs-transform-step")
+    thought = thoughts(below(result, span))
+    return tag("div", head, body, thought, _notes(result, span), css="rs-transform-step")
 
 
 def filters(result: RouteResult) -> list[tuple[Span, FiltersRead]]:

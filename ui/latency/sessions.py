@@ -153,12 +153,13 @@ def _mean(found: list[Usage]) -> Markup:
     settings = state.engine().settings
     prices = settings.llm_price_prompt, settings.llm_price_completion
     heads = ["Runs", "With answer", "Calls per run", "Prompt tokens per run", "Completion tokens per run"]
+    heads.append("Reasoning tokens per run")
     if None not in prices:
         heads.append("Price per run, at today's prices")
     rows = []
     for one in found:
         cells = [f"{one.runs:,}", f"{one.answered:,}", f"{one.calls:.1f}"]
-        cells += [f"{one.prompt:,.0f}", f"{one.completion:,.0f}"]
+        cells += [f"{one.prompt:,.0f}", f"{one.completion:,.0f}", f"{one.sum.reasoning / one.runs:,.0f}"]
         if (cost := price(one.sum, *prices)) is not None:
             cells.append(money(cost / one.runs))
         rows.append(tag("tr", tag("td", one.title), *(tag("td", text, css="num") for text in cells)))
