@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from core.corpus import index_record, uploads
@@ -14,6 +15,7 @@ from core.corpus.chunk import WHOLE
 from core.corpus.files import storable
 from core.corpus.passage_matching import Foreign
 from core.corpus.source import Source, from_path
+from core.corpus.types import Reading
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 
@@ -22,7 +24,8 @@ FILE = "returned.jsonl"  # among a corpus' uploaded files
 
 def source(corpus: str, settings: Settings) -> Source:
     """What is to be indexed after `add`: each passage as it was returned, none cut."""
-    return from_path(uploads.folder(corpus, settings), name=corpus, chunking=WHOLE)
+    found = from_path(uploads.folder(corpus, settings), name=corpus, chunking=WHOLE)
+    return replace(found, reading=Reading(("text",)))
 
 
 def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:

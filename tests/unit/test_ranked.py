@@ -50,7 +50,8 @@ class Asked:
 
     def start(self, request):
         self.runs += 1
-        found = [Passage(f"document-{n * 7 % 5000:05}:0-700", "d", "t", f"text {n}") for n in range(100)]
+        ids = [f"document-{n * 7 % 5000:05}" for n in range(100)]
+        found = [Passage(f"{id}:0-700", id, "t", f"text {n}") for n, id in enumerate(ids)]
         results = tuple(
             RouteResult(
                 f"r{n}", "R", "ok", 1.0, hits=tuple(Hit(p, 1.0 / (at + n + 1)) for at, p in enumerate(found))

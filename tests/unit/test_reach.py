@@ -203,5 +203,5 @@ def test_tls_is_asked_for_the_name(call: Any, names: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(httpcore2.AnyIOBackend, "connect_tcp", connect_tcp)
     with pytest.raises(RouteScopeError, match="that is all"):
         call("https://models.example", private=False)
-    assert connected == ["93.184.216.34"]
-    assert wanted == ["models.example"]
+    assert set(connected) == {"93.184.216.34"}, "also if it is tried again"
+    assert set(wanted) == {"models.example"}

@@ -37,7 +37,7 @@ def corpus(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
         for module in (index, catalogue):
-            patch.setattr(module, "identity", lambda name: name)
+            patch.setattr(module, "embedder_identity", lambda name, _settings: name)
         settings = Settings(home=home / "home", embedder="hash")
         return index.build("losses", folder, settings=settings, chunking=Chunking(80))
 

@@ -52,7 +52,7 @@ def test_parameters_and_answers_are_those_that_were_chosen(engine, load):
     engine.fake_llm.replies = {"evidence": "0.9", "answer": "Within 48 hours [1]."}
     made = load(module(engine, "hybrid_linear", "tiny", {"alpha": 0.1}, evidence=0.3))
     assert made.PARAMETERS["alpha"] == 0.1
-    assert set(made.PARAMETERS) == {"alpha", "norm"}
+    assert set(made.PARAMETERS) == {"alpha", "embedder", "norm"}
     request = Request(Query(QUESTION), "tiny", ("hybrid_linear",), {"hybrid_linear": {"alpha": 0.1}})
     assert made.ask(QUESTION).hits == engine.ask(request).results[0].hits
     assert made.ask(QUESTION, answer=True).answer == "Within 48 hours [1]."

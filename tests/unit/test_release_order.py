@@ -22,6 +22,11 @@ OPEN = replace(BEST, cheaper=True)
 PRICES = (1.0, 10.0)  # of a million prompt and completion tokens
 
 
+def at_prices(made, prices):
+    """Return an evaluation as it was made at these prices."""
+    return of_evaluation(replace(made, figures={**made.figures, "prices": list(prices)}))
+
+
 def one(rank=1, *, ms=10.0, calls=1, prompt=100, completion=10):
     return replace(outcome(rank, ms=ms, calls=calls, tokens=prompt), completion_tokens=completion)
 
@@ -52,7 +57,7 @@ def test_a_price_goes_before_tokens(tmp_path):
     """Of fewer tokens more may be of the dear kind."""
     routes = {"bm25": same(prompt=10, completion=50), "dense": same(prompt=300, completion=0)}
     made = evaluation(tmp_path / "kept", routes)
-    measured = {prices: of_evaluation(made, prices) for prices in (PRICES, (None, None))}
+    measured = {prices: at_prices(made, prices) for prices in (PRICES, (None, None))}
     assert [measured[PRICES].cost(route) for route in routes] == [pytest.approx(0.51), pytest.approx(0.3)]
     for prices, chosen in ((PRICES, "dense"), ((None, None), "bm25")):
         assert decide(measured[prices], OPEN).chosen == chosen
@@ -76,7 +81,7 @@ def test_questions_that_failed_are_paid_by_those_that_ended_well(tmp_path):
     """Both found all they were asked; one needed twice the calls for each question that ended well."""
     broken = replace(failed(), calls=1, prompt_tokens=100, completion_tokens=10)
     routes = {"bm25": [*(broken for _ in range(64)), *same(64)], "dense": same(128, prompt=120)}
-    measured = of_evaluation(evaluation(tmp_path / "kept", routes), PRICES)
+    measured = at_prices(evaluation(tmp_path / "kept", routes), PRICES)
     assert [measured.calls(route) for route in routes] == [2.0, 1.0]
     assert [measured.tokens(route) for route in routes] == [220.0, 130.0]
     assert [measured.cost(route) for route in routes] == [pytest.approx(0.4), pytest.approx(0.22)]
