@@ -53,11 +53,11 @@ def doctor_(quick: bool, as_json: bool) -> int:
 
 def _endpoints(found: Sequence[ChatEndpoint]) -> str:
     """Each chat model with what was tested, what it rejects and the routes that feel it."""
+    from core.engine.endpoints import line
+
     lines = ["", "Chat models:"]
     for one in found:
-        lines.append(
-            f"{one.name}: {one.model} at {one.address}: {one.state}" + (f": {one.error}" if one.error else "")
-        )
+        lines.append(line(one))
         told = {True: "yes", False: "no", None: "not known"}
         facts = [f"{name} {told[value] if value is None or value is True or value is False else value}"
                  for name, value in one.tested.items()]  # fmt: skip

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from core.cli.common import emit, output_options
-from core.cli.text import table
+from core.cli.text import one_line, table
+from core.domain.models import AT
 from core.engine.availability import why_not
 
 if TYPE_CHECKING:
     from core.domain.needs import Need
+    from core.engine.doctor import EndpointReport
+    from core.engine.endpoints import ChatEndpoint
     from core.routes.declare import Route
 
 
@@ -24,14 +27,38 @@ def routes_(corpus: str | None, as_json: bool) -> int:
     """List every route with its requirements, availability, parameters and source."""
     from core.domain import settings
     from core.engine.availability import cautions, missing
+    from core.engine.doctor import endpoints
+    from core.engine.endpoints import chat_endpoints
     from core.engine.engine import Engine
     from core.routes.registry import routes
 
     engine = Engine(settings.current())
     gaps = missing(engine, corpus)
-    listed = [_route(route, gaps) | {"cautions": cautions(engine, route)} for route in routes().values()]
-    emit({"routes": listed}, lambda: _text(listed), as_json=as_json)
+    affected = _affected(chat_endpoints(engine.settings, quick=True), endpoints(engine.settings, quick=True))
+    listed = [
+        _route(route, gaps)
+        | {
+            "cautions": cautions(engine, route),
+            "affected": [what for what, names in affected.items() if route.name in names],
+        }
+        for route in routes().values()
+    ]
+    emit({"routes": listed}, lambda: _text(listed, affected), as_json=as_json)
     return 0
+
+
+def _affected(chat: Sequence[ChatEndpoint], others: Sequence[EndpointReport]) -> dict[str, dict[str, None]]:
+    """By what was found of an endpoint, in words: the routes that it affects. Calls nobody."""
+    found: dict[str, dict[str, None]] = {}
+    for one in chat:
+        about = f"{one.name} ({one.model} at {one.address})"
+        for what, names in one.affected.items():
+            said = f"does not answer: {one.error}" if what == "chat" else what
+            found[f"{about}: {said}"] = dict.fromkeys(name.partition(AT)[0] for name in names)
+    for other in others:
+        if other.error:
+            found[f"{other.kind} {other.name} ({other.address}): {other.error}"] = dict.fromkeys(other.routes)
+    return found
 
 
 def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
@@ -52,7 +79,7 @@ def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
     }
 
 
-def _text(listed: list[dict[str, Any]]) -> str:
+def _text(listed: list[dict[str, Any]], affected: Mapping[str, Mapping[str, None]]) -> str:
     rows = [
         (route["name"], route["family"], "yes" if route["available"] else "no", route["summary"])
         for route in listed
@@ -72,6 +99,10 @@ def _text(listed: list[dict[str, Any]]) -> str:
         table(("route", "family", "available", "what it does"), rows),
         *(f"not available: {reason}" for reason in reasons),
         *(f"{route['name']}: {one}" for route in listed for one in route["cautions"]),
+        *(
+            one_line(f"{what}; affects {len(names)} routes: {', '.join(names)}")
+            for what, names in affected.items()
+        ),
         "",
         table(("parameter", "default", "allowed", "what it does"), parameters),
     ])  # fmt: skip

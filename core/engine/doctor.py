@@ -36,6 +36,7 @@ LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving b
 FILE = "routescope.sqlite"
 FOLDERS = ("cache", "enrichments", "evaluations", "indexes", "learned", "uploads")
 MODEL_CHECKS = ("model", "model answers")  # without which no route asks a model
+REACH = "check ROUTESCOPE_LLM_BASE_URL, ROUTESCOPE_LLM and the key"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -152,7 +153,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
         _model_file,
         _sign_in,
     ]
-    checks += [] if quick else [sessions_whole, _embedder, _language_model]
+    checks += [_last_answer] if quick else [sessions_whole, _embedder, _language_model]
     for check in checks if INSTALLED else [*checks, _browser]:
         note(check.__name__.strip("_").replace("_", " "))
         yield from _guarded(check, settings)
@@ -458,10 +459,20 @@ def _embedder(settings: Settings) -> Checks:
         )
 
 
+def _last_answer(settings: Settings) -> Checks:
+    """What the last test of the service found, where it did not answer. Calls nobody."""
+    from core.backends.llm import load_llm
+    from core.backends.llm.probe import last_failure
+
+    if why := last_failure(load_llm(settings)):
+        yield Check("model answers", "warning", f"not when it was last tested: {why}", REACH)
+
+
 def _language_model(settings: Settings) -> Checks:
     """One token from the model itself, not from the cache."""
     from core.backends.base import LLMRequest, Message
     from core.backends.llm import load_llm
+    from core.backends.llm.probe import remember
 
     llm = load_llm(settings).backend
     if llm.status():
@@ -471,7 +482,8 @@ def _language_model(settings: Settings) -> Checks:
     try:
         llm.complete(request, timeout=settings.llm_timeout_s, cancel=threading.Event())
     except RouteScopeError as error:
-        fix = "check ROUTESCOPE_LLM_BASE_URL, ROUTESCOPE_LLM and the key" if settings.llm_base_url else None
+        remember(llm, str(error))
+        fix = REACH if settings.llm_base_url else None
         yield Check(
             "model answers", "warning", str(error), fix or "see the message; routes without a model work"
         )

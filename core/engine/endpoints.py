@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.backends.llm import load_llm
 from core.backends.llm.model import EmbeddedLLM
-from core.backends.llm.probe import probe
+from core.backends.llm.probe import last_failure, probe
 from core.backends.llm.profile import Profile
 from core.domain.errors import RouteScopeError
 from core.domain.models import AT
@@ -64,13 +64,14 @@ def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
     if isinstance(backend, EmbeddedLLM):
         ours = {"probabilities": True, "schema": True, "context": settings.llm_context}
         return ChatEndpoint(label, llm.model, llm.endpoint, "not tested", tested=ours)
-    error: str | None = None
     schema: bool | None = None
-    if not quick:
+    if quick:
+        error = last_failure(llm) or None
+    else:
         tried = probe(llm, timeout=settings.llm_timeout_s, cancel=threading.Event())
         error, schema = tried.error, None if tried.error else tried.schema
     known = backend.known.get() if backend.known else Profile()
-    if quick and not known.served:
+    if quick and not error and not known.served:
         return ChatEndpoint(label, llm.model, llm.endpoint, "not tested")
     tested = {
         "chat": error is None, "probabilities": known.probabilities, "schema": schema,
@@ -85,6 +86,12 @@ def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
         label, llm.model, llm.endpoint, "failed" if error else "ok", error, known.served, tested, known.said,
         affected,
     )  # fmt: skip
+
+
+def line(endpoint: ChatEndpoint) -> str:
+    """An endpoint, and whether it answers."""
+    about = f"{endpoint.name}: {endpoint.model} at {endpoint.address}: {endpoint.state}"
+    return f"{about}: {endpoint.error}" if endpoint.error else about
 
 
 def asking(name: str = "") -> list[str]:

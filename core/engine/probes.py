@@ -95,6 +95,22 @@ def outcome(endpoint: Endpoint) -> Tried | None:
     return _tried.get(endpoint)
 
 
+def llm_failure(engine: Engine) -> str:
+    """Why the language model did not answer when it was last tested, in this process or a service in
+    another; "" if it did, or was not tested.
+    """
+    from core.backends.llm.probe import last_failure
+
+    try:
+        llm = engine.llm()
+    except RouteScopeError:
+        return ""  # `endpoints` says why
+    if (stored := last_failure(llm)) is not None:
+        return stored
+    tried = outcome(Endpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
+    return (tried.error or "") if tried else ""
+
+
 def attempt(engine: Engine, endpoint: Endpoint, report: Report, cancel: threading.Event) -> Tried:
     """Call an endpoint a few times, past any cache, and store the result. Raises Cancelled only."""
     when = datetime.now(UTC).isoformat(timespec="seconds")

@@ -2,10 +2,12 @@
 
 import pytest
 
+from core.backends.llm import load_llm
 from core.corpus import builds
 from core.corpus.samples import samples
 from core.domain import settings as settings_module
 from core.engine import engine as engine_module
+from tests.loopback import http, loopback
 from tests.pages.reading import plain
 from ui.app import tour, visitors
 
@@ -132,3 +134,18 @@ def test_the_tour_puts_a_sample_into_an_empty_box_and_leaves_a_written_question(
 def test_shortcuts_name_every_page(visit):
     app = visit("shortcuts.py")
     assert "Ctrl + Enter" in html(app)
+
+
+def test_a_model_that_did_not_answer_its_test_is_never_said_to_work(visit, engine):
+    with loopback(http('{"error": "no entry"}', status="401 Unauthorized")) as server:
+        engine.settings = engine.settings.model_copy(update={"llm_base_url": f"{server.url}/v1", "llm": "m"})
+        engine.fake_llm = load_llm(engine.settings)
+        app = visit("settings.py", tab="Endpoints")
+        app.button(key="try:llm").click().run()
+        builds.get("try language model").wait(10)
+    app = visit("settings.py")
+    assert "Everything required works" not in said(app)
+    assert "The language model cannot be asked" in said(app)
+    assert "did not answer when it was last tested" in "\n".join(
+        plain(one.value) for one in app.sidebar.warning
+    )

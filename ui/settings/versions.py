@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import streamlit as st
 
 from core.domain.program import COMMAND, PROJECT, REPAIR
+from core.engine import probes
 from core.engine.doctor import MODEL_CHECKS, Check, examine
 from ui.app import state
 from ui.app.markup import EMPTY, md, show, table_of, tag
@@ -29,6 +30,8 @@ def health() -> None:
         st.error(f"{bad} of {len(found)} checks fail; {odd} pass in part.")
     elif any(check.name in MODEL_CHECKS and check.state != "ok" for check in found):
         st.warning(f"The language model cannot be asked; {odd} of {len(found)} checks pass in part.")
+    elif probes.llm_failure(state.engine()):
+        st.warning("The language model did not answer when it was last tested.")
     elif odd:
         st.warning(f"Everything required works; {odd} of {len(found)} checks pass in part.")
     else:

@@ -187,7 +187,7 @@ class ChatClient:
         def changed(now: Profile) -> Profile:
             now = now if guess is None else replace(guess, proven=now.proven)
             found = replace(
-                now, proven=tuple(sorted({*now.proven, *parts(fields, now)})), served=answer.model
+                now, proven=tuple(sorted({*now.proven, *parts(fields, now)})), served=answer.model, failed=""
             )
             if request.top_logprobs and "logprobs" in fields and now.probabilities is not True:
                 found = replace(found, probabilities=bool(answer.logprobs))

@@ -6,8 +6,10 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from core.backends.base import LLM, Completion, LLMRequest, Message
+from core.backends.llm.profile import Known
 from core.domain.errors import Cancelled, RouteScopeError
 
 _PLAIN = LLMRequest("probe/1", (Message("user", "Is water wet? Answer yes or no."),), max_tokens=2)
@@ -77,6 +79,7 @@ def probe(
     except Cancelled:
         raise
     except RouteScopeError as error:
+        remember(target, str(error))
         return Capabilities(logprobs=False, schema=False, ms=0.0, error=str(error))
     report("token probabilities", 1, 5)
     logprobs = tried(replace(_PLAIN, top_logprobs=5))
@@ -94,6 +97,21 @@ def probe(
         read_per_s=None if read is None else _speed(read.prompt_tokens - read.cached_tokens, read.ms),
         write_per_s=None if wrote is None else _speed(wrote.completion_tokens, wrote.ms),
     )
+
+
+def remember(llm: LLM, why: str) -> None:
+    """Store with what is known of a service why it did not answer a test; its next answer clears that."""
+    known: Known | None = getattr(llm, "known", None)
+    if known is not None:
+        known.change(partial(replace, failed=why))
+
+
+def last_failure(llm: LLM) -> str | None:
+    """Why a service did not answer when it was last tested; "" if it has answered since, or was not tested.
+    None for what is no service, of which nothing is stored.
+    """
+    known: Known | None = getattr(getattr(llm, "backend", llm), "known", None)
+    return None if known is None else known.get().failed
 
 
 def _speed(tokens: int, ms: float) -> float | None:

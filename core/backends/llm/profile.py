@@ -49,6 +49,7 @@ class Profile:
     served: str = ""  # the model that its replies name
     context: int | None = None  # tokens, as the service reports
     context_from: str = ""  # the field of its list of models that says so
+    failed: str = ""  # why it did not answer when it was last tested, until it answers
     truncated: str = ""  # why a prompt seems to have been cut by the service
 
     def without(self, name: str, why: str = "") -> Profile:
