@@ -412,8 +412,8 @@ class FakeEngine(Engine):
         if web is not None:
             self.fakes["web"] = MemoryCorpus(web, "web")
 
-    def llm(self, mode: Any = None) -> Any:
-        """The script itself, or, where a mode is asked for, as ever behind a cache and recordings."""
+    def llm(self, mode: Any = None, name: str = "") -> Any:
+        """The script itself, by any name, or, where a mode is asked for, behind a cache and recordings."""
         if mode is None:
             return self.fake_llm
         home = self.settings.home

@@ -9,7 +9,7 @@ from typing import Any
 from core.domain.types import RouteResult, Span, Tokens
 
 MILLION = 1_000_000
-PRICES = "prices"  # where a run or an evaluation has the prices of the day it was made
+PRICES = "prices"  # where a route of an evaluation has its model's prices of the day it was begun
 Prices = tuple[float | None, float | None]  # of a million prompt and of a million completion tokens
 
 
@@ -78,7 +78,7 @@ def add(parts: Iterable[Totals]) -> Totals:
 
 
 def prices_in(stored: Mapping[str, Any]) -> Prices:
-    """The prices stored with a run's settings or an evaluation's figures; None each if none were set then."""
+    """The prices stored with a route's figures; None each if none were set then."""
     known = stored.get(PRICES)
     return (known[0], known[1]) if isinstance(known, list) and len(known) == 2 else (None, None)
 

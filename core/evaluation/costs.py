@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, log
 
+from core.analysis.token_usage import Prices, Totals, price
 from core.evaluation import statistics
 
 SPENDING = 0.10  # relative difference in price, tokens or model calls below which routes cost the same
@@ -27,6 +28,24 @@ class Cost:
     steps: float | None = None
     # time of each question in milliseconds, if measured
     times: Mapping[str, float] = field(default_factory=dict)
+
+
+def spent(
+    calls: int, prompt: int, completion: int, ended: int, prices: Prices
+) -> tuple[float | None, float | None, float | None]:
+    """Model calls and tokens for each of the questions that `ended` well, and the price of 1,000 of them.
+
+    What failed questions took is spread over the others. None where nobody told: no question ended well, the
+    model was asked and no tokens counted, or there are no prices.
+    """
+    if not ended:
+        return None, None, None
+    if not calls:
+        return 0.0, (prompt + completion) / ended, 0.0
+    if not prompt + completion:
+        return calls / ended, None, None
+    paid = price(Totals(prompt=prompt, completion=completion), *prices)
+    return calls / ended, (prompt + completion) / ended, None if paid is None else 1000 * (paid / ended)
 
 
 def cheapest_first(costs: Mapping[str, Cost]) -> list[str]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
+from core.analysis.token_usage import Prices
 from core.evaluation import statistics
-from core.evaluation.costs import Cost
+from core.evaluation.costs import Cost, spent
 from core.evaluation.losses import Column, Kinds, losses, paired
 from core.evaluation.outcome import Outcome, Outcomes
 from core.evaluation.pairs import Pair, pair
@@ -48,20 +49,44 @@ def by_values(
 
 
 def plain(
-    values: Values, outcomes: Outcomes, baseline: str, kinds: Kinds, named: Callable[[str], str] = str
+    values: Values,
+    outcomes: Outcomes,
+    baseline: str,
+    kinds: Kinds,
+    prices: Mapping[str, Prices],
+    named: Callable[[str], str] = str,
 ) -> Verdict:
     """Decide without limits on time or cost: a route may ship if it failed on no question and is not shown to
-    be worse than the baseline on a kind of question.
+    be worse than the baseline on a kind of question. Costs are by `prices` if all routes have theirs.
     """
+    paid = _paid(outcomes, list(values), prices)
     lost = {one.route for one in losses(values, kinds, baseline) if one.shown}
     options = []
     for route, column in values.items():
         mine = [by[route] for by in outcomes.values() if route in by]
         fails = route in lost or any(one.status != "ok" for one in mine)
         mean = sum(column.values()) / len(column) if column else None
-        cost = measured_cost(outcomes, route)
+        cost = measured_cost(outcomes, route, paid.get(route))
         options.append(Option(route, mean, len(column), "fails" if fails else "passes", cost))
     return by_values(options, values, named=named)
+
+
+def _paid(outcomes: Outcomes, routes: Sequence[str], prices: Mapping[str, Prices]) -> dict[str, float]:
+    """Return what 1,000 questions cost by each route; none if that is unknown of one, as a price and a number
+    of tokens cannot be compared.
+    """
+    found = {}
+    for route in routes:
+        mine = [by[route] for by in outcomes.values() if route in by]
+        cost = spent(
+            sum(one.calls for one in mine), sum(one.prompt_tokens for one in mine),
+            sum(one.completion_tokens for one in mine), sum(one.status == "ok" for one in mine),
+            prices.get(route, (None, None)),
+        )[2]  # fmt: skip
+        if cost is None:
+            return {}
+        found[route] = cost
+    return found
 
 
 def measured_cost(outcomes: Outcomes, route: str, spent: float | None = None, *, timed: bool = True) -> Cost:

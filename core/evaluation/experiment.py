@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.remarks import command
-from core.analysis.token_usage import PRICES, prices_in
+from core.analysis.token_usage import Prices, prices_in
 from core.backends.external import run_files
 from core.backends.workers.place import Place
 from core.corpus import cautions
@@ -217,7 +217,13 @@ def perform(
         in_words(strangers)
     figures: dict[str, Any] = {
         **summary.summarise(
-            drawn, outcomes, plan.routes, baseline=ready.baseline, extra=executed.values, again=again
+            drawn,
+            outcomes,
+            plan.routes,
+            baseline=ready.baseline,
+            extra=executed.values,
+            again=again,
+            prices=_prices(engine, plan, out if not fresh else None),
         ),
         **({"queries_judged_by": TOLD_BY} if executed.values else {}),
         "corpus": plan.corpus,
@@ -226,7 +232,6 @@ def perform(
         "sample": None if ready.of is None else {"of": ready.of, "seed": spec.seed},
         "timing": plan.timing,
         **machines.figures(outcomes.values()),
-        PRICES: _prices(engine, out, fresh=fresh),
         "answering": asdict(plan.style) if plan.style else None,
         "interrupted": not whole,
         "reading": list(drawn.reading),
@@ -235,21 +240,23 @@ def perform(
     }
     for name, file in _files(plan).items():
         figures["routes"][name]["source"] = {"file": file.path.name, "sha256": file.sha256}
-    for name in plan.routes:  # a later change of the settings does not change what was paid
-        priced = engine.settings.with_model(plan.parameters.get(name, {}).get(PARAMETER, ""))
-        if priced.llm_price_prompt is not None and priced.llm_price_completion is not None:
-            prices = [priced.llm_price_prompt, priced.llm_price_completion]
-            figures["routes"][name]["prices"] = prices
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     return figures, drawn, outcomes
 
 
-def _prices(engine: Engine, out: Path | None, *, fresh: bool) -> list[float | None]:
-    """The prices an evaluation is counted at: those of the day it was begun."""
-    if out is not None and not fresh and (out / FIGURES).is_file():
-        return list(prices_in(opened(out).figures))
-    return [engine.settings.llm_price_prompt, engine.settings.llm_price_completion]
+def _prices(engine: Engine, plan: Plan, before: Path | None) -> dict[str, Prices]:
+    """By route the prices of the model that it asks: those that the evaluation in `before` was begun at, else
+    today's.
+    """
+    found = {}
+    for route in pick(list(plan.routes)):
+        model = route.settle(plan.parameters.get(route.name, {})).get(PARAMETER, "")
+        asked = engine.settings.with_model(model)
+        found[route.name] = (asked.llm_price_prompt, asked.llm_price_completion)
+    if before is not None and (before / FIGURES).is_file():
+        found |= {name: prices_in(row) for name, row in opened(before).figures["routes"].items()}
+    return found
 
 
 def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from core.analysis.token_usage import prices_in
 from core.evaluation import summary
 from core.evaluation.experiment_store import Evaluation
 
@@ -18,8 +19,11 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
     known = evaluation.figures
     if known.get("baseline") == baseline:
         return known
-    fresh = summary.summarise(evaluation.labelled, evaluation.outcomes, evaluation.routes, baseline=baseline)
     before = known.get("routes", {})
+    fresh = summary.summarise(
+        evaluation.labelled, evaluation.outcomes, evaluation.routes, baseline=baseline,
+        prices={name: prices_in(before.get(name, {})) for name in evaluation.routes},
+    )  # fmt: skip
     kept = {name: _without_differences(before.get(name, {})) for name in fresh["routes"]}
     rows = {name: {**kept[name], **row} for name, row in fresh["routes"].items()}
     return {**known, **fresh, "routes": rows}

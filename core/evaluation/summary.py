@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, measures
+from core.analysis.token_usage import PRICES, Prices
 from core.backends import question_classifier
 from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
@@ -46,6 +47,7 @@ def summarise(
     baseline: str | None = None,
     extra: Extra | None = None,
     again: Sequence[Outcomes] = (),
+    prices: Mapping[str, Prices] | None = None,
 ) -> dict[str, Any]:
     """The figures of every route over `outcomes`, compared with `baseline` (the first route unless given).
 
@@ -55,7 +57,8 @@ def summarise(
     routes that returned the same count once ("equal", and "same_as" of those that another stands for).
     `again` are further rounds of the routes that ask a model, which tell how stable their figures are.
     A route's "answers" are there if some route gave answers. `extra` has further measures, which are averaged
-    and compared in the same way under "extra"; a question without a value is not counted there.
+    and compared in the same way under "extra"; a question without a value is not counted there. `prices` are
+    those of each route's model; without them tokens are what a route costs.
     """
     baseline = check_baseline(baseline, routes)
     labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
@@ -70,6 +73,8 @@ def summarise(
     for route, row in table.items():
         row |= _of_route(o[route] for o in outcomes.values() if route in o)
         row |= {"scored": row["n"], "not_scored": _not_scored(labels, outcomes, route)}
+        if prices:
+            row[PRICES] = list(prices[route])
         if route in written:
             row |= {"answers": written[route], "supported_accuracy": written[route]["supported_accuracy"]}
         if route in more:
@@ -107,7 +112,10 @@ def summarise(
         },
         **({"answers": JUDGED_BY} if written else {}),
         "equal": equal_routes.document(equal),
-        "decision": {"metric": HEADLINE, **_decided(distinct, outcomes, same.get(baseline, baseline), modes)},
+        "decision": {
+            "metric": HEADLINE,
+            **_decided(distinct, outcomes, same.get(baseline, baseline), modes, prices or {}),
+        },
         "detectable": {name: effects.smallest(against, name) for name in COMPARED},
         "oracle": oracle.block(oracle.oracle(distinct, HEADLINE)),
         "fronts": {
@@ -122,14 +130,18 @@ def summarise(
 
 
 def _decided(
-    values: ByRoute, outcomes: Outcomes, baseline: str, modes: Mapping[str, Sequence[str]]
+    values: ByRoute,
+    outcomes: Outcomes,
+    baseline: str,
+    modes: Mapping[str, Sequence[str]],
+    prices: Mapping[str, Prices],
 ) -> dict[str, Any]:
     """Return the verdict on the headline metric without limits on time or cost."""
     columns = {
         route: {question: row[HEADLINE] for question, row in by.items()} for route, by in values.items()
     }
     kinds = modes or {EVERY: list(outcomes)}
-    return deciding.plain(columns, outcomes, baseline, kinds).document()
+    return deciding.plain(columns, outcomes, baseline, kinds, prices).document()
 
 
 def _stability(

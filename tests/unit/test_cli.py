@@ -18,6 +18,7 @@ from core.domain.settings import PROJECT, Settings
 from core.domain.types import Turn
 from core.engine import engine as engine_module
 from core.evaluation import spread  # noqa: F401 - subclasses Engine, which is replaced below
+from core.routes import registry
 from core.routes.registry import routes
 from core.store import Store
 from scripts import cli_docs
@@ -380,18 +381,28 @@ def test_eval_fails_and_says_so_first_if_a_route_failed_too_often(beir, call, tm
     assert call(*asked, "--json")[0] == 1
 
 
-def test_prices_of_today_change_no_stored_evaluation(beir, call, tmp_path, monkeypatch):
-    from core.evaluation.release.measured import find
+def test_each_route_has_the_prices_of_its_own_model_of_the_day_it_was_begun(
+    beir, call, tmp_path, engine, monkeypatch
+):
+    monkeypatch.setattr(registry, "_models", {"a", "b"})
+    own = {"a": {"model": "m", "price_prompt": 1.0, "price_completion": 2.0}, "b": {"model": "m"}}
+    default = {"llm_price_prompt": 20.0, "llm_price_completion": 40.0}
+    out, routes = tmp_path / "priced", "hyde,hyde@a,hyde@b"
+    engine.settings = Settings(home=tmp_path, models=own, **default)
 
-    out = tmp_path / "priced"
-    monkeypatch.setenv("ROUTESCOPE_LLM_PRICE_PROMPT", "2")
-    monkeypatch.setenv("ROUTESCOPE_LLM_PRICE_COMPLETION", "4")
-    assert call("eval", beir, "--routes", "bm25", "--out", out)[0] == 0
-    then = json.loads((out / "metrics.json").read_text())["prices"]
-    monkeypatch.setenv("ROUTESCOPE_LLM_PRICE_PROMPT", "9")
-    assert find(settings_module.current(), str(out)).prices == tuple(then)
-    assert call("eval", beir, "--routes", "bm25", "--out", out)[0] == 0, "resumed, not asked again"
-    assert json.loads((out / "metrics.json").read_text())["prices"] == then
+    def stored():
+        rows = json.loads((out / "metrics.json").read_text())["routes"]
+        return {name: row["prices"] for name, row in rows.items()}
+
+    code, _, err = call("eval", beir, "--routes", routes, "--out", out, "--max-failed", "1")
+    assert code == 0, err
+    assert stored() == {"hyde": [20.0, 40.0], "hyde@a": [1.0, 2.0], "hyde@b": [None, None]}
+    engine.settings = Settings(home=tmp_path, models=own, llm_price_prompt=9, llm_price_completion=9)
+    then = stored()
+    assert call("eval", beir, "--routes", routes, "--out", out, "--max-failed", "1")[0] == 0, (
+        "resumed, not asked again"
+    )
+    assert stored() == then
 
 
 def test_eval_json_has_the_promised_shape(beir, call, tmp_path):

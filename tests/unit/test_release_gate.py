@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
+from core.evaluation import summary
 from core.evaluation.losses import EVERY, family_level
 from core.evaluation.losses import losses as losses_of
 from core.evaluation.release.checks import LABEL_MORE
@@ -145,7 +146,26 @@ def test_too_few_times_are_no_percentile(tmp_path):
 
 def at_prices(made, *prices):
     """An evaluation as it was made at these prices."""
-    return of_evaluation(replace(made, figures={**made.figures, "prices": list(prices)}))
+    rows = {name: {**row, "prices": list(prices)} for name, row in made.figures["routes"].items()}
+    return of_evaluation(replace(made, figures={**made.figures, "routes": rows}))
+
+
+def test_a_route_with_more_tokens_of_a_cheaper_model_is_the_cheaper_one(tmp_path):
+    by_route = {
+        "small": [outcome(1, calls=1, tokens=900) for _ in range(70)],
+        "large": [outcome(1, calls=1, tokens=100) for _ in range(70)],
+    }
+    prices = {"small": (1.0, 1.0), "large": (50.0, 50.0)}
+    made = evaluation(tmp_path / "priced", by_route)
+
+    def chosen(prices):
+        figures = summary.summarise(made.labelled, made.outcomes, made.routes, prices=prices)
+        gated = decide(of_evaluation(replace(made, figures={**made.figures, **figures})), OPEN)
+        assert gated.chosen == figures["decision"]["chosen"]
+        return gated.chosen
+
+    assert chosen(prices) == "small"
+    assert chosen({**prices, "large": (None, None)}) == "large"  # tokens, where one price is not known
 
 
 def test_a_price_is_never_made_up(three):

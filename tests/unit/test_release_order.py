@@ -24,7 +24,8 @@ PRICES = (1.0, 10.0)  # of a million prompt and completion tokens
 
 def at_prices(made, prices):
     """Return an evaluation as it was made at these prices."""
-    return of_evaluation(replace(made, figures={**made.figures, "prices": list(prices)}))
+    rows = {name: {**row, "prices": list(prices)} for name, row in made.figures["routes"].items()}
+    return of_evaluation(replace(made, figures={**made.figures, "routes": rows}))
 
 
 def one(rank=1, *, ms=10.0, calls=1, prompt=100, completion=10):

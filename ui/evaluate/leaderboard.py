@@ -55,7 +55,6 @@ def draw(look: Look) -> None:
 
 def rows(look: Look) -> list[dict[str, Any]]:
     """A row a route, the best first; None where a route has no such figure."""
-    prices = prices_in(look.figures)
     table = look.figures["routes"]
     unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
     equal: dict[str, list[str]] = {}
@@ -66,7 +65,7 @@ def rows(look: Look) -> list[dict[str, Any]]:
     for route in leaderboard.distinct(look.figures, look.metric):
         row = table[route]
         tokens = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
-        cost = price(tokens, *(row.get("prices") or prices))
+        cost = price(tokens, *prices_in(row))
         answers = row.get("answers")
         seen = max(1, sum(row["statuses"].values()))
         made.append({

@@ -65,13 +65,9 @@ def points(look: Look, cost: str) -> dict[str, Point] | None:
     """Each route's quality and cost; None where no cost of that kind is known."""
     rows = look.figures["routes"]
     if cost == "price":
-        prices = prices_in(look.figures)
         costs = {
             route: _thousand(
-                price(
-                    Totals(prompt=r["prompt_tokens"], completion=r["completion_tokens"]),
-                    *(r.get("prices") or prices),
-                ),
+                price(Totals(prompt=r["prompt_tokens"], completion=r["completion_tokens"]), *prices_in(r)),
                 r,
             )
             for route, r in rows.items()

@@ -146,9 +146,10 @@ def _candidate(measured: Measured, route: str, criteria: Criteria, found: Sequen
 
 
 def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candidate]) -> Verdict:
+    priced = all(one.cost is not None for one in candidates)  # a price and tokens cannot be compared
     options = [
         Option(one.route, one.mean, measured.counted(one.route, criteria.metric), one.state,
-               _cost(measured, one))
+               _cost(measured, one, priced=priced))
         for one in candidates
     ]  # fmt: skip
     values = measured.values(criteria.metric)
@@ -178,8 +179,8 @@ def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Pa
     return from_summary(route, other, int(row["n"]), delta, row.get("sd"))
 
 
-def _cost(measured: Measured, one: Candidate) -> Cost:
-    spent = one.tokens if one.cost is None else one.cost
+def _cost(measured: Measured, one: Candidate, *, priced: bool) -> Cost:
+    spent = one.cost if priced else one.tokens
     if measured.evaluation is None:
         return Cost(spent, one.calls, one.p50_ms)
     known = deciding.measured_cost(measured.evaluation.outcomes, one.route)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import METRICS
-from core.analysis.token_usage import Prices, prices_in
+from core.analysis.token_usage import prices_in
 from core.domain.errors import BadInput
 from core.evaluation import answer_figures, equal_routes, experiment_store, machines
 from core.evaluation.answers import ANSWERS
+from core.evaluation.costs import spent
 from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.figures import check
-from core.evaluation.release.rule import spent
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -40,11 +40,6 @@ class Measured:
     titles: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
     untimed: str = ""
-
-    @property
-    def prices(self) -> Prices:
-        """The prices of the day it was made."""
-        return prices_in(self.figures)
 
     @property
     def routes(self) -> tuple[str, ...]:
@@ -223,7 +218,7 @@ class Measured:
     def _spent(self, route: str) -> tuple[float | None, float | None, float | None]:
         row = self.figures["routes"][route]
         calls, prompt, completion = row["llm_calls"], row["prompt_tokens"], row["completion_tokens"]
-        return spent(calls, prompt, completion, self.ended(route), row.get("prices") or self.prices)
+        return spent(calls, prompt, completion, self.ended(route), prices_in(row))
 
 
 def of_evaluation(evaluation: Evaluation) -> Measured:

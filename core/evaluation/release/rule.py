@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
-from core.analysis.token_usage import Prices, Totals, price
 from core.evaluation.release.criteria import Criteria
 
 State = Literal["passed", "failed", "cannot be told"]
@@ -39,24 +38,6 @@ class RouteFigures:
         """What it costs, for sorting: price (tokens without prices), model calls, median time."""
         spent = self.tokens if self.cost is None else self.cost
         return _known(spent), _known(self.calls), _known(self.p50_ms)
-
-
-def spent(
-    calls: int, prompt: int, completion: int, ended: int, prices: Prices
-) -> tuple[float | None, float | None, float | None]:
-    """Model calls and tokens for each of the questions that `ended` well, and the price of 1,000 of them.
-
-    What failed questions took is spread over the others. None where nobody told: no question ended well, the
-    model was asked and no tokens counted, or there are no prices.
-    """
-    if not ended:
-        return None, None, None
-    if not calls:
-        return 0.0, (prompt + completion) / ended, 0.0
-    if not prompt + completion:
-        return calls / ended, None, None
-    paid = price(Totals(prompt=prompt, completion=completion), *prices)
-    return calls / ended, (prompt + completion) / ended, None if paid is None else 1000 * (paid / ended)
 
 
 def states(one: RouteFigures, criteria: Criteria) -> dict[str, State]:
