@@ -324,7 +324,7 @@ def test_the_choice_can_be_forced_both_ways(tmp_path):
 
 
 def test_a_preset_of_the_time_with_classifiers_is_one_clear_error():
-    with pytest.raises(BadInput, match="route adaptive has no parameter 'classifier'; it has: embedder"):
+    with pytest.raises(BadInput, match="route adaptive has no parameter 'classifier'; it has: llm, embedder"):
         routes()["adaptive"].settle({"classifier": "rules"})
 
 

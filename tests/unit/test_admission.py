@@ -29,6 +29,7 @@ from tests.until import until
 NEVER = threading.Event()
 CALL_S = 1.0  # what a call takes on the scripted clock
 WORDS = "Ask for an authorization within thirty days, then send it back in its own box."
+UNKNOWN = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 SAID = http(json.dumps({"model": "m", "choices": [{"message": {"content": WORDS}, "finish_reason": "stop"}]}))
 
 
@@ -259,6 +260,9 @@ class Slow:
         self.settled = lambda: True
 
     def __call__(self, server, talk, sent):
+        if sent.startswith(b"GET"):  # what the service says of its models is no call
+            talk.sendall(UNKNOWN)
+            return
         assert self.go.wait(20)
         with self.one:
             until(self.settled)
@@ -425,6 +429,9 @@ def test_loading_the_model_is_no_time_of_the_route_that_came_first(tmp_path, clo
 
 def test_a_calls_own_deadline_is_kept_in_its_turn(tmp_path, clock):
     def late(server, talk, sent):
+        if sent.startswith(b"GET"):
+            talk.sendall(UNKNOWN)
+            return
         clock.advance(5)
         threading.Event().wait(0.2)
         talk.sendall(SAID)

@@ -212,7 +212,7 @@ def test_documents_of_a_built_corpus_are_those_of_files(kinds):
 
 
 def test_every_model_free_route_runs_over_each_kind_and_ranks_alike(kinds, tmp_path):
-    engine = FakeEngine(tmp_path)
+    engine = FakeEngine(tmp_path, embedder="hash")
     for name in ("local", "kept", "articles"):
         engine.fakes[name] = getattr(kinds, name)
     names = ("bm25", "dense", "hybrid_rrf", "hybrid_linear", "mmr", "dedupe", "confidence")
