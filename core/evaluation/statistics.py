@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 from typing import TypeVar
@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 SEED = 20260101
 RESAMPLES = 9_999
 FLIPS = 9_999  # of signs in a test over many pairs
-DRAWS = 2_000  # of questions, to see how often the same route would be chosen
 ALPHA = 0.05
 LEVEL = 1 - ALPHA
 ROUNDING = 1e-9  # scores that are nearer to one another are equal
 Key = TypeVar("Key")
 Interval = tuple[float, float]
 Table = NDArray[np.float64]
-_DIGITS = 12  # of a mean: more are rounding, which would part equal means and depend on what else is compared
 _CHUNK = 500  # resamples held in memory at once
 _GRIDS = (1, 840, 1000, 2520)  # steps of a unit: whole numbers, parts of 1 to 8, decimals, parts of 1 to 10
 _WORK = 4e8  # additions for one exact p: a finer grid is made coarser, which only thousands of questions need
@@ -211,39 +209,6 @@ def _largest_flipped(table: Table, apart: Table, scale: Table, draw: np.random.G
     return largest
 
 
-def share_chosen(
-    choose: Callable[[NDArray[np.int64]], NDArray[np.bool_]], questions: int, seed: int = SEED
-) -> Table:
-    """Return the share of other data of the same size in which each route would be chosen.
-
-    Draws a third of the questions with replacement, DRAWS times: resamples of n of n state too much (.94
-    where .71 is seen), those of n/3 about what is seen (Politis, Romano & Wolf 1999, "Subsampling"; m out of
-    n bootstrap: Bickel, Götze & van Zwet 1997).
-
-    `choose` is given how often each question was drawn, shape (draws, questions), and returns which routes
-    would be chosen, shape (draws, routes); a tie of several is split evenly, and in a draw without any no
-    route is chosen.
-    """
-    third = max(1, round(questions / 3))
-    drawn = np.random.default_rng(seed).integers(0, questions, (DRAWS, third))
-    times = np.stack([np.bincount(row, minlength=questions) for row in drawn])
-    chosen = choose(times).astype(float)
-    return np.asarray((chosen / np.maximum(1, chosen.sum(axis=1, keepdims=True))).mean(axis=0))
-
-
-def highest(table: Table, times: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which routes have the highest mean in each draw, for `share_chosen`: shape (draws, routes).
-
-    `table`: shape (routes, questions), NaN where a route has no value.
-    """
-    there = ~np.isnan(table)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.round(times @ np.where(there, table, 0.0).T / (times @ there.T), _DIGITS)
-    means = np.where(np.isnan(means), -np.inf, means)
-    top = means.max(axis=1, keepdims=True)
-    return np.asarray((means == top) & np.isfinite(means))
-
-
 def least_to_show(comparisons: int = 1, alpha: float = ALPHA) -> int:
     """Return how many questions that differ are needed for any difference to be shown in such a family.
 
@@ -344,10 +309,3 @@ def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
         floor = max(floor, min(1.0, (len(p_values) - place) * p))
         adjusted[key] = floor
     return adjusted
-
-
-def verdict(delta: float, p_holm: float) -> str:
-    """What may be said about a difference."""
-    if p_holm >= ALPHA or delta == 0:
-        return "no difference shown"
-    return "better" if delta > 0 else "worse"

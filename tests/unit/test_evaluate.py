@@ -116,17 +116,6 @@ def test_holm_by_hand():
     assert statistics.holm({"a": 0.9, "b": 0.8}) == {"b": 1.0, "a": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("delta", "p", "said"),
-    [
-        (0.1, 0.049, "better"), (-0.1, 0.049, "worse"), (0.1, 0.05, "no difference shown"),
-        (-0.1, 0.9, "no difference shown"), (0.0, 0.001, "no difference shown"),
-    ],
-)  # fmt: skip
-def test_a_difference_is_told_below_five_percent_by_its_sign(delta, p, said):
-    assert statistics.verdict(delta, p) == said
-
-
 def test_intervals():
     values = np.random.default_rng(2).normal(0.5, 0.1, 400)
     low, high = statistics.interval(values)

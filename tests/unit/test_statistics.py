@@ -170,26 +170,6 @@ def test_worse_than_among_sixty_routes_takes_seconds():
     assert time.perf_counter() - began < 15
 
 
-def test_the_share_of_other_data_that_choose_the_same():
-    """Two routes that win one question in two each: half; ties are split evenly."""
-    first = np.array([1.0, 0.0] * 30)
-    table = np.stack([first, 1 - first, np.zeros(60)])
-    shares = statistics.share_chosen(lambda times: statistics.highest(table, times), 60)
-    assert shares == pytest.approx([0.5, 0.5, 0], abs=0.03)
-    tied = np.stack([first, first, np.full(60, np.nan)])
-    shares = statistics.share_chosen(lambda times: statistics.highest(tied, times), 60)
-    assert shares == pytest.approx([0.5, 0.5, 0])
-    nobody = statistics.share_chosen(lambda times: np.zeros((len(times), 2), bool), 60)
-    assert nobody == pytest.approx([0, 0])
-
-
-def test_a_third_of_the_questions_is_drawn():
-    seen = []
-    statistics.share_chosen(lambda times: seen.append(times) or np.ones((len(times), 1), bool), 90)
-    assert seen[0].shape == (statistics.DRAWS, 90)
-    assert (seen[0].sum(axis=1) == 30).all()
-
-
 @pytest.mark.parametrize(("comparisons", "least"), [(1, 6), (10, 9), (300, 14)])
 def test_fewer_questions_can_show_nothing(comparisons, least):
     assert statistics.least_to_show(comparisons) == least
