@@ -1,9 +1,10 @@
 """Train the lightweight retrieval evaluator: `python -m scripts.evaluator SET... [--check SET...] [--own]`.
 
 A SET is a corpus with questions (support, pydocs) or a BEIR folder, indexed, quicker with token vectors
-(`python -m core index SET --with tokens`). "support" trains on its dev questions and is checked on test; a
-BEIR folder has test questions alone. Writes data/evaluators/lightweight.json, with `--own`
-HOME/evaluators/CORPUS.json for each corpus trained on; with `--dry` nothing. Prints what it is worth.
+(`python -m core index SET --with tokens`). It is trained on dev questions, without any on those outside split
+test, and on test questions only with `--test`; it is checked on test questions. Writes
+data/evaluators/lightweight.json, with `--own` HOME/evaluators/CORPUS.json for each corpus trained on; with
+`--dry` nothing. Prints what it is worth.
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ from core.domain import settings
 from core.domain.errors import RouteScopeError
 from core.engine.engine import Engine
 from core.evaluation import sets
+from core.evaluation.model_calibration import of_dev
 from core.evaluation.training import Pairs, measure, train, worth
 
 SEED = 0
 
 
-def pairs(engine: Engine, target: str, *, training: bool, count: int | None) -> tuple[str, Pairs]:
-    """The corpus' name and the pairs of one set: a built-in one's dev split to train on, its test split to
-    check on.
+def pairs(engine: Engine, target: str, *, test: bool, count: int | None) -> tuple[str, Pairs]:
+    """The corpus' name and the pairs of one set: of its split test, or of the questions to train on. Raises
+    BadInput where it has none.
     """
     source = catalogue.source(target, settings=engine.settings)
-    split = "dev" if training and source.kind == "built-in" else "test"
+    split = "test" if test else "all"
     found = sets.read(source.name, source.path, split=split)
     labelled, _ = sets.tie(found, engine.corpus(source.name))
+    if not test:
+        labelled = of_dev(labelled)
     if count:
         labelled = labelled.sample(count, SEED)
     bar = Bar("q")
-    measured = measure(
-        engine, labelled, source.name, lambda done, of: bar(f"{source.name} {split}", done, of)
-    )
+    measured = measure(engine, labelled, source.name, lambda done, of: bar(source.name, done, of))
     return source.name, measured
 
 
@@ -48,16 +50,17 @@ def main() -> None:
     parser.add_argument("--check", nargs="*", default=[], help="sets to check on")
     parser.add_argument("--queries", type=int, help="a sample of this many questions of each set")
     parser.add_argument("--own", action="store_true", help="for the corpora trained on alone")
+    parser.add_argument("--test", action="store_true", help="train on the test questions")
     parser.add_argument("--dry", action="store_true", help="write nothing")
     given = parser.parse_args()
     engine = Engine(settings.load(route_timeout_s=3600))
     corpora, made = zip(
-        *(pairs(engine, target, training=True, count=given.queries) for target in given.sets), strict=True
+        *(pairs(engine, target, test=given.test, count=given.queries) for target in given.sets), strict=True
     )
     evaluator = train(made)
     told = {"trained": evaluator.made, "checked": {}}
     for target in given.check:
-        name, checked = pairs(engine, target, training=False, count=given.queries)
+        name, checked = pairs(engine, target, test=True, count=given.queries)
         told["checked"][name] = worth(evaluator, checked)
     sys.stdout.write(json.dumps(told, indent=1) + "\n")
     home = engine.settings.home

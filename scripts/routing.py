@@ -4,7 +4,8 @@ An EVALUATION is a folder that `python -m core eval SET --routes rerank,... --ou
 set's. What routes scored there is what they are chosen by: to try another candidate, evaluate it on the same
 questions beside `rerank` and give that folder too. Questions have their kind by their mode; those of a set
 without modes are all of one (`--kind CORPUS=KIND`). Writes data/routers/adaptive.json, with `--own`
-HOME/routers/adaptive.json, which goes first; with `--dry` nothing.
+HOME/routers/adaptive.json, which goes first; with `--dry` nothing. Questions of split test are left alone
+unless `--test` is given.
 """
 
 from __future__ import annotations
@@ -74,14 +75,16 @@ def main() -> None:
         "--kind", action="append", default=[], metavar="CORPUS=KIND", help="kind of questions"
     )
     parser.add_argument("--own", action="store_true", help="for this home alone")
+    parser.add_argument("--test", action="store_true", help="train on questions of split test, too")
     parser.add_argument("--dry", action="store_true", help="write nothing")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     given = parser.parse_args()
     engine = Engine(settings.load(route_timeout_s=3600))
     bar = Bar("q")
     found = cases(
-        engine, [experiment_store.opened(folder) for folder in given.evaluations], kinds_of(given.kind), bar
-    )
+        engine, [experiment_store.opened(folder) for folder in given.evaluations], kinds_of(given.kind), bar,
+        test=given.test,
+    )  # fmt: skip
     check(found)
     judged, rows, routes = report(found)
     classifier = train(found)

@@ -2,7 +2,8 @@
 
 `python -m scripts.thresholds WHAT SET [DEV [TEST]]`: WHAT is `evidence` (P(Yes) that the passages hold the
 answer) or `confidence` (of an answer without a search). The threshold is that of the highest balanced
-accuracy on DEV questions. A set without a dev split is cut in halves by a seed. That of `evidence` stands in
+accuracy on DEV questions, of split dev or outside split test. A set without splits is cut in halves by a
+seed, and one of test questions alone only with `--test`. That of `evidence` stands in
 `core.domain.types.EVIDENCE`.
 """
 
@@ -10,21 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from core.corpus import catalogue
 from core.domain import settings
-from core.domain.errors import ModelFailed
+from core.domain.errors import ModelFailed, RouteScopeError
 from core.domain.types import Ranking
 from core.engine.engine import Engine
 from core.evaluation import sets
 from core.evaluation.answers import Given, correct
 from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.tuning.sweep_split import split
 from core.steps import Memo, Steps
 from core.steps.generate import SHOWN
 from core.steps.trace import Trace
@@ -68,23 +69,20 @@ def cases(engine: Engine, labelled: LabelledSet, what: str) -> Iterator[tuple[fl
             yield score, good
 
 
-def halves(engine: Engine, target: str) -> tuple[LabelledSet, LabelledSet]:
-    """The dev and test questions of a set, or two halves of the only split it has."""
+def halves(engine: Engine, target: str, *, test: bool) -> tuple[LabelledSet, LabelledSet]:
+    """The questions of a set to choose on and those held out; with `test` halves of one of test questions
+    alone, which is BadInput without.
+    """
     source = catalogue.source(target, settings=engine.settings)
-    corpus = engine.corpus(source.name)
+    whole, _ = sets.tie(sets.read(source.name, source.path, split="all"), engine.corpus(source.name))
+    of = {question.split for question in whole.questions}
+    parts = split(whole, on="test" if test and of == {"test"} else None)
 
-    def read(split: str) -> LabelledSet:
-        return sets.tie(sets.read(source.name, source.path, split=split), corpus)[0]
+    def some(ids: Sequence[str]) -> LabelledSet:
+        wanted = set(ids)
+        return replace(whole, questions=tuple(one for one in whole.questions if one.id in wanted))
 
-    if source.name in sets.BUILT_IN:
-        return read("dev"), read("test")
-    whole = read("test")
-    ids = sorted(question.id for question in whole.questions)
-    random.Random(SEED).shuffle(ids)
-    first = set(ids[: len(ids) // 2])
-    dev = tuple(question for question in whole.questions if question.id in first)
-    test = tuple(question for question in whole.questions if question.id not in first)
-    return replace(whole, questions=dev), replace(whole, questions=test)
+    return some(parts.chosen_on), some(parts.held_out)
 
 
 def main() -> None:
@@ -95,13 +93,14 @@ def main() -> None:
     parser.add_argument("what", choices=(*SCORES, "confidence"))
     parser.add_argument("target", metavar="SET")
     parser.add_argument("dev", nargs="?", type=int, default=40)
-    parser.add_argument("test", nargs="?", type=int, default=40)
+    parser.add_argument("held", metavar="test", nargs="?", type=int, default=40)
+    parser.add_argument("--test", action="store_true", help="choose on half of a set of test questions alone")
     given = parser.parse_args()
     engine = Engine(settings.load(route_timeout_s=600, llm_timeout_s=300))
-    dev, test = halves(engine, given.target)
+    dev, test = halves(engine, given.target, test=given.test)
     told = {}
     chosen: float | None = None
-    for name, part, count in (("dev", dev, given.dev), ("test", test, given.test)):
+    for name, part, count in (("dev", dev, given.dev), ("test", test, given.held)):
         found = list(cases(engine, part.sample(count, SEED), given.what))
         scores, good = [score for score, _ in found], [label for _, label in found]
         both = any(good) and not all(good)
@@ -118,4 +117,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except RouteScopeError as error:
+        raise SystemExit(str(error)) from None

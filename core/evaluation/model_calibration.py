@@ -280,7 +280,7 @@ def of_dev(labelled: LabelledSet) -> LabelledSet:
     if not rest:
         raise BadInput(
             f"all {len(labelled.questions)} questions of {labelled.name} are of split test, which is kept "
-            "for the final measurement; give --split test to calibrate on them all the same"
+            "for the final measurement; ask for split test to choose on them all the same"
         )
     return replace(labelled, questions=rest)
 

@@ -57,12 +57,15 @@ def cases(
     evaluations: Sequence[Evaluation],
     kinds: Mapping[str, QuestionClass],
     progress: Callable[[str, int, int], None] = lambda _set, _done, _of: None,
+    *,
+    test: bool = False,
 ) -> list[Case]:
     """The questions of `evaluations`, each a set by its folder's name; what a later one measured of a
     question of an earlier one's corpus is added to it. No model is asked.
 
     Some questions of a corpus without tables are also shown the databases of other sets: else any question
-    that meets a database would be one to it. `kinds` goes before `KIND_OF_SET`.
+    that meets a database would be one to it. `kinds` goes before `KIND_OF_SET`. Questions of split test,
+    which is for the final measurement, are there only with `test`; BadInput where a set has no others.
     """
     corpora = {one.name: catalogue.source(str(one.spec["corpus"]), settings=engine.settings).name
                for one in evaluations}  # fmt: skip
@@ -71,17 +74,29 @@ def cases(
     for one in evaluations:
         corpus = corpora[one.name]
         known = {**KIND_OF_SET, **kinds}.get(corpus)
+        asked = one.questions if test else of_training(one)
         values = _values(engine, one, corpus, known)
-        for number, (id, question) in enumerate(one.questions.items()):
-            progress(one.name, number, len(one.questions))
+        for number, (id, question) in enumerate(asked.items()):
+            progress(one.name, number, len(asked))
             if (corpus, id) in found:
                 earlier = found[corpus, id]
                 found[corpus, id] = replace(earlier, values={**earlier.values, **values[id]})
                 continue
-            lent = number % max(1, len(one.questions) // LENT) == 0
+            lent = number % max(1, len(asked) // LENT) == 0
             others = databases if lent and corpus not in databases.values() else {}
             found[corpus, id] = _case(engine, one.name, corpus, question, known, values[id], others)
     return _completed(list(found.values()))
+
+
+def of_training(one: Evaluation) -> Mapping[str, Question]:
+    """The questions outside split test; BadInput if there are none."""
+    found = {id: question for id, question in one.questions.items() if question.split != "test"}
+    if not found:
+        raise BadInput(
+            f"all {len(one.questions)} questions of {one.name} are of split test, which is kept for the "
+            "final measurement; give --test to train on them all the same"
+        )
+    return found
 
 
 def _completed(found: Sequence[Case]) -> list[Case]:

@@ -9,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.backends.question_classifier import DEFAULT_ROUTE, FEATURES, NO_SEARCH
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
 from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation.dataset import Question
-from core.evaluation.router_cases import Case, check, kind_of
+from core.evaluation.router_cases import Case, cases, check, kind_of
 from core.evaluation.router_training import (
     STRENGTH,
     above_chance,
@@ -27,6 +30,8 @@ from core.evaluation.router_training import (
     without,
 )
 from core.evaluation.routing import mistakes, standing
+from tests.fakes import FakeEngine
+from tests.released import evaluation, labelled, outcome
 
 MARKS = {
     "complex": "comparing words",
@@ -232,3 +237,25 @@ def test_one_set_alone_cannot_be_held_out():
     assert NO_SEARCH != DEFAULT_ROUTE
     with pytest.raises(BadInput, match="nothing to tell apart"):
         fit(a_set("a", ("plain",), {}), ("plain",))
+
+
+def test_test_questions_are_left_alone_unless_told_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    found = labelled(6)
+    mixed = replace(
+        found,
+        questions=tuple(
+            replace(one, split="dev" if at < 2 else "test") for at, one in enumerate(found.questions)
+        ),
+    )
+    ranks = {"bm25": [outcome(1)] * 6}
+    engine = FakeEngine(tmp_path / "home")
+
+    def drawn(name, asked, **more):
+        made = evaluation(tmp_path / name, ranks, asked=asked)
+        return [one.id for one in cases(engine, [made], {"tiny": "plain"}, **more)]
+
+    assert drawn("mixed", mixed) == ["q0", "q1"]
+    assert len(drawn("mixed again", mixed, test=True)) == 6
+    with pytest.raises(BadInput, match="split test"):
+        drawn("tests", found)
