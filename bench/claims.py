@@ -219,10 +219,24 @@ def ships(repeats: int, rng: np.random.Generator) -> Figures:
     return found
 
 
-def drawn_from(name: str, tables: Sequence[Table], repeats: int, rng: np.random.Generator) -> Figures:
+def failing_by_routes(repeats: int, rng: np.random.Generator) -> Figures:
+    """Measure the harshest case at the fewest questions that call routes equivalent, by the number of routes:
+    the more fail independently, the more often one of them happens not to fail.
+    """
+    found: Figures = {}
+    for routes in (2, 4, 16, 60):
+        of = failing(rng, routes)[:, :4000]
+        by = drawn_from("fails wholly", [of], repeats, rng, (statistics.least_for_equivalence(MARGIN),))
+        found |= {f"{routes} routes, n={name.rsplit('=', 1)[1]}": row for name, row in by.items()}
+    return found
+
+
+def drawn_from(
+    name: str, tables: Sequence[Table], repeats: int, rng: np.random.Generator, sizes: Sequence[int] = SIZES
+) -> Figures:
     """Return what is shipped by samples of `tables`, each as often, by their size."""
     found: Figures = {}
-    for n in SIZES:
+    for n in sizes:
         outcomes = []
         for time in range(repeats):
             table = rng.permutation(tables[time % len(tables)])
@@ -326,6 +340,7 @@ def share(found: Any) -> float:
 CLAIMS: dict[str, Callable[[int, np.random.Generator], Figures]] = {
     "shipped with a regret above the margin": ships,
     "equal routes, one shown worse or different": shown_worse,
+    "many routes that fail wholly": failing_by_routes,
     "coverage of 95% intervals": coverage,
     "called equivalent though worse by the margin": equivalent,
     "one population, the sets disagree": disagreement,
