@@ -72,10 +72,12 @@ def start(
     workers: Place | None = None,
     *,
     confirmed: bool = False,
+    always: bool = False,
 ) -> Build:
     """Begin building a corpus, by `workers` where some are given; BadInput if it is being built already,
     NotAllowed for who may not read what it is made of: other files than those uploaded are the owners'.
-    `confirmed`: also if embedding by a service passes a limit of the settings.
+    `confirmed`: also if embedding by a service passes a limit of the settings; `always`: its cost has to be
+    confirmed below the limits too.
     """
     path = source.path if isinstance(source, Source) else source if isinstance(source, Path) else None
     if path is not None and not _is_known(name, Path(path), settings):
@@ -88,7 +90,7 @@ def start(
         with helpers(workers, settings) as helping:
             index.build(
                 called, source, settings=settings, progress=progress, cancel=cancel, helpers=helping,
-                begin=gate(settings, confirmed=confirmed),
+                begin=gate(settings, confirmed=confirmed, always=always),
             )  # fmt: skip
 
     return _begin(name, work, settings.home, lambda: start(name, source, settings, workers, confirmed=True))

@@ -64,14 +64,19 @@ def estimate(embedder: HostedEmbedder, tokens: int, texts: int) -> Estimate:
     return Estimate(embedder.name, texts, tokens, cost, one * requests / spec.requests_at_once, not here)
 
 
-def gate(settings: Settings, *, confirmed: bool, told: Begin = lambda _: None) -> Begin:
+def gate(settings: Settings, *, confirmed: bool, told: Begin = lambda _: None, always: bool = False) -> Begin:
     """Make the function that hears an estimate before anything is embedded: it raises NotConfirmed above a
-    limit of the settings, unless it was `confirmed`.
+    limit of the settings, or `always`, unless it was `confirmed`.
     """
 
     def begin(found: Estimate) -> None:
         told(found)
-        if not confirmed and (above := found.above(settings)):
+        if confirmed:
+            return
+        above = found.above(settings)
+        if always and not above:
+            raise NotConfirmed(str(found))
+        if above:
             raise NotConfirmed(f"{found}; this is {above}. Confirm it: --yes, or the button on the page")
 
     return begin

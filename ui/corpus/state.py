@@ -18,7 +18,7 @@ from core.domain.postgres import Dsn
 from ui.app import corpora, state
 from ui.app.markup import EMPTY, join, md, show, tag
 from ui.components import metadata
-from ui.corpus import enrichments
+from ui.corpus import enrichments, vectors
 from ui.corpus import reading as corpus_reading
 
 KINDS = {"hnsw": "HNSW", "ivfflat": "IVFFlat"}
@@ -45,6 +45,7 @@ def draw(name: str) -> None:
         if (found := index_record.current(name, state.engine().settings)) is not None:
             corpus_reading.coverage(manifest.readings(found.folder))
         _metadata(name)
+        vectors.offer(item, item.info)
         enrichments.listing(name, item.info.passages)
     _deletion(item)
 
