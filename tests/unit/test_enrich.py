@@ -247,7 +247,11 @@ def test_progress_is_told_from_nothing_to_all(tmp_path):
     told = []
     build(tmp_path, progress=lambda stage, done, total: told.append((stage, done, total)))
     assert ("write questions", 7, 7) in told
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["write questions", "embed"]
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == [
+        "write questions",
+        "count unread text",
+        "embed",
+    ]
 
 
 def test_a_damaged_enrichment_is_refused(tmp_path):
