@@ -237,3 +237,21 @@ def test_a_broken_store_of_runs_leaves_the_step_unknown(folders, tmp_path):
     found = side.loss("q1", "gold", 10)
     assert (found.kind, found.step) == ("not recorded", None)
     assert found.words.startswith("The step is not known: ")
+
+
+def test_a_route_with_two_models_is_two_rows_and_two_parts_of_the_text(tmp_path, capsys):
+    names = ("hyde@a", "hyde@b")
+    for folder, ranks in (("before", (1, None)), ("after", (None, 1))):
+        by_route = {name: [outcome(rank), outcome(2)] for name, rank in zip(names, ranks, strict=True)}
+        evaluation(tmp_path / folder, by_route)
+    folders = [str(tmp_path / "before"), str(tmp_path / "after")]
+    assert main(["diff", *folders, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["routes"]
+    assert [(one["route_before"], one["broken"], one["fixed"]) for one in rows] == [
+        ("hyde@a", 1, 0), ("hyde@b", 0, 1),
+    ]  # fmt: skip
+    assert main(["diff", *folders]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line in names] == [*names]
+    assert main(["diff", folders[0], folders[0], "--route", "hyde@a:hyde@b"]) == 0
+    assert "hyde@a then, hyde@b now" in capsys.readouterr().out.splitlines()
