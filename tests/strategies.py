@@ -63,7 +63,8 @@ links = of(Link)
 spans = built(
     Span, name=texts, start_ms=numbers, ms=numbers, args=objects, output=outputs, hits=rankings,
     links=st.lists(links, max_size=2).map(tuple), set_by=of(Mapping[str, str]), attributes=objects,
-    tokens=maybe(built(Tokens, prompt=wholes, completion=wholes, cached=wholes, reasoning=wholes)), cost=maybe(numbers),
+    tokens=maybe(built(Tokens, prompt=wholes, completion=wholes, cached=wholes, reasoning=wholes)),
+    cost=maybe(numbers),
     shared_with=maybe(texts), error=maybe(texts), id=wholes, parent=maybe(wholes), calls=wholes,
 )  # fmt: skip
 passages = built(Passage, id=texts, doc_id=texts, title=texts, text=texts, start=wholes, end=wholes)
