@@ -26,7 +26,7 @@ class Counting(HashEmbedder):
 @pytest.fixture
 def settings(tmp_path, monkeypatch):
     for module in (index, catalogue):
-        monkeypatch.setattr(module, "identity", lambda name: name)
+        monkeypatch.setattr(module, "embedder_identity", lambda name, _settings: name)
     return Settings(home=tmp_path / "home", embedder="hash")
 
 
