@@ -217,7 +217,8 @@ class CheckClaims(Generate):
         a plan the budget was spent, and the last draft that was checked, or else the first, stands.
         """
         at = max(len(checked) - 1, 0) if plan is None else len(drafts) - 1
-        draft, reason = drafts[at], "budget spent" if plan is None else plan.decision
+        draft = drafts[at]
+        reason: str = "budget spent" if plan is None else plan.decision
         if plan is not None and checked and checked[-1].decision == "not checked":
             reason = "not checked"
         if plan is not None and plan.decision == "leave out":
