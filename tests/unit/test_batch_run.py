@@ -200,14 +200,18 @@ def test_a_list_that_is_ordered_again_is_measured_as_it_is(engine):
 
 
 def test_no_difference_is_shown_where_nothing_changes():
-    same = {str(n): dict.fromkeys(SHOWN, n / 9) for n in range(9)}
+    same = {str(n): dict.fromkeys(SHOWN, n / 50) for n in range(40)}
     for change in compare(same, same):
-        assert change.interval == (0.0, 0.0)
+        low, high = change.interval
+        assert low == pytest.approx(-high)
+        assert (change.estimate, change.wins, change.losses) == (0.0, 0, 0)
         assert not change.shown
     better = {id: {name: value + 0.1 for name, value in row.items()} for id, row in same.items()}
-    assert all(change.shown and change.wins == 9 for change in compare(same, better))
+    assert all(change.shown and change.wins == 40 for change in compare(same, better))
+    few = {id: better[id] for id in list(better)[:9]}
+    assert not any(change.shown for change in compare(same, few))  # of few questions any other may lose
     alone = {"0": same["0"]}
-    assert compare(same, alone)[0].interval is None
+    assert compare(same, alone)[0].interval == (-1.0, 1.0)
 
 
 def test_no_route_is_surveyed_that_declares_to_ask(engine):

@@ -87,7 +87,7 @@ def test_from_a_damaged_record_on_nothing_is_taken(tmp_path, at):
     assert part(tmp_path).stat().st_size == size
 
 
-def test_checkpoints_of_other_models_and_sizes_are_apart_and_are_cleared_together(tmp_path):
+def test_checkpoints_of_other_models_and_sizes_are_apart_and_each_model_clears_its_own(tmp_path):
     one, other = Checkpoint(tmp_path, "m"), Checkpoint(tmp_path, "n")
     one.add(*some("a"))
     one.add(*some("b", dim=2))
@@ -95,6 +95,9 @@ def test_checkpoints_of_other_models_and_sizes_are_apart_and_are_cleared_togethe
     assert sorted(len(vector) for vector in read(one).values()) == [2, 3]
     assert read(other) == wanted("c")
     one.clear()
+    assert read(one) == {}
+    assert read(other) == wanted("c")
+    other.clear()
     assert list(tmp_path.iterdir()) == []
 
 
