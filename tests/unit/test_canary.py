@@ -37,9 +37,13 @@ def leaks(data: bytes | str) -> list[str]:
 
 def answer(server: Any, talk: Any, sent: bytes) -> None:
     """Echoes the key as text, streamed or whole, with token probabilities, in headers and in errors."""
-    asked = json.loads(sent.split(b"\r\n\r\n", 1)[1])
     assert KEY.encode() in sent  # it was sent, else nothing could be echoed
     more = f"X-Echo: {KEY}\r\n"
+    if sent.startswith(b"GET"):
+        models = [{"id": KEY, "max_model_len": 4096}, {"id": "echo", "owned_by": ECHO, "max_model_len": 8192}]
+        talk.sendall(http(json.dumps({"object": "list", "data": models}), more=more))
+        return
+    asked = json.loads(sent.split(b"\r\n\r\n", 1)[1])
     if len(server.requests) % 3 == 0:
         talk.sendall(http(f"bad key {ECHO}", status="400 Bad Request", kind="text/plain", more=more))
     elif asked.get("stream"):

@@ -195,9 +195,9 @@ def test_the_threshold_of_evidence_is_part_of_what_a_step_is_known_by(tmp_path):
 
 
 def test_a_result_cut_short_by_one_routes_budget_is_nobody_elses(tmp_path):
-    """`rerank` by the model runs out of calls within its step; `crag`, which grades five, gets all grades."""
+    """`rerank` by the model may grade half as many as the route has calls; `crag` grades all of its five."""
     llm = ScriptedLLM({"grade": "0.6"})
-    engine = FakeEngine(tmp_path, llm=llm, route_max_calls=3)
+    engine = FakeEngine(tmp_path, llm=llm, route_max_calls=6)
     parameters = {"rerank": {"reranker": "llm", "candidates": 5}}
     alone = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank",), parameters)).results[0]
     both = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank", "crag"), parameters)).results

@@ -421,7 +421,7 @@ class _Attempt:
     cancel: threading.Event
     written: Callable[[str], None] | None
     created: str
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic())
 
     def left(self) -> float:
         """Seconds until the deadline."""
