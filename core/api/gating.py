@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GateDecision(Decision):
-    """A decision with its comparison with an earlier release: `chosen` is the route to ship, None if there is
-    none, and `verdict` what that rests on.
+    """A decision and its comparison with an earlier release: `chosen` is the route to ship, None without one,
+    and `verdict` holds the evidence.
     """
 
     against: Against | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether a build passes: there is a route to ship and no complaint broke again; with an earlier
+        """True if a build passes: there is a route to ship and no complaint broke again; with an earlier
         release, no drop is shown.
         """
         return not failures(self, self.against)

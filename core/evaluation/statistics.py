@@ -65,15 +65,6 @@ def difference_interval(
     return mean_interval(differences, -span, span, level)
 
 
-def pair_intervals(table: Table, span: float = 1.0, level: float = LEVEL) -> Table:
-    """Return `difference_interval` of every two routes, row minus column, over the questions both have.
-
-    `table`: shape (routes, questions), NaN where a route has no value. The result has the shape (routes,
-    routes, 2), NaN for two routes without a common question.
-    """
-    return np.stack([_bounded_intervals(row - table, -span, span, level) for row in table])
-
-
 def largest_interval(columns: Table, low: float, high: float, level: float = LEVEL) -> Interval:
     """Return an interval of the largest of several means, which values over the same questions have.
 

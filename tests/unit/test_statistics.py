@@ -58,18 +58,6 @@ def test_the_interval_without_bounds_is_scipys():
     assert statistics.unbounded_interval([1.0]) is None
 
 
-def test_pair_intervals_are_those_of_each_pair_over_its_common_questions():
-    table = np.random.default_rng(4).random((4, 30))
-    table[0, :3] = table[2, 5:9] = np.nan
-    table[3] = np.nan
-    found = statistics.pair_intervals(table)
-    for one, other in itertools.product(range(3), repeat=2):
-        apart = table[one] - table[other]
-        alone = statistics.difference_interval(list(apart[~np.isnan(apart)]))
-        assert found[one, other] == pytest.approx(alone)
-    assert np.isnan(found[3]).all()
-
-
 @given(THOUSANDTHS)
 def test_p_is_that_of_all_sign_changes_counted_one_by_one(differences):
     assert statistics.sign_flip_p(differences) == pytest.approx(enumerated(differences), rel=1e-12)
