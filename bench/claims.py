@@ -38,8 +38,15 @@ FLIPS = 499  # in a simulated test; the program makes more
 HALVES = 200  # of a real set
 # Routes that ask no model for text, on sets whose passages are embedded in seconds.
 ROUTES = (
-    "bm25", "prf_rm3", "dense", "mmr", "adaptive_k", "dedupe", "hybrid_rrf", "hybrid_linear",
-)  # fmt: skip
+    "bm25",
+    "prf_rm3",
+    "dense",
+    "mmr",
+    "adaptive_k",
+    "dedupe",
+    "hybrid_rrf",
+    "hybrid_linear",
+)
 SETS = ("support", "hotpotqa-100", "clapnq-dev", "anthropic-contextual", "mtrag-human-subset")
 OUT = Path(__file__).with_name("claims.json")
 
@@ -89,9 +96,14 @@ def failing(rng: np.random.Generator, routes: int) -> Table:
 
 
 POPULATIONS: dict[str, Callable[[np.random.Generator, int], Table]] = {
-    "ordinary": ordinary, "zero or one": zero_one, "mostly tied": tied, "ceiling": ceiling,
-    "all tied": all_tied, "near copies": copies, "fails wholly": failing,
-}  # fmt: skip
+    "ordinary": ordinary,
+    "zero or one": zero_one,
+    "mostly tied": tied,
+    "ceiling": ceiling,
+    "all tied": all_tied,
+    "near copies": copies,
+    "fails wholly": failing,
+}
 
 
 def coverage(repeats: int, rng: np.random.Generator) -> Figures:
@@ -181,12 +193,17 @@ def shown_worse(repeats: int, rng: np.random.Generator) -> Figures:
                     wrong.append(bool(behind(drawn)))
                     if len(wrong) % 4 == 0:
                         others = {route: list(drawn[route] - drawn[0]) for route in range(1, routes)}
-                        family.append(any(c.verdict != "no difference shown"
-                                          for c in statistics.compare(others).values()))  # fmt: skip
+                        family.append(
+                            any(
+                                c.verdict != "no difference shown"
+                                for c in statistics.compare(others).values()
+                            )
+                        )
             found[f"{name}, {routes} routes"] = {
-                "worse than the best": share(wrong), "against the baseline": share(family),
+                "worse than the best": share(wrong),
+                "against the baseline": share(family),
                 "of": [len(wrong), len(family)],
-            }  # fmt: skip
+            }
     return found
 
 
@@ -246,8 +263,10 @@ def drawn_from(
             outcomes.append((now is None, now is not None and above(regret[now]), above(regret[before])))
         undecided, wrong, wrong_before = np.array(outcomes).T
         found[f"{name}, n={n}"] = {
-            "undecided": share(undecided), "wrong": share(wrong), "wrong before": share(wrong_before),
-        }  # fmt: skip
+            "undecided": share(undecided),
+            "wrong": share(wrong),
+            "wrong before": share(wrong_before),
+        }
     return found
 
 
@@ -299,7 +318,7 @@ def halves(repeats: int, rng: np.random.Generator) -> Figures:
                 "above .02": share([one is not None and above(one, 0.02) for one in regrets]),
             }
             for rule, regrets in outcomes.items()
-        }  # fmt: skip
+        }
         found |= drawn_from(name, [table], repeats, rng)
         if name == "support":
             tens = [table[:, rng.choice(table.shape[1], 10, replace=False)] for _ in range(HALVES)]
@@ -314,9 +333,10 @@ def shares(tables: Sequence[Table], rng: np.random.Generator) -> Figures:
     now = [shipped(table) for table in tables]
     before = [shipped_before(table, rng) for table in tables]
     return {
-        "now": share([one is not None for one in now]), "before": 1.0,
+        "now": share([one is not None for one in now]),
+        "before": 1.0,
         "before, not the observed best": share([one != top for one, top in zip(before, best, strict=True)]),
-    }  # fmt: skip
+    }
 
 
 def disagreement(repeats: int, rng: np.random.Generator) -> Figures:

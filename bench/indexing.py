@@ -81,13 +81,17 @@ def one(folder: Path) -> dict[str, Any]:
     watching.join()
     own, child = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
-        "passages": corpus.size, "index": corpus.info.vector_index, "recall": corpus.info.recall,
-        "seconds": took, "processor_s": own.ru_utime + own.ru_stime,
+        "passages": corpus.size,
+        "index": corpus.info.vector_index,
+        "recall": corpus.info.recall,
+        "seconds": took,
+        "processor_s": own.ru_utime + own.ru_stime,
         "reader_s": child.ru_utime + child.ru_stime,
-        "own_mib": most[0] / 1024, "vectors_mib": corpus.size * DIM * 4 / 2**20,
+        "own_mib": most[0] / 1024,
+        "vectors_mib": corpus.size * DIM * 4 / 2**20,
         "on_disk_mib": corpus.info.bytes / 2**20,
         "stages_s": {name: round(ms / 1000, 2) for name, ms in corpus.info.build_ms.items()},
-    }  # fmt: skip
+    }
 
 
 def opened(folder: Path) -> dict[str, Any]:

@@ -301,9 +301,12 @@ def report(told: Told, minutes: float, missing: list[str], log_file: Path) -> bo
     early, late, flat = growth(told.memory)
     log.info("%.1f minutes, ten people", minutes)
     counts = {
-        "runs": len(told.runs), "labels": sum(told.labels.values()), "evaluations": len(told.evaluated),
-        "runs deleted": len(told.deleted), **told.counts,
-    }  # fmt: skip
+        "runs": len(told.runs),
+        "labels": sum(told.labels.values()),
+        "evaluations": len(told.evaluated),
+        "runs deleted": len(told.deleted),
+        **told.counts,
+    }
     log.info("%s", ", ".join(f"{count} {what}" for what, count in counts.items()))
     for what, times in sorted(told.took.items()):
         ordered = sorted(times)

@@ -198,9 +198,11 @@ def measure(people: int = 30, minutes: float = 5.0) -> dict[str, Any]:
             (home / name).symlink_to(here.home / name)
     questions = prepare(home, here.model_copy(update={"home": home}))
     environment = {
-        "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay", "ROUTESCOPE_PROXY_HEADER": HEADER,
+        "ROUTESCOPE_HOME": str(home),
+        "ROUTESCOPE_LLM_MODE": "replay",
+        "ROUTESCOPE_PROXY_HEADER": HEADER,
         "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1",
-    }  # fmt: skip
+    }
     kinds = ["look"] * (people // 2) + ["ask"] * (people // 3)
     kinds += ["label"] * (people - len(kinds))
     about = machine()

@@ -43,9 +43,13 @@ class Visitor:
         self.close()
         port = self.address.rsplit(":", 1)[1]
         self._socket = connect(
-            f"ws://localhost:{port}/_stcore/stream", subprotocols=["streamlit"],  # type: ignore[list-item]
-            origin=self.address, max_size=None, legacy=True, additional_headers=self.headers,  # type: ignore[arg-type]
-        )  # fmt: skip
+            f"ws://localhost:{port}/_stcore/stream",
+            subprotocols=["streamlit"],  # type: ignore[list-item]
+            origin=self.address,
+            max_size=None,
+            legacy=True,
+            additional_headers=self.headers,  # type: ignore[arg-type]
+        )
         self._page, self._script, self._query = page, "", urlencode(query)
         self._elements, self._values, self._cached, self._looks = {}, {}, {}, {}
         self._rerun(f"open {page or 'compare'}")
@@ -178,8 +182,9 @@ class Visitor:
             self._note(element)
         elif kind == "script_finished":
             return message.script_finished in (
-                ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
-            )  # fmt: skip
+                ForwardMsg.FINISHED_SUCCESSFULLY,
+                ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
+            )
         return False
 
     def _note(self, element: Any) -> None:

@@ -90,6 +90,9 @@ def measure(visits: int = VISITS, evaluations: int = EVALUATIONS) -> dict[str, A
         errors = person.errors
         person.close()
     return {
-        "machine": about, "load_after": os.getloadavg()[0], "memory_mib": memory, "evaluation_s": took,
+        "machine": about,
+        "load_after": os.getloadavg()[0],
+        "memory_mib": memory,
+        "evaluation_s": took,
         "errors": errors,
-    }  # fmt: skip
+    }

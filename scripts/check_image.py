@@ -35,9 +35,10 @@ ROOTS = ("apt-get", "groupadd", "useradd", "install --directory")  # what only r
 PORT = "8765"
 START_S = 90.0
 LOGIN = {
-    "ROUTESCOPE_PROXY_HEADER": "X-Forwarded-Email", "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1",
+    "ROUTESCOPE_PROXY_HEADER": "X-Forwarded-Email",
+    "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1",
     "ROUTESCOPE_PUBLIC_URL": "https://routescope.example.org",
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -74,8 +75,11 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 def context(project: Path) -> list[Path]:
     """The files that .dockerignore leaves, as the engine reads it: the last pattern that fits decides."""
-    patterns = [line for line in (project / ".dockerignore").read_text().splitlines()
-                if line.strip() and not line.startswith("#")]  # fmt: skip
+    patterns = [
+        line
+        for line in (project / ".dockerignore").read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=project, capture_output=True, text=True, check=True
     )
@@ -97,8 +101,12 @@ def run(stage: Stage, command: str | list[str], environment: Mapping[str, str] |
     """One RUN, as an unprivileged user."""
     stage.ran += 1
     shell = command if isinstance(command, list) else ["/bin/bash", "-euo", "pipefail", "-c", command]
-    subprocess.run([*_as_nobody(), *shell], cwd=stage.place(stage.work), check=True,
-                   env={**_inherited(), **stage.environment, **(environment or {})})  # fmt: skip
+    subprocess.run(
+        [*_as_nobody(), *shell],
+        cwd=stage.place(stage.work),
+        check=True,
+        env={**_inherited(), **stage.environment, **(environment or {})},
+    )
 
 
 def _as_nobody() -> list[str]:

@@ -42,9 +42,7 @@ class Noted:
         made = self._llm.complete(request, timeout=timeout, cancel=cancel, written=written)
         name = self._llm.backend.identity
         key = key_of(request, endpoint=self.endpoint, model=name)
-        self.lines[key] = {
-            "key": key, "endpoint": self.endpoint, "model": name, "completion": to_plain(made)
-        }  # fmt: skip
+        self.lines[key] = {"key": key, "endpoint": self.endpoint, "model": name, "completion": to_plain(made)}
         return made
 
 

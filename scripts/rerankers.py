@@ -35,8 +35,13 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.steps.rerank import by_score
 
 NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM = (
-    "none", "cosine", "MaxSim", "MaxSim by IDF", "embedded (blend)", "llm, P(yes)",
-)  # fmt: skip
+    "none",
+    "cosine",
+    "MaxSim",
+    "MaxSim by IDF",
+    "embedded (blend)",
+    "llm, P(yes)",
+)
 
 
 SHARES = (0.1, 0.3, 0.5, 1.0)  # of the score of a model of pairs

@@ -49,10 +49,14 @@ def lines_of(judged: list[Judged], rows: list[Against], routes: Mapping[str, lis
     lines += ["", "What the router was worth there, routes chosen on the other sets:"]
     for one in rows:
         at = one.standing
-        told = [f"{name} {shown.mean:+.3f} {_ends(shown.ci95)}" for name, shown in (
-            ("against rerank", at.gain), ("regret, best single route", at.regret),
-            ("regret, oracle", at.oracle_regret),
-        )]  # fmt: skip
+        told = [
+            f"{name} {shown.mean:+.3f} {_ends(shown.ci95)}"
+            for name, shown in (
+                ("against rerank", at.gain),
+                ("regret, best single route", at.regret),
+                ("regret, oracle", at.oracle_regret),
+            )
+        ]
         given = ", ".join(f"{name} {count}" for name, count in one.given.items())
         lines.append(
             f"  {one.set} ({at.n}): router {at.router:.3f}, rerank {at.default:.3f}, {at.best} "
@@ -82,9 +86,12 @@ def main() -> None:
     engine = Engine(settings.load(route_timeout_s=3600))
     bar = Bar("q")
     found = cases(
-        engine, [experiment_store.opened(folder) for folder in given.evaluations], kinds_of(given.kind), bar,
+        engine,
+        [experiment_store.opened(folder) for folder in given.evaluations],
+        kinds_of(given.kind),
+        bar,
         test=given.test,
-    )  # fmt: skip
+    )
     check(found)
     judged, rows, routes = report(found)
     classifier = train(found)

@@ -39,9 +39,11 @@ def served(
     with (log or Path(os.devnull)).open("wb") as out:
         server = subprocess.Popen(
             [sys.executable, "-m", "streamlit", "run", str(app), "--server.port", str(port)],
-            cwd=PROJECT, env={**os.environ, **QUIET, **(environment or {})}, stdout=out,
+            cwd=PROJECT,
+            env={**os.environ, **QUIET, **(environment or {})},
+            stdout=out,
             stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        )
     try:
         _wait(server, f"http://127.0.0.1:{port}/_stcore/health", log)
         yield f"http://localhost:{port}", server

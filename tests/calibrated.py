@@ -35,9 +35,14 @@ def graded(
     best = max(known, default=-1)
     decision = "correct" if best >= high else "ambiguous" if best >= low else "incorrect"
     output = Grading(
-        tuple(PassageGrade(name, one, "scored") for name, one in grades.items()), low, high, decision, "",
-        ("correct", "ambiguous", "incorrect"), "lightweight",
-    )  # fmt: skip
+        tuple(PassageGrade(name, one, "scored") for name, one in grades.items()),
+        low,
+        high,
+        decision,
+        "",
+        ("correct", "ambiguous", "incorrect"),
+        "lightweight",
+    )
     args = {"low": low, "high": high}
     return Span(id, None, "grade and decide", "EVALUATOR", 0, 1, args, output, set_by=set_by or {})
 
@@ -50,7 +55,7 @@ def evidence(score: float, shown: Sequence[str], threshold: float = 0.58, id: in
     return (
         Span(id, None, "write answer", "LLM", 0, 1, {}, Written("text", shown=tuple(shown))),
         Span(id + 1, id, "is the answer in the passages", "EVALUATOR", 0, 1, args, output),
-    )  # fmt: skip
+    )
 
 
 def asked(count: int = 40, splits: Sequence[str] = ("dev", "test")) -> LabelledSet:
@@ -76,8 +81,15 @@ def kept(folder: Path, labelled: LabelledSet, results: Mapping[str, Sequence[Rou
     write_labelled(folder, labelled, {"corpus": "tiny", "split": "all", "knobs": {}})
     with Journal.open(folder, {}) as journal, closing(Store(folder / RUNS)) as store:
         for question in labelled.questions:
-            run = Run(f"run-{question.id}", "2026-11-20T10:15:30+00:00", question.query, "tiny", "f", {},
-                      tuple(results[question.id]))  # fmt: skip
+            run = Run(
+                f"run-{question.id}",
+                "2026-11-20T10:15:30+00:00",
+                question.query,
+                "tiny",
+                "f",
+                {},
+                tuple(results[question.id]),
+            )
             store.save(run)
             journal.add(question.id, {r.route: Outcome("ok", 1.0, run=run.id) for r in run.results})
         assert store.flush()

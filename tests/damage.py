@@ -46,7 +46,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "manifest-lacks": lambda home: _info(home, chunking={"size": 1}),
     "cut-short": lambda home: (_folder(home) / "vectors.npy").write_bytes(b"\x93NUMPY"),
     "missing-file": lambda home: (_folder(home) / "passages.sqlite").unlink(),
-}  # fmt: skip
+}
 COPIED = "copied"  # the folder of another corpus under a new name
 
 

@@ -127,8 +127,14 @@ def voyage(path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
     if headers.get("authorization") != f"Bearer {KEY}":
         raise Refused(401, {"detail": "Provided API key is invalid."})
     known = {
-        "model", "input", "input_type", "truncation", "output_dimension", "output_dtype", "encoding_format",
-    }  # fmt: skip
+        "model",
+        "input",
+        "input_type",
+        "truncation",
+        "output_dimension",
+        "output_dtype",
+        "encoding_format",
+    }
     for name in body.keys() - known:
         raise Refused(400, {"detail": f"Argument '{name}' is not supported by our API"})
     if path != "/v1/embeddings" or body.get("encoding_format") not in (None, "base64"):
@@ -153,9 +159,11 @@ def _openai_answer(body: dict[str, Any], most: int, refuse: Callable[..., None] 
     ]
     tokens = sum(len(text.split()) for text in texts)
     return {
-        "object": "list", "data": data[::-1], "model": body.get("model"),
+        "object": "list",
+        "data": data[::-1],
+        "model": body.get("model"),
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    }  # fmt: skip
+    }
 
 
 def _base64(numbers: list[float]) -> str:

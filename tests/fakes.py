@@ -464,8 +464,16 @@ class FakeEngine(Engine):
         It is made once in this process for equal texts, unless the engine's own home has one.
         """
         name, now = need.enrichment or "", self.settings
-        same = (name, corpus.name, corpus.fingerprint, type(corpus), type(corpus.embedder), now.late_model,
-                now.late_bits, now.sparse_model)  # fmt: skip
+        same = (
+            name,
+            corpus.name,
+            corpus.fingerprint,
+            type(corpus),
+            type(corpus.embedder),
+            now.late_model,
+            now.late_bits,
+            now.sparse_model,
+        )
         writer = ScriptedLLM({"questions": _questions, "context": _context})
         with _making:
             if (now.home / "enrichments" / corpus.name / name).exists():

@@ -46,14 +46,18 @@ class Provider:
         here = self.address
         return JSONResponse(
             {
-                "issuer": here, "authorization_endpoint": f"{here}/authorize",
-                "token_endpoint": f"{here}/token", "jwks_uri": f"{here}/jwks",
-                "end_session_endpoint": f"{here}/end", "response_types_supported": ["code"],
-                "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["RS256"],
+                "issuer": here,
+                "authorization_endpoint": f"{here}/authorize",
+                "token_endpoint": f"{here}/token",
+                "jwks_uri": f"{here}/jwks",
+                "end_session_endpoint": f"{here}/end",
+                "response_types_supported": ["code"],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": ["RS256"],
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
             }
-        )  # fmt: skip
+        )
 
     async def _authorize(self, request: Request) -> Response:
         asked = dict(request.query_params)
@@ -83,9 +87,15 @@ class Provider:
             return JSONResponse({"error": "invalid_grant"}, 400)
         now = int(time.time())
         claims = {
-            "iss": self.address, "sub": known["email"], "aud": CLIENT, "iat": now, "exp": now + 300,
-            "nonce": known.get("nonce"), "email": known["email"], "email_verified": bool(known["verified"]),
-        }  # fmt: skip
+            "iss": self.address,
+            "sub": known["email"],
+            "aud": CLIENT,
+            "iat": now,
+            "exp": now + 300,
+            "nonce": known.get("nonce"),
+            "email": known["email"],
+            "email_verified": bool(known["verified"]),
+        }
         token = jwt.encode({"alg": "RS256", "kid": "1"}, claims, self._key)
         return JSONResponse(
             {"access_token": secrets.token_urlsafe(16), "token_type": "Bearer", "id_token": token}

@@ -15,9 +15,17 @@ LARGE_QUESTION = (
     "Which deadline holds for a damage claim when the carrier delivered a perishable parcel late?"
 )
 SUBJECTS = (
-    "The customer", "The carrier", "The warehouse in Rotterdam", "A shift lead", "Customer care",
-    "The claims desk", "An approved reseller", "The depot", "The finance team", "Whoever opened the case",
-)  # fmt: skip
+    "The customer",
+    "The carrier",
+    "The warehouse in Rotterdam",
+    "A shift lead",
+    "Customer care",
+    "The claims desk",
+    "An approved reseller",
+    "The depot",
+    "The finance team",
+    "Whoever opened the case",
+)
 ACTS = (
     "reports the damage with photographs of all six sides of the box",
     "keeps the packaging until the claim has ended",
@@ -31,10 +39,13 @@ ACTS = (
     "prints a new label, because the first one cannot be read",
 )
 CLAUSES = (
-    "unless the deadline of {n} hours has passed", "even if the delivery was {n} days late",
-    "which holds for parcels above {n} kilograms only", "as section {n} of the handbook explains",
-    "and notes it in form {n}", "before the {n}th of the following month",
-)  # fmt: skip
+    "unless the deadline of {n} hours has passed",
+    "even if the delivery was {n} days late",
+    "which holds for parcels above {n} kilograms only",
+    "as section {n} of the handbook explains",
+    "and notes it in form {n}",
+    "before the {n}th of the following month",
+)
 
 
 def large_run(
@@ -67,21 +78,33 @@ def large_run(
         start = sum(result.wall_ms for result in results)
         results.append(
             RouteResult(
-                name, known_routes()[name].title, "ok", steps.clock, start, steps.clock, fused[:hits],
-                spans=tuple(steps.spans), origin=Link("hits", last, len(fused[:hits])),
+                name,
+                known_routes()[name].title,
+                "ok",
+                steps.clock,
+                start,
+                steps.clock,
+                fused[:hits],
+                spans=tuple(steps.spans),
+                origin=Link("hits", last, len(fused[:hits])),
             )
-        )  # fmt: skip
+        )
     results[0] = replace(
         results[0],
         answer="Damage is reported within 48 hours [1]. Cold goods go first [2].",
         citations=tuple(hit.passage.id for hit in results[0].hits[:2]),
     )
     return Run(
-        run_id, "2026-11-20T10:15:30.250+00:00", Query(LARGE_QUESTION), corpus, "f1" * 16,
+        run_id,
+        "2026-11-20T10:15:30.250+00:00",
+        Query(LARGE_QUESTION),
+        corpus,
+        "f1" * 16,
         {"llm": "test", "answers": "none", "timing": "shared", "routes": names},
-        tuple(results), {passage.id: passage for passage in pool},
+        tuple(results),
+        {passage.id: passage for passage in pool},
         sum(result.wall_ms for result in results),
-    )  # fmt: skip
+    )
 
 
 def _passage(n: int, characters: int, draw: random.Random) -> Passage:

@@ -46,15 +46,22 @@ COUNCIL = (
     "Objections can be filed in writing at the town hall.",
 )
 FEES = (
-    ("Service", "Adults", "Children"), ("Library card", "18.00", "0.00"), ("Replacement", "5.50", "2.75"),
-    ("Study room", "12.00", "6.00"), ("Late return", "0.40", "0.10"),
-)  # fmt: skip
+    ("Service", "Adults", "Children"),
+    ("Library card", "18.00", "0.00"),
+    ("Replacement", "5.50", "2.75"),
+    ("Study room", "12.00", "6.00"),
+    ("Late return", "0.40", "0.10"),
+)
 LIGATED = (
-    ("Office staff file certificates efficiently in the final workflow.",
-     "O\ufb03ce sta\ufb00 \ufb01le certi\ufb01cates e\ufb03ciently in the \ufb01nal work\ufb02ow."),
-    ("Different affiliates reflect conflicting definitions.",
-     "Di\ufb00erent a\ufb03liates re\ufb02ect con\ufb02icting de\ufb01nitions."),
-)  # fmt: skip
+    (
+        "Office staff file certificates efficiently in the final workflow.",
+        "O\ufb03ce sta\ufb00 \ufb01le certi\ufb01cates e\ufb03ciently in the \ufb01nal work\ufb02ow.",
+    ),
+    (
+        "Different affiliates reflect conflicting definitions.",
+        "Di\ufb00erent a\ufb03liates re\ufb02ect con\ufb02icting de\ufb01nitions.",
+    ),
+)
 
 
 def _canvas(draw: Callable[[Any], None], **kept: Any) -> bytes:
@@ -86,11 +93,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 def _columns(canvas: Any, columns: Sequence[Sequence[str]], width: int, by_row: bool) -> None:
     canvas.setFont("DejaVu", 9)
     broken = [[line for sentence in column for line in _wrapped(sentence, width)] for column in columns]
-    places = [
-        (x, y, line)
-        for x, lines in enumerate(broken)
-        for y, line in enumerate(lines)
-    ]  # fmt: skip
+    places = [(x, y, line) for x, lines in enumerate(broken) for y, line in enumerate(lines)]
     if by_row:
         places.sort(key=lambda place: (place[1], place[0]))
     for x, y, line in places:
@@ -114,9 +117,13 @@ def _pdf_table(ruled: bool) -> bytes:
         style = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)] if ruled else []
         table = Table(FEES, colWidths=(160, 90, 90), style=style)
         return [
-            Paragraph("Fees of the library", styles["Heading1"]), Paragraph(STORY[0], styles["Normal"]),
-            Spacer(1, 12), table, Spacer(1, 12), Paragraph(STORY[3], styles["Normal"]),
-        ]  # fmt: skip
+            Paragraph("Fees of the library", styles["Heading1"]),
+            Paragraph(STORY[0], styles["Normal"]),
+            Spacer(1, 12),
+            table,
+            Spacer(1, 12),
+            Paragraph(STORY[3], styles["Normal"]),
+        ]
 
     return _platypus(parts)
 
@@ -149,12 +156,18 @@ def _partly_scanned(canvas: Any) -> None:
 
 
 def _hyphenated(canvas: Any) -> None:
-    _lines(canvas, (
-        "Every traveller needs an authori-", "zation before the departure; the reimburse-",
-        "ment follows within thirty days. A long-", "term rental counts as accommo-",
-        "dation. The authorization is valid for one trip and the", "reimbursement covers accommodation.",
-        "A long-term contract is cheaper.",
-    ))  # fmt: skip
+    _lines(
+        canvas,
+        (
+            "Every traveller needs an authori-",
+            "zation before the departure; the reimburse-",
+            "ment follows within thirty days. A long-",
+            "term rental counts as accommo-",
+            "dation. The authorization is valid for one trip and the",
+            "reimbursement covers accommodation.",
+            "A long-term contract is cheaper.",
+        ),
+    )
 
 
 def _rotated(canvas: Any) -> None:
@@ -199,10 +212,15 @@ def _encrypted(user: str) -> bytes:
 
 
 def _foreign(canvas: Any) -> None:
-    _lines(canvas, (
-        "Паром отправляется каждое утро в семь часов.", "Το πλοίο επιστρέφει μετά τη δύση του ηλίου.",
-        "Größere Gruppen müssen eine Woche vorher reservieren.", "Příliš žluťoučký kůň úpěl ďábelské ódy.",
-    ))  # fmt: skip
+    _lines(
+        canvas,
+        (
+            "Паром отправляется каждое утро в семь часов.",
+            "Το πλοίο επιστρέφει μετά τη δύση του ηλίου.",
+            "Größere Gruppen müssen eine Woche vorher reservieren.",
+            "Příliš žluťoučký kůň úpěl ďábelské ódy.",
+        ),
+    )
 
 
 def _heading_pdf() -> bytes:
@@ -210,11 +228,12 @@ def _heading_pdf() -> bytes:
 
     def parts(styles: Any) -> list[Any]:
         return [
-            Paragraph("Rules of the harbour", styles["Title"]), Paragraph("Boarding", styles["Heading2"]),
+            Paragraph("Rules of the harbour", styles["Title"]),
+            Paragraph("Boarding", styles["Heading2"]),
             *(Paragraph(line, styles["Normal"]) for line in STORY[:3]),
             Paragraph("Refunds", styles["Heading2"]),
             *(Paragraph(line, styles["Normal"]) for line in STORY[3:6]),
-        ]  # fmt: skip
+        ]
 
     return _platypus(parts, title="Rules of the harbour")
 
@@ -222,34 +241,69 @@ def _heading_pdf() -> bytes:
 def _pdfs() -> list[RealisticFile]:
     newsletter = [*STORY, *COUNCIL]
     return [
-        RealisticFile("two-columns.pdf", _canvas(lambda c: _columns(c, (STORY, COUNCIL), 45, True)), newsletter),
-        RealisticFile("columns-in-turn.pdf", _canvas(lambda c: _columns(c, (STORY, COUNCIL), 45, False)), newsletter),
-        RealisticFile("three-columns.pdf", _canvas(
-            lambda c: _columns(c, (STORY[:6], COUNCIL[:6], STORY[6:] + COUNCIL[6:]), 28, True)),
-            [*STORY[:6], *COUNCIL[:6], *STORY[6:], *COUNCIL[6:]]),
-        RealisticFile("ligatures.pdf", _canvas(lambda c: _lines(c, [shown for _, shown in LIGATED])),
-                      [plain for plain, _ in LIGATED]),
-        RealisticFile("hyphens.pdf", _canvas(_hyphenated), (
-            "Every traveller needs an authorization before the departure", "the reimbursement follows within",
-            "A long-term rental counts as accommodation", "A long-term contract is cheaper.")),
+        RealisticFile(
+            "two-columns.pdf", _canvas(lambda c: _columns(c, (STORY, COUNCIL), 45, True)), newsletter
+        ),
+        RealisticFile(
+            "columns-in-turn.pdf", _canvas(lambda c: _columns(c, (STORY, COUNCIL), 45, False)), newsletter
+        ),
+        RealisticFile(
+            "three-columns.pdf",
+            _canvas(lambda c: _columns(c, (STORY[:6], COUNCIL[:6], STORY[6:] + COUNCIL[6:]), 28, True)),
+            [*STORY[:6], *COUNCIL[:6], *STORY[6:], *COUNCIL[6:]],
+        ),
+        RealisticFile(
+            "ligatures.pdf",
+            _canvas(lambda c: _lines(c, [shown for _, shown in LIGATED])),
+            [plain for plain, _ in LIGATED],
+        ),
+        RealisticFile(
+            "hyphens.pdf",
+            _canvas(_hyphenated),
+            (
+                "Every traveller needs an authorization before the departure",
+                "the reimbursement follows within",
+                "A long-term rental counts as accommodation",
+                "A long-term contract is cheaper.",
+            ),
+        ),
         RealisticFile("ruled-table.pdf", _pdf_table(True), ("Fees of the library", STORY[0], STORY[3]), FEES),
-        RealisticFile("plain-table.pdf", _pdf_table(False), ("Fees of the library", STORY[0], STORY[3]), FEES),
+        RealisticFile(
+            "plain-table.pdf", _pdf_table(False), ("Fees of the library", STORY[0], STORY[3]), FEES
+        ),
         RealisticFile("rotated.pdf", _canvas(_rotated), STORY[:5]),
-        RealisticFile("footnote.pdf", _canvas(_footnoted),
-                      (*STORY[:4], "Except on public holidays and in the winter season.")),
+        RealisticFile(
+            "footnote.pdf",
+            _canvas(_footnoted),
+            (*STORY[:4], "Except on public holidays and in the winter season."),
+        ),
         RealisticFile("running-header.pdf", _canvas(_running), (*STORY[:2], *STORY[3:7])),
-        RealisticFile("form.pdf", _canvas(_form), ("Application for a mooring", "Name of the vessel", "Length in metres")),
+        RealisticFile(
+            "form.pdf",
+            _canvas(_form),
+            ("Application for a mooring", "Name of the vessel", "Length in metres"),
+        ),
         RealisticFile("form-values.pdf", _canvas(_form), ("Seagull Marina", "12.40")),
         RealisticFile("partly-scanned.pdf", _canvas(_partly_scanned), STORY[:6], unread_pages=(2,)),
         RealisticFile("scan.pdf", _canvas(lambda c: _draw_scan(c, STORY[:3])), (), skipped=True),
         RealisticFile("password.pdf", _encrypted("secret"), (), skipped=True),
         RealisticFile("owner-password.pdf", _encrypted(""), STORY[:4]),
-        RealisticFile("scripts.pdf", _canvas(_foreign), (
-            "Паром отправляется каждое утро в семь часов.", "Το πλοίο επιστρέφει μετά τη δύση του ηλίου.",
-            "Größere Gruppen müssen eine Woche vorher reservieren.", "Příliš žluťoučký kůň úpěl ďábelské ódy.")),
-        RealisticFile("headings.pdf", _heading_pdf(),
-                      ("Rules of the harbour", "Boarding", *STORY[:3], "Refunds", *STORY[3:6])),
-    ]  # fmt: skip
+        RealisticFile(
+            "scripts.pdf",
+            _canvas(_foreign),
+            (
+                "Паром отправляется каждое утро в семь часов.",
+                "Το πλοίο επιστρέφει μετά τη δύση του ηλίου.",
+                "Größere Gruppen müssen eine Woche vorher reservieren.",
+                "Příliš žluťoučký kůň úpěl ďábelské ódy.",
+            ),
+        ),
+        RealisticFile(
+            "headings.pdf",
+            _heading_pdf(),
+            ("Rules of the harbour", "Boarding", *STORY[:3], "Refunds", *STORY[3:6]),
+        ),
+    ]
 
 
 def _docx(make: Callable[[Any], None]) -> bytes:
@@ -266,10 +320,14 @@ def _merged(document: Any) -> None:
     document.add_heading("Mooring fees", 1)
     document.add_paragraph(STORY[0])
     table = document.add_table(4, 4)
-    for row, cells in enumerate((
-        ("Class", "Season", "Day", "Week"), ("A", "Summer", "15", "80"), ("", "Winter", "9", "45"),
-        ("B", "All year", "22", "120"),
-    )):  # fmt: skip
+    for row, cells in enumerate(
+        (
+            ("Class", "Season", "Day", "Week"),
+            ("A", "Summer", "15", "80"),
+            ("", "Winter", "9", "45"),
+            ("B", "All year", "22", "120"),
+        )
+    ):
         for column, text in enumerate(cells):
             table.cell(row, column).text = text
     table.cell(1, 0).merge(table.cell(2, 0))
@@ -309,8 +367,8 @@ def _tracked() -> bytes:
             '<w:del w:id="1" w:author="A"><w:r><w:delText>forty crowns</w:delText></w:r></w:del>'
             '<w:ins w:id="2" w:author="A"><w:r><w:t>fifty crowns</w:t></w:r></w:ins>'
             "<w:r><w:t>.</w:t></w:r></w:p>"
-            '<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>Secret remark of the drafter.</w:t></w:r></w:p>'
-        )  # fmt: skip
+            "<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>Secret remark of the drafter.</w:t></w:r></w:p>"
+        )
         return xml.replace("<w:sectPr", added + "<w:sectPr", 1)
 
     return _part(_docx(lambda d: d.add_paragraph(STORY[0])), "word/document.xml", change)
@@ -354,7 +412,7 @@ def _footnote_docx() -> bytes:
                 "<w:t>Except on public holidays in winter.</w:t></w:r></w:p></w:footnote></w:footnotes>"
             ),
         )
-    return out.getvalue()  # fmt: skip
+    return out.getvalue()
 
 
 def _slides() -> bytes:
@@ -381,9 +439,11 @@ def _slides() -> bytes:
 
 
 PRICES = (
-    ("Article", "Description", "Price", "Unit"), ("X-9000", "Brass cleat", "12.5", "piece"),
-    ("X-9100", "Mooring rope of polyester, ten metres", "38", "piece"), ("R-20", "Fender", "24.9", "pair"),
-)  # fmt: skip
+    ("Article", "Description", "Price", "Unit"),
+    ("X-9000", "Brass cleat", "12.5", "piece"),
+    ("X-9100", "Mooring rope of polyester, ten metres", "38", "piece"),
+    ("R-20", "Fender", "24.9", "pair"),
+)
 
 
 def _book(fill: Callable[[Any], None]) -> bytes:
@@ -445,22 +505,46 @@ Timeouts
 {STORY[1]}
 """
 
-NOTEBOOK = json.dumps({
-    "nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"language": "python", "name": "python3"}},
-    "cells": [
-        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ["# Tide tables\n", "\n", STORY[0]]},
-        {"cell_type": "code", "id": "b", "metadata": {}, "execution_count": 1, "source": "tide = load_tides(2026)",
-         "outputs": [{"output_type": "stream", "name": "stdout", "text": ["high water at 04:12\n"]},
-                     {"output_type": "display_data", "metadata": {}, "data": {"image/png": "iVBORw0KGgo" * 9}}]},
-        {"cell_type": "markdown", "id": "c", "metadata": {}, "source": STORY[1]},
-    ],
-})  # fmt: skip
+NOTEBOOK = json.dumps(
+    {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": {"language": "python", "name": "python3"}},
+        "cells": [
+            {
+                "cell_type": "markdown",
+                "id": "a",
+                "metadata": {},
+                "source": ["# Tide tables\n", "\n", STORY[0]],
+            },
+            {
+                "cell_type": "code",
+                "id": "b",
+                "metadata": {},
+                "execution_count": 1,
+                "source": "tide = load_tides(2026)",
+                "outputs": [
+                    {"output_type": "stream", "name": "stdout", "text": ["high water at 04:12\n"]},
+                    {"output_type": "display_data", "metadata": {}, "data": {"image/png": "iVBORw0KGgo" * 9}},
+                ],
+            },
+            {"cell_type": "markdown", "id": "c", "metadata": {}, "source": STORY[1]},
+        ],
+    }
+)
 
-NESTED = json.dumps({
-    "harbour": {"name": "Old Port", "berths": [{"id": "B1", "length": 12.5, "note": STORY[2]},
-                                               {"id": "B2", "length": 18, "note": STORY[3]}]},
-    "contact": {"email": "port@example.org"},
-})  # fmt: skip
+NESTED = json.dumps(
+    {
+        "harbour": {
+            "name": "Old Port",
+            "berths": [
+                {"id": "B1", "length": 12.5, "note": STORY[2]},
+                {"id": "B2", "length": 18, "note": STORY[3]},
+            ],
+        },
+        "contact": {"email": "port@example.org"},
+    }
+)
 
 XML = f"""<?xml version="1.0"?><manual lang="en"><title>Rules of the harbour</title><section id="s1">
 <heading>Boarding</heading><para>{STORY[0]}</para></section><section id="s2"><heading>Dogs</heading>
@@ -485,10 +569,13 @@ def _odt() -> bytes:
         + "</table:table-row>"
         for row in FEES
     )
-    return zipped({
-        "mimetype": "application/vnd.oasis.opendocument.text", "META-INF/manifest.xml": MANIFEST,
-        "content.xml": ODT % (STORY[0], rows, STORY[1]),
-    })  # fmt: skip
+    return zipped(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "META-INF/manifest.xml": MANIFEST,
+            "content.xml": ODT % (STORY[0], rows, STORY[1]),
+        }
+    )
 
 
 def zipped(parts: dict[str, str | bytes]) -> bytes:
@@ -503,10 +590,13 @@ def zipped(parts: dict[str, str | bytes]) -> bytes:
 def _epub() -> bytes:
     from tests.office import epub
 
-    return epub("Rules of the harbour", [
-        f"<html><body><h1>Boarding</h1><p>{STORY[0]}</p><p>{STORY[1]}</p></body></html>",
-        f"<html><body><h1>Dogs</h1><p>{STORY[3]}</p></body></html>",
-    ])  # fmt: skip
+    return epub(
+        "Rules of the harbour",
+        [
+            f"<html><body><h1>Boarding</h1><p>{STORY[0]}</p><p>{STORY[1]}</p></body></html>",
+            f"<html><body><h1>Dogs</h1><p>{STORY[3]}</p></body></html>",
+        ],
+    )
 
 
 def _mail(html: bool) -> bytes:
@@ -517,8 +607,10 @@ def _mail(html: bool) -> bytes:
     mail["Date"] = "Mon, 02 Mar 2026 08:00:00 +0000"
     mail.set_content("\n\n".join((STORY[0], "Größere Gruppen müssen vorher reservieren.")))
     if html:
-        mail.add_alternative(f"<html><body><p>{STORY[0]}</p><p>Größere Gruppen müssen vorher reservieren."
-                             "</p></body></html>", subtype="html")  # fmt: skip
+        mail.add_alternative(
+            f"<html><body><p>{STORY[0]}</p><p>Größere Gruppen müssen vorher reservieren.</p></body></html>",
+            subtype="html",
+        )
     mail.add_attachment(STORY[5].encode(), maintype="text", subtype="plain", filename="lost.txt")
     return mail.as_bytes()
 
@@ -535,41 +627,73 @@ def _others() -> list[RealisticFile]:
     merged = (("Class", "Season", "Day", "Week"), ("A", "Summer", "15", "80"), ("B", "All year", "22", "120"))
     mail = ("Überfahrt im März", STORY[0], "Größere Gruppen müssen vorher reservieren.")
     return [
-        RealisticFile("merged.docx", _docx(_merged), ("Mooring fees", STORY[0], STORY[1]),
-                      (*merged, ("*", "Winter", "9", "45"))),
-        RealisticFile("plain.docx", _docx(_plain_docx), ("Boarding", *STORY[:3], "Luggage", *STORY[3:6]), FEES),
-        RealisticFile("tracked.docx", _tracked(), (STORY[0], "The deposit is fifty crowns."),
-                      hidden=("forty crowns",)),
+        RealisticFile(
+            "merged.docx",
+            _docx(_merged),
+            ("Mooring fees", STORY[0], STORY[1]),
+            (*merged, ("*", "Winter", "9", "45")),
+        ),
+        RealisticFile(
+            "plain.docx", _docx(_plain_docx), ("Boarding", *STORY[:3], "Luggage", *STORY[3:6]), FEES
+        ),
+        RealisticFile(
+            "tracked.docx", _tracked(), (STORY[0], "The deposit is fifty crowns."), hidden=("forty crowns",)
+        ),
         RealisticFile("footnote.docx", _footnote_docx(), (STORY[0], "Except on public holidays in winter.")),
         RealisticFile("slides.pptx", _slides(), ("Harbour plan", *STORY[:3], "Fees", STORY[5]), FEES),
         RealisticFile("prices.xlsx", _book(_prices), (), PRICES[1:], hidden=("secretprice",)),
-        RealisticFile("dated.xlsx", _book(_dated), (), (
-            ("Morning", "2026-05-04", "120"), ("Evening", "2026-05-05", "96"))),
+        RealisticFile(
+            "dated.xlsx",
+            _book(_dated),
+            (),
+            (("Morning", "2026-05-04", "120"), ("Evening", "2026-05-05", "96")),
+        ),
         RealisticFile("rules.odt", _odt(), ("Rules of the harbour", STORY[0], STORY[1]), FEES),
         RealisticFile("book.epub", _epub(), ("Boarding", *STORY[:2], "Dogs", STORY[3])),
-        RealisticFile("hours.html", (HIDDEN_HTML % (STORY[0], STORY[1])).encode(),
-                      (STORY[0], STORY[1]),
-                      (("Day", "From", "To"), ("*", "9", "12"), ("*", "14", "18")),
-                      hidden=("Draft text", "Old prices", "Tracker words", "Fees navigation", "Imprint")),
-        RealisticFile("entities.html", (
-            f"<p>Caf&eacute; &amp; bar<p>{STORY[0]}<br>{STORY[1]}<ul><li>{STORY[2]}<li>{STORY[3]}</ul>").encode(),
-            ("Café & bar", *STORY[:4])),
+        RealisticFile(
+            "hours.html",
+            (HIDDEN_HTML % (STORY[0], STORY[1])).encode(),
+            (STORY[0], STORY[1]),
+            (("Day", "From", "To"), ("*", "9", "12"), ("*", "14", "18")),
+            hidden=("Draft text", "Old prices", "Tracker words", "Fees navigation", "Imprint"),
+        ),
+        RealisticFile(
+            "entities.html",
+            (
+                f"<p>Caf&eacute; &amp; bar<p>{STORY[0]}<br>{STORY[1]}<ul><li>{STORY[2]}<li>{STORY[3]}</ul>"
+            ).encode(),
+            ("Café & bar", *STORY[:4]),
+        ),
         RealisticFile("fenced.md", FENCED.encode(), (STORY[0], "# Make a client with a proxy", STORY[1])),
         RealisticFile("rules.rst", RST.encode(), ("Rules of the harbour", STORY[0], "Dogs", STORY[3])),
-        RealisticFile("tides.ipynb", NOTEBOOK.encode(), (
-            "Tide tables", STORY[0], "tide = load_tides(2026)", "high water at 04:12", STORY[1]), hidden=("iVBORw0KGgo",)),
+        RealisticFile(
+            "tides.ipynb",
+            NOTEBOOK.encode(),
+            ("Tide tables", STORY[0], "tide = load_tides(2026)", "high water at 04:12", STORY[1]),
+            hidden=("iVBORw0KGgo",),
+        ),
         RealisticFile("plain.eml", _mail(False), mail),
         RealisticFile("alternative.eml", _mail(True), mail),
         RealisticFile("manual.xml", XML.encode(), ("Boarding", STORY[0], "Dogs", STORY[3])),
-        RealisticFile("nested.json", NESTED.encode(), ("Old Port", "B1", STORY[2], "B2", STORY[3], "port@example.org")),
-        RealisticFile("excel.csv", "sep=;\r\nArticle;Description;Price\r\nX-9000;Brass cleat;12,50\r\n"
-                      "R-20;Fender;24,90\r\n".encode("utf-8-sig"), (), (("X-9000", "Brass cleat", "12,50"),
-                                                           ("R-20", "Fender", "24,90"))),
-        RealisticFile("rules.zip", zipped({"a/boarding.md": f"# Boarding\n\n{STORY[0]}", "dogs.txt": STORY[3]}),
-                      (STORY[0], STORY[3])),
+        RealisticFile(
+            "nested.json", NESTED.encode(), ("Old Port", "B1", STORY[2], "B2", STORY[3], "port@example.org")
+        ),
+        RealisticFile(
+            "excel.csv",
+            "sep=;\r\nArticle;Description;Price\r\nX-9000;Brass cleat;12,50\r\nR-20;Fender;24,90\r\n".encode(
+                "utf-8-sig"
+            ),
+            (),
+            (("X-9000", "Brass cleat", "12,50"), ("R-20", "Fender", "24,90")),
+        ),
+        RealisticFile(
+            "rules.zip",
+            zipped({"a/boarding.md": f"# Boarding\n\n{STORY[0]}", "dogs.txt": STORY[3]}),
+            (STORY[0], STORY[3]),
+        ),
         RealisticFile("rules.rtf", RTF.encode("ascii"), (STORY[0], "Größere Gruppen.")),
         RealisticFile("rules.txt", "\n".join(STORY).encode("utf-16"), STORY),
-    ]  # fmt: skip
+    ]
 
 
 def files() -> list[RealisticFile]:

@@ -173,19 +173,27 @@ class Steps:
     def nearest(self, vector: int, hits: Ranking, *, shared: str | None = None) -> int:
         """A search with the vector that a step made."""
         return self.add(
-            "search vectors", "RETRIEVER", 2.2, args={"k": 100}, output=Search(), hits=hits, shared=shared,
+            "search vectors",
+            "RETRIEVER",
+            2.2,
+            args={"k": 100},
+            output=Search(),
+            hits=hits,
+            shared=shared,
             links=[Link("vector", vector, 384)],
-        )  # fmt: skip
+        )
 
     def rrf(self, lists: Sequence[int], hits: Ranking, *, k: int = 60) -> int:
         """Reciprocal rank fusion of the lists that steps made."""
         return self.add(
-            "fuse by reciprocal rank", "CHAIN", 0.2, args={"k": k, "weights": [1.0] * len(lists)},
-            output=Fusion("rrf"), hits=hits,
-            links=[
-                Link(f"lists[{n}]", id, len(self.spans[id - 1].hits or ())) for n, id in enumerate(lists)
-            ],
-        )  # fmt: skip
+            "fuse by reciprocal rank",
+            "CHAIN",
+            0.2,
+            args={"k": k, "weights": [1.0] * len(lists)},
+            output=Fusion("rrf"),
+            hits=hits,
+            links=[Link(f"lists[{n}]", id, len(self.spans[id - 1].hits or ())) for n, id in enumerate(lists)],
+        )
 
     def hybrid(self, text: str, sparse: Ranking, dense: Ranking, fused: Ranking, *, shared: bool) -> int:
         """BM25, embedding, vectors and their fusion."""
@@ -207,10 +215,15 @@ class Steps:
         """A step that asks the model, with the call under it."""
         parent = self.add(name, "LLM", ms, args={"text": text, **args}, output=output)
         self.add(
-            f"ask {MODEL}", "LLM", ms, parent=parent, cached=cached, tokens=Tokens(120, 48),
+            f"ask {MODEL}",
+            "LLM",
+            ms,
+            parent=parent,
+            cached=cached,
+            tokens=Tokens(120, 48),
             args={"text": f"system: Do as you are told.\n\nuser: {text}", "max_tokens": 60, "attempt": 1},
             output=Reply(said, made="2026-11-18T09:30:00+00:00" if cached else ""),
-        )  # fmt: skip
+        )
         return parent
 
 
@@ -289,15 +302,27 @@ def make_run(
         VARIANTS[0], ranking(pool, 8, size), ranking(pool, 9, size), ranking(pool, 10, size), shared=False
     )
     if mishaps:
-        done("rag_fusion", "RAG-Fusion", steps, (), None, "failed",
-             "ModelFailed: " + HOSTILE[0] if hostile else "KeyError: 'weights'")  # fmt: skip
+        done(
+            "rag_fusion",
+            "RAG-Fusion",
+            steps,
+            (),
+            None,
+            "failed",
+            "ModelFailed: " + HOSTILE[0] if hostile else "KeyError: 'weights'",
+        )
     else:
         done("rag_fusion", "RAG-Fusion", steps, ranking(pool, 10, size), made)
 
     steps = Steps()
     if mishaps:
-        steps.add("write hypothetical passages", "LLM", 60_000, args={"text": QUESTION, "n": 1},
-                  error="the route's time is up")  # fmt: skip
+        steps.add(
+            "write hypothetical passages",
+            "LLM",
+            60_000,
+            args={"text": QUESTION, "n": 1},
+            error="the route's time is up",
+        )
         done("hyde", "HyDE", steps, (), None, "timeout", "the route's time is up")
     else:
         imagined = Rewrite(QUESTION, (IMAGINED,), "passages")
@@ -321,9 +346,13 @@ def make_run(
     )
     ways = ("correct", "ambiguous", "incorrect")
     judge = steps.add(
-        "grade and decide", "EVALUATOR", 5200, args={"text": QUESTION, "low": 0.2, "high": 0.9},
-        output=Grading(grades, 0.2, 0.9, "correct", "", ways), links=[Link("hits", fusion, 5)],
-    )  # fmt: skip
+        "grade and decide",
+        "EVALUATOR",
+        5200,
+        args={"text": QUESTION, "low": 0.2, "high": 0.9},
+        output=Grading(grades, 0.2, 0.9, "correct", "", ways),
+        links=[Link("hits", fusion, 5)],
+    )
     for grade in grades:
         one = steps.add("grade passage", "EVALUATOR", 1040, parent=judge, output=grade)
         steps.add(f"ask {MODEL}", "LLM", 1040, parent=one, output=Reply("Yes"), tokens=Tokens(180, 1))
@@ -334,13 +363,21 @@ def make_run(
     )
     by_grade = tuple(hit for hit, _ in graded)
     ordered = steps.add(
-        "order by grade", "RERANKER", 0.1, hits=by_grade, output=Rerank(order=order),
+        "order by grade",
+        "RERANKER",
+        0.1,
+        hits=by_grade,
+        output=Rerank(order=order),
         links=[Link("hits", fusion, 5), Link("verdict", judge, 1)],
-    )  # fmt: skip
+    )
     made = steps.add(
-        "append the rest", "CHAIN", 0.1, hits=by_grade + fused[5:], output=Fusion("append"),
+        "append the rest",
+        "CHAIN",
+        0.1,
+        hits=by_grade + fused[5:],
+        output=Fusion("append"),
         links=[Link("first", ordered, 5), Link("rest", fusion, len(fused) - 5, 5)],
-    )  # fmt: skip
+    )
     done("crag", "CRAG", steps, by_grade + fused[5:], made)
     if mishaps:
         reason = "unavailable: no language model is here; get one with: python -m core models pull " + MODEL

@@ -49,9 +49,19 @@ def _openai(message: str, param: str | None, code: str | None, status: int = 400
 
 
 KEYWORDS = {
-    "type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "$defs",
-    "const", "description", "title",
-}  # fmt: skip
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "anyOf",
+    "$ref",
+    "$defs",
+    "const",
+    "description",
+    "title",
+}
 
 
 def strict_schema(schema: Any, path: str = "()") -> str | None:
@@ -95,9 +105,23 @@ def openai(body: Body) -> Refusal | None:
 
 
 KNOWN = {
-    "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed", "stop", "logprobs",
-    "top_logprobs", "response_format", "stream", "stream_options", "reasoning_effort", "n", "top_p", "user",
-}  # fmt: skip
+    "model",
+    "messages",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "seed",
+    "stop",
+    "logprobs",
+    "top_logprobs",
+    "response_format",
+    "stream",
+    "stream_options",
+    "reasoning_effort",
+    "n",
+    "top_p",
+    "user",
+}
 
 
 def _unknown(body: Body) -> Refusal | None:
@@ -110,16 +134,21 @@ def openai_reasoning(body: Body) -> Refusal | None:
     if "max_tokens" in body:
         return _openai(
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-            "'max_completion_tokens' instead.", "max_tokens", "unsupported_parameter",
-        )  # fmt: skip
+            "'max_completion_tokens' instead.",
+            "max_tokens",
+            "unsupported_parameter",
+        )
     if body.get("temperature", 1) != 1:
         return _openai(
             "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value "
-            "is supported.", "temperature", "unsupported_value",
-        )  # fmt: skip
+            "is supported.",
+            "temperature",
+            "unsupported_value",
+        )
     if "stop" in body:
-        return _openai("Unsupported parameter: 'stop' is not supported with this model.", "stop",
-                       "unsupported_parameter")  # fmt: skip
+        return _openai(
+            "Unsupported parameter: 'stop' is not supported with this model.", "stop", "unsupported_parameter"
+        )
     if body.get("logprobs") or "top_logprobs" in body:
         return _openai("You are not allowed to request logprobs from this model", None, None, 403)
     return _unknown(body) or _bad_schema(body)
@@ -128,16 +157,34 @@ def openai_reasoning(body: Body) -> Refusal | None:
 def mistral(body: Body) -> Refusal | None:
     """La Plateforme: other fields are forbidden by pydantic."""
     allowed = {
-        "model", "messages", "max_tokens", "temperature", "random_seed", "stop", "response_format", "stream",
-        "n", "top_p", "safe_prompt", "tools", "tool_choice", "prompt_mode", "reasoning_effort",
-    }  # fmt: skip
+        "model",
+        "messages",
+        "max_tokens",
+        "temperature",
+        "random_seed",
+        "stop",
+        "response_format",
+        "stream",
+        "n",
+        "top_p",
+        "safe_prompt",
+        "tools",
+        "tool_choice",
+        "prompt_mode",
+        "reasoning_effort",
+    }
     wrong = [name for name in body if name not in allowed]
     if not wrong:
         return None
     detail = [
-        {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted",
-         "input": body[name]} for name in wrong[:1]
-    ]  # fmt: skip
+        {
+            "type": "extra_forbidden",
+            "loc": ["body", name],
+            "msg": "Extra inputs are not permitted",
+            "input": body[name],
+        }
+        for name in wrong[:1]
+    ]
     return 422, {
         "object": "error",
         "message": {"detail": detail},
@@ -149,9 +196,19 @@ def mistral(body: Body) -> Refusal | None:
 def gemini(body: Body) -> Refusal | None:
     """Google's compatible endpoint: a list, with the violations in the details."""
     allowed = {
-        "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "stop", "response_format",
-        "stream", "stream_options", "n", "top_p", "reasoning_effort",
-    }  # fmt: skip
+        "model",
+        "messages",
+        "max_tokens",
+        "max_completion_tokens",
+        "temperature",
+        "stop",
+        "response_format",
+        "stream",
+        "stream_options",
+        "n",
+        "top_p",
+        "reasoning_effort",
+    }
     wrong = next((name for name in body if name not in allowed), None)
     if wrong is None:
         return None
@@ -179,8 +236,12 @@ def deepseek(body: Body) -> Refusal | None:
     if kind not in ("text", "json_object"):
         return _openai("This response_format type is unavailable now", None, "invalid_request_error")
     if kind == "json_object" and "json" not in json.dumps(body["messages"]).lower():
-        return _openai("Prompt must contain the word 'json' in some form to use 'response_format' of type "
-                       "'json_object'.", None, "invalid_request_error")  # fmt: skip
+        return _openai(
+            "Prompt must contain the word 'json' in some form to use 'response_format' of type "
+            "'json_object'.",
+            None,
+            "invalid_request_error",
+        )
     return None
 
 
@@ -195,11 +256,12 @@ def groq(body: Body) -> Refusal | None:
 def _nested(status: int, inner: Any) -> Refusal:
     return status, {
         "error": {
-            "message": "Provider returned error", "code": status,
+            "message": "Provider returned error",
+            "code": status,
             "metadata": {"raw": json.dumps(inner), "provider_name": "OpenAI"},
         },
         "user_id": "user_1",
-    }  # fmt: skip
+    }
 
 
 def openrouter_openai(body: Body) -> Refusal | None:
@@ -231,14 +293,16 @@ KINDS = {
         Kind("deepseek", deepseek, reasons=True, shows="reasoning_content"),
         Kind("groq", groq),
         Kind("openrouter", openrouter_openai, reasons=True, shows="reasoning"),
-        Kind("ollama", ),
+        Kind(
+            "ollama",
+        ),
         Kind("ollama-reasoning", reasons=True, shows="reasoning"),
         Kind("think-tags", probabilities=True, reasons=True, shows="tags"),
         Kind("think-unopened", reasons=True, shows="no opening tag"),
         Kind("vllm", probabilities=True),
         Kind("azure", azure, probabilities=True),
     )
-}  # fmt: skip
+}
 
 
 def _words(text: str) -> set[str]:
@@ -340,8 +404,10 @@ class Service:
         thought = thought[:limit]
         content: Any = "".join(kept)
         message: Body = {"role": "assistant"}
-        usage: Body = {"prompt_tokens": len(json.dumps(body["messages"]).split()),
-                       "completion_tokens": len(thought) + len(kept)}  # fmt: skip
+        usage: Body = {
+            "prompt_tokens": len(json.dumps(body["messages"]).split()),
+            "completion_tokens": len(thought) + len(kept),
+        }
         usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
         over = "".join(thought)
         if self.kind.shows in ("reasoning", "reasoning_content"):

@@ -61,12 +61,24 @@ def of(hint):
 outputs = st.one_of(*map(of, OUTPUTS))
 links = of(Link)
 spans = built(
-    Span, name=texts, start_ms=numbers, ms=numbers, args=objects, output=outputs, hits=rankings,
-    links=st.lists(links, max_size=2).map(tuple), set_by=of(Mapping[str, str]), attributes=objects,
+    Span,
+    name=texts,
+    start_ms=numbers,
+    ms=numbers,
+    args=objects,
+    output=outputs,
+    hits=rankings,
+    links=st.lists(links, max_size=2).map(tuple),
+    set_by=of(Mapping[str, str]),
+    attributes=objects,
     tokens=maybe(built(Tokens, prompt=wholes, completion=wholes, cached=wholes, reasoning=wholes)),
     cost=maybe(numbers),
-    shared_with=maybe(texts), error=maybe(texts), id=wholes, parent=maybe(wholes), calls=wholes,
-)  # fmt: skip
+    shared_with=maybe(texts),
+    error=maybe(texts),
+    id=wholes,
+    parent=maybe(wholes),
+    calls=wholes,
+)
 passages = built(Passage, id=texts, doc_id=texts, title=texts, text=texts, start=wholes, end=wholes)
 
 
@@ -78,15 +90,34 @@ def some_runs(draw):
     if known:
         hits = st.lists(st.builds(Hit, st.sampled_from(list(known.values())), numbers), max_size=4).map(tuple)
     result = built(
-        RouteResult, route=texts, title=texts, ms=numbers, start_ms=numbers, wall_ms=numbers,
-        hits=hits, answer=maybe(texts),
-        citations=st.lists(texts, max_size=3).map(tuple), spans=st.lists(spans, max_size=3).map(tuple),
-        parameters=objects, error=maybe(texts), origin=maybe(links), basis=maybe(of(AnswerBasis)),
-        answer_error=maybe(texts), answer_span=maybe(wholes),
-    )  # fmt: skip
+        RouteResult,
+        route=texts,
+        title=texts,
+        ms=numbers,
+        start_ms=numbers,
+        wall_ms=numbers,
+        hits=hits,
+        answer=maybe(texts),
+        citations=st.lists(texts, max_size=3).map(tuple),
+        spans=st.lists(spans, max_size=3).map(tuple),
+        parameters=objects,
+        error=maybe(texts),
+        origin=maybe(links),
+        basis=maybe(of(AnswerBasis)),
+        answer_error=maybe(texts),
+        answer_span=maybe(wholes),
+    )
     query = built(Query, text=texts, history=st.lists(built(Turn, text=texts), max_size=2).map(tuple))
     run = built(
-        Run, id=texts, created=texts, query=query, corpus=texts, fingerprint=texts, settings=objects,
-        results=st.lists(result, max_size=3).map(tuple), passages=st.just(known), wall_ms=numbers,
-    )  # fmt: skip
+        Run,
+        id=texts,
+        created=texts,
+        query=query,
+        corpus=texts,
+        fingerprint=texts,
+        settings=objects,
+        results=st.lists(result, max_size=3).map(tuple),
+        passages=st.just(known),
+        wall_ms=numbers,
+    )
     return draw(run)

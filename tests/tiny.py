@@ -7,9 +7,24 @@ from pathlib import Path
 from typing import Any
 
 WORDS = [
-    "a", "key", "is", "stored", "for", "hours", "send", "it", "back", "within", "days", "return", "the",
-    "box", "parcel", "customs", "express",
-]  # fmt: skip
+    "a",
+    "key",
+    "is",
+    "stored",
+    "for",
+    "hours",
+    "send",
+    "it",
+    "back",
+    "within",
+    "days",
+    "return",
+    "the",
+    "box",
+    "parcel",
+    "customs",
+    "express",
+]
 VOCABULARY = [
     "[PAD]",
     "[unused0]",
@@ -41,10 +56,16 @@ def bert(kind: Any, **more: Any) -> Any:
     torch.manual_seed(7)
     return kind(
         BertConfig(
-            vocab_size=len(VOCABULARY), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-            intermediate_size=64, max_position_embeddings=64, initializer_range=0.5, **more,
+            vocab_size=len(VOCABULARY),
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=64,
+            max_position_embeddings=64,
+            initializer_range=0.5,
+            **more,
         )
-    ).eval()  # fmt: skip
+    ).eval()
 
 
 def colbert(folder: Path) -> None:
@@ -61,9 +82,13 @@ def colbert(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
     facts = {
-        "query_token_id": "[unused0]", "doc_token_id": "[unused1]", "query_maxlen": 16, "doc_maxlen": 48,
-        "mask_punctuation": True, "attend_to_mask_tokens": False,
-    }  # fmt: skip
+        "query_token_id": "[unused0]",
+        "doc_token_id": "[unused1]",
+        "query_maxlen": 16,
+        "doc_maxlen": 48,
+        "mask_punctuation": True,
+        "attend_to_mask_tokens": False,
+    }
     (folder / "artifact.metadata").write_text(json.dumps(facts))
 
 
@@ -92,8 +117,16 @@ def t5(folder: Path) -> None:
     torch.manual_seed(11)
     model = T5ForConditionalGeneration(
         T5Config(
-            vocab_size=len(vocabulary), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
-            initializer_factor=4.0, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+            vocab_size=len(vocabulary),
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            initializer_factor=4.0,
+            pad_token_id=0,
+            eos_token_id=1,
+            decoder_start_token_id=0,
         )
-    )  # fmt: skip
+    )
     model.save_pretrained(folder)

@@ -175,9 +175,18 @@ def _one(
     repair, repaired = _repair(run, result, {id for id, _ in lost}, tops)
     advice = "" if not lost or result.status != "ok" else _advice(run, funnels, lost, repair, repaired, depth)
     return Diagnosis(
-        result, len(own), len(wanted), min(places, default=None) if result.status == "ok" else None,
-        measured.get(result.route), lost, blamed, most, repair, repaired, advice,
-    )  # fmt: skip
+        result,
+        len(own),
+        len(wanted),
+        min(places, default=None) if result.status == "ok" else None,
+        measured.get(result.route),
+        lost,
+        blamed,
+        most,
+        repair,
+        repaired,
+        advice,
+    )
 
 
 def _repair(

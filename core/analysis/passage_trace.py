@@ -38,13 +38,36 @@ from core.domain.outputs import (
 from core.domain.types import RouteResult, Span
 
 Kind = Literal[
-    "found", "not used", "found too low", "never retrieved", "removed by a filter", "list not used",
-    "fused away", "reranked away", "walked past", "dropped by grade", "near-duplicate", "compressed out",
-    "put behind", "cut by the route", "dropped", "not searched", "not recorded", "no ranking",
-    "brought by a summary", "behind summaries",
-    "read in part", "labelled words left out", "query drift", "lost in the first pass", "displaced",
-    "cut at the score drop", "not read", "damaged in reading", "split",
-]  # fmt: skip
+    "found",
+    "not used",
+    "found too low",
+    "never retrieved",
+    "removed by a filter",
+    "list not used",
+    "fused away",
+    "reranked away",
+    "walked past",
+    "dropped by grade",
+    "near-duplicate",
+    "compressed out",
+    "put behind",
+    "cut by the route",
+    "dropped",
+    "not searched",
+    "not recorded",
+    "no ranking",
+    "brought by a summary",
+    "behind summaries",
+    "read in part",
+    "labelled words left out",
+    "query drift",
+    "lost in the first pass",
+    "displaced",
+    "cut at the score drop",
+    "not read",
+    "damaged in reading",
+    "split",
+]
 NEEDS_OTHER_SEARCH = {
     "web/": "a web search",
     "memory/": "a search of the conversation",
@@ -406,11 +429,14 @@ class PassageTrace:
     def _never(self, id: str) -> str:
         needed = next((search for start, search in NEEDS_OTHER_SEARCH.items() if id.startswith(start)), None)
         only = f" Only {needed} can find it." if needed else ""
-        made = list(dict.fromkeys(
-            f"“{span.name}”" + (f" for {text}" if (text := self.asked(span)) else "")
-            + f" ({len(span.hits or ())} passages)"
-            for span in self.searches
-        ))  # fmt: skip
+        made = list(
+            dict.fromkeys(
+                f"“{span.name}”"
+                + (f" for {text}" if (text := self.asked(span)) else "")
+                + f" ({len(span.hits or ())} passages)"
+                for span in self.searches
+            )
+        )
         more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
         codes = first_pass(self.flow, id)
         whole = f" Only what {self.called(codes)} finds is scored by whole vectors." if codes else ""

@@ -73,11 +73,13 @@ def run_diff(before: Run, after: Run) -> RunDiff:
     """Compare two runs; with the two exchanged everything is mirrored."""
     asked = {
         "question": (before.query.text, after.query.text),
-        "history": ([[t.role, t.text] for t in before.query.history],
-                    [[t.role, t.text] for t in after.query.history]),
+        "history": (
+            [[t.role, t.text] for t in before.query.history],
+            [[t.role, t.text] for t in after.query.history],
+        ),
         "corpus": (before.corpus, after.corpus),
         "fingerprint": (before.fingerprint, after.fingerprint),
-    }  # fmt: skip
+    }
     settings = changes(before.settings, after.settings, leave_out=TOLD_ELSEWHERE)
     names = {*before.settings, *after.settings} - set(TOLD_ELSEWHERE)
     old, new = _keyed(before.results), _keyed(after.results)

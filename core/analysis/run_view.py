@@ -20,7 +20,7 @@ from core.domain.outputs import (
     WebGrades,
     Written,
     document,
-)  # fmt: skip
+)
 from core.domain.types import Link, RouteResult, Run, Span
 
 T = TypeVar("T")
@@ -122,10 +122,11 @@ def worked(run: Run) -> list[RouteResult]:
 def model_failures(run: Run) -> list[RouteResult]:
     """The routes without a ranking, or an answer that was asked for, because a model call failed."""
     return [
-        result for result in run.results
+        result
+        for result in run.results
         if (result.status not in ("ok", "cancelled") or result.answer_error)
         and any(span.kind == "LLM" and span.error for span in result.spans)
-    ]  # fmt: skip
+    ]
 
 
 def asked_again(result: RouteResult, span: Span) -> str | None:

@@ -112,9 +112,13 @@ class Evaluated(Evaluation):
                 f"{metric} p": difference["p_holm"] if difference else None,
             }
         return {
-            **told, "questions": row["n"], "failed": row["failed"], "p50_ms": row["p50_ms"],
-            "p95_ms": row["p95_ms"], "llm_calls": row["llm_calls"],
-        }  # fmt: skip
+            **told,
+            "questions": row["n"],
+            "failed": row["failed"],
+            "p50_ms": row["p50_ms"],
+            "p95_ms": row["p95_ms"],
+            "llm_calls": row["llm_calls"],
+        }
 
     def _repr_html_(self) -> str:
         first = COMPARED[0]
@@ -123,10 +127,14 @@ class Evaluated(Evaluation):
             row = self.figures["routes"][route]
             rows.append(
                 (
-                    route, _mean(row, first), _mean(row, "recall@10"), _difference(row, first),
-                    "" if row["p95_ms"] is None else milliseconds(row["p95_ms"]), row["failed"],
+                    route,
+                    _mean(row, first),
+                    _mean(row, "recall@10"),
+                    _difference(row, first),
+                    "" if row["p95_ms"] is None else milliseconds(row["p95_ms"]),
+                    row["failed"],
                 )
-            )  # fmt: skip
+            )
         return html.table(
             ("route", title(first), "recall@10", f"{title(first)} against {self.baseline}", "p95", "failed"),
             rows,
@@ -224,12 +232,25 @@ def evaluate(
         if mode:
             dataset.of_mode(found, mode)
     spec = Spec(
-        origin.name, names, of_routes(parameters), split, mode, queries, per_mode,
-        count(seed, "seed", least=0), labels, tuple(map(str, files)), str(judged) if judged else None, timing,
-        flag(answers, "answers"), baseline=baseline, repeats=count(repeats, "repeats", most=20),
+        origin.name,
+        names,
+        of_routes(parameters),
+        split,
+        mode,
+        queries,
+        per_mode,
+        count(seed, "seed", least=0),
+        labels,
+        tuple(map(str, files)),
+        str(judged) if judged else None,
+        timing,
+        flag(answers, "answers"),
+        baseline=baseline,
+        repeats=count(repeats, "repeats", most=20),
         chunkings=tuple(one.chunking.key for one in others),
-        filters=tuple(map(str, conditions(filters))), columns=named,
-    )  # fmt: skip
+        filters=tuple(map(str, conditions(filters))),
+        columns=named,
+    )
     with reporting(progress) as report:
         if build:
             for one in (origin, *others):
@@ -251,9 +272,13 @@ def evaluate(
         )
     _check_whole(figures, folder)
     return Evaluated(
-        labelled.name if folder is None else folder.name, folder or Path(), spec.document(), labelled,
-        outcomes, figures,
-    )  # fmt: skip
+        labelled.name if folder is None else folder.name,
+        folder or Path(),
+        spec.document(),
+        labelled,
+        outcomes,
+        figures,
+    )
 
 
 def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:

@@ -59,12 +59,18 @@ class GateDecision(Decision):
 
         rows = [
             {
-                "route": one.route, "passes": one.passes, self.criteria.metric: one.mean,
-                "p95_ms": one.p95_ms, "tokens": one.tokens, "calls": one.calls, "cost": one.cost,
-                "failed": one.failed, "misses": "" if one.passes else words.lacking(one),
+                "route": one.route,
+                "passes": one.passes,
+                self.criteria.metric: one.mean,
+                "p95_ms": one.p95_ms,
+                "tokens": one.tokens,
+                "calls": one.calls,
+                "cost": one.cost,
+                "failed": one.failed,
+                "misses": "" if one.passes else words.lacking(one),
             }
             for one in self.candidates
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows).set_index("route")
 
     def _repr_html_(self) -> str:
@@ -80,8 +86,10 @@ class GateDecision(Decision):
         ]
         return html.table(
             ("route", "gate", self.criteria.metric, "p95", "misses"),
-            rows, above=self._sentences(), right=(2, 3),
-        )  # fmt: skip
+            rows,
+            above=self._sentences(),
+            right=(2, 3),
+        )
 
     def _sentences(self) -> list[str]:
         told = words.every(self)
@@ -129,10 +137,20 @@ def gate(
     The decision is true where there is a route to ship. Raises BadInput.
     """
     criteria = Criteria(
-        metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged,
-        not flag(allow_loss, "allow_loss"), flag(cheapest, "cheapest"), margin=margin,
-        min_questions=min_questions, min_effect=min_effect,
-    )  # fmt: skip
+        metric,
+        min_quality,
+        max_p95_ms,
+        max_cost,
+        max_tokens,
+        max_calls,
+        max_failed,
+        max_unjudged,
+        not flag(allow_loss, "allow_loss"),
+        flag(cheapest, "cheapest"),
+        margin=margin,
+        min_questions=min_questions,
+        min_effect=min_effect,
+    )
     if against is None and (max_broken is not None or min_effect is not None):
         raise BadInput("max_broken and min_effect need against")
     before = None

@@ -23,8 +23,14 @@ Which = Literal["lightweight", "llm", "cross-encoder"]
 LIGHTWEIGHT: Which = "lightweight"
 SHIPPED = PROJECT / "data" / "evaluators"
 FEATURES = (  # the order of an evaluator's coefficients
-    "cosine", "bm25", "words found", "maxsim", "cosine above others", "maxsim above others", "log of words",
-)  # fmt: skip
+    "cosine",
+    "bm25",
+    "words found",
+    "maxsim",
+    "cosine above others",
+    "maxsim above others",
+    "log of words",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +102,16 @@ def trained(home: Path, corpus: str) -> Path:
 
 def _parsed(stored: Any, name: Which, source: str) -> Evaluator:
     found = Evaluator(
-        name, float(stored["low"]), float(stored["high"]), tuple(map(str, stored["features"])),
-        tuple(map(float, stored["coefficients"])), float(stored["intercept"]), str(stored["embedder"]),
-        dict(stored["made"]), source,
-    )  # fmt: skip
+        name,
+        float(stored["low"]),
+        float(stored["high"]),
+        tuple(map(str, stored["features"])),
+        tuple(map(float, stored["coefficients"])),
+        float(stored["intercept"]),
+        str(stored["embedder"]),
+        dict(stored["made"]),
+        source,
+    )
     if stored["name"] != name or name not in get_args(Which):
         raise ValueError(f"it is the evaluator {str(stored['name'])[:40]!r}, not {name!r}")
     if not 0 <= found.low <= found.high <= 1:

@@ -98,10 +98,14 @@ class FusionInDecoder:
             stop = _Stop(check)
             out = self._model.generate(
                 encoder_outputs=BaseModelOutput(last_hidden_state=states.reshape(1, -1, states.shape[-1])),
-                attention_mask=mask, max_new_tokens=max_tokens, do_sample=False, num_beams=1,
-                return_dict_in_generate=True, output_attentions=True,
+                attention_mask=mask,
+                max_new_tokens=max_tokens,
+                do_sample=False,
+                num_beams=1,
+                return_dict_in_generate=True,
+                output_attentions=True,
                 stopping_criteria=StoppingCriteriaList([stop]),
-            )  # fmt: skip
+            )
             if stop.error is not None:
                 raise stop.error
             written = out.sequences[0][1:]  # the first one only starts the decoder
@@ -218,8 +222,13 @@ def _open(place: str, *, local: bool) -> tuple[Any, Any, Any]:
     if config.model_type != "t5":
         raise ValueError(f"it is a {config.model_type} model, not a T5")
     loaded: Any = T5ForConditionalGeneration.from_pretrained(
-        place, config=config, local_files_only=local, key_mapping=WRAPPED, output_loading_info=True,
-        dtype=torch.float32, attn_implementation="eager",  # others do not give the attention
-    )  # fmt: skip
+        place,
+        config=config,
+        local_files_only=local,
+        key_mapping=WRAPPED,
+        output_loading_info=True,
+        dtype=torch.float32,
+        attn_implementation="eager",  # others do not give the attention
+    )
     model, told = loaded
     return model, told, AutoTokenizer.from_pretrained(place, local_files_only=local)

@@ -153,7 +153,11 @@ def _parsed(stored: Any, name: str, corpus: str) -> FittedWeights:
     if stored["corpus"] != corpus or not isinstance(stored["fingerprint"], str):
         raise ValueError(f"it was fitted for corpus {stored['corpus']!r}")
     return FittedWeights(
-        name, corpus, stored["fingerprint"], tuple(map(str, stored["lists"])),
-        tuple(tuple(map(float, row)) for row in stored["weights"]), float(stored["intercept"]),
+        name,
+        corpus,
+        stored["fingerprint"],
+        tuple(map(str, stored["lists"])),
+        tuple(tuple(map(float, row)) for row in stored["weights"]),
+        float(stored["intercept"]),
         dict(stored["made"]),
-    )  # fmt: skip
+    )

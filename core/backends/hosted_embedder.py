@@ -125,9 +125,11 @@ class HostedEmbedder:
         """One request; where it holds too much for the service, several, and smaller ones from then on."""
         spec = self.spec
         reply = self._endpoint.post(
-            self._body(texts, use), timeout=max(0.01, end - time.monotonic()), cancel=cancel,
+            self._body(texts, use),
+            timeout=max(0.01, end - time.monotonic()),
+            cancel=cancel,
             once_s=spec.timeout_s,
-        )  # fmt: skip
+        )
         if reply.status == 200:
             return self._read(reply.data, len(texts))
         if reply.status in (400, 422) and self._base64 and _NO_ENCODING.search(reply.data):
@@ -150,9 +152,11 @@ class HostedEmbedder:
         while len(text) > LEAST:
             text = text[: len(text) * 3 // 4]
             reply = self._endpoint.post(
-                self._body([text], use), timeout=max(0.01, end - time.monotonic()), cancel=cancel,
+                self._body([text], use),
+                timeout=max(0.01, end - time.monotonic()),
+                cancel=cancel,
                 once_s=self.spec.timeout_s,
-            )  # fmt: skip
+            )
             if reply.status == 200:
                 return self._read(reply.data, 1)
             if not self._too_long(reply):
@@ -300,8 +304,16 @@ def _tokens(answer: Any) -> int:
 def hosted_identity(name: str, spec: EmbedderSettings) -> str:
     """What an index records of a service's vectors: changes when they would. Neither key nor price counts."""
     used = [
-        spec.kind, address(spec, f"[embedders.{name}]"), spec.model, spec.dimensions, spec.query_prefix,
-        spec.document_prefix, spec.query_type, spec.document_type, spec.query_fields, spec.document_fields,
-    ]  # fmt: skip
+        spec.kind,
+        address(spec, f"[embedders.{name}]"),
+        spec.model,
+        spec.dimensions,
+        spec.query_prefix,
+        spec.document_prefix,
+        spec.query_type,
+        spec.document_type,
+        spec.query_fields,
+        spec.document_fields,
+    ]
     digest = hashlib.sha256(json.dumps(used, sort_keys=True, default=str).encode()).hexdigest()[:16]
     return f"{spec.model}@{digest}"

@@ -14,18 +14,34 @@ AUTO = "auto"  # in place of a language: found when the corpus is indexed
 FALLBACK = "english"
 UNSPACED = ("chinese", "japanese", "korean", "thai")  # cut into n-grams of characters
 BY_STOP_WORDS = (
-    "danish", "dutch", "english", "french", "german", "italian", "norwegian", "portuguese", "russian",
-    "spanish", "swedish", "turkish",
-)  # fmt: skip
+    "danish",
+    "dutch",
+    "english",
+    "french",
+    "german",
+    "italian",
+    "norwegian",
+    "portuguese",
+    "russian",
+    "spanish",
+    "swedish",
+    "turkish",
+)
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f々〇"
 KANA = "\u3041-\u309f\u30a0-\u30ff\uff66-\uff9f"
 HANGUL = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
 THAI = "\u0e01-\u0e3a\u0e40-\u0e4e"
 _SCRIPTS = {
-    "han": HAN, "kana": KANA, "hangul": HANGUL, "thai": THAI,
-    "greek": "\u0370-\u03ff\u1f00-\u1fff", "armenian": "\u0530-\u058f", "tamil": "\u0b80-\u0bff",
-    "hindi": "\u0900-\u097f", "arabic": "\u0600-\u06ff\u0750-\u077f",
-}  # fmt: skip
+    "han": HAN,
+    "kana": KANA,
+    "hangul": HANGUL,
+    "thai": THAI,
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "armenian": "\u0530-\u058f",
+    "tamil": "\u0b80-\u0bff",
+    "hindi": "\u0900-\u097f",
+    "arabic": "\u0600-\u06ff\u0750-\u077f",
+}
 _FINDS = {name: re.compile(f"[{letters}]") for name, letters in _SCRIPTS.items()}
 _NOT_LATIN = re.compile("[^\u0000-\u024f\u1e00-\u1eff]")
 _WORDS = re.compile(r"[^\W\d_]+")

@@ -82,9 +82,13 @@ class SpladeEncoder:
             return csr_matrix((0, len(self.terms)), dtype=np.float32)
         with self._turns.slot():
             found = encode(
-                [clean(text) for text in texts], batch_size=BATCH, show_progress_bar=False,
-                convert_to_tensor=True, convert_to_sparse_tensor=True, save_to_cpu=True,
-            ).coalesce()  # fmt: skip
+                [clean(text) for text in texts],
+                batch_size=BATCH,
+                show_progress_bar=False,
+                convert_to_tensor=True,
+                convert_to_sparse_tensor=True,
+                save_to_cpu=True,
+            ).coalesce()
         rows, columns = found.indices().numpy()
         weights = found.values().float().numpy()
         if not np.isfinite(weights).all() or (weights < 0).any():

@@ -74,10 +74,15 @@ def export(model_folder: Path, out: Path, kind: Kind = "embedding") -> dict[str,
             "ignore"
         )  # the tracer warns of constants; the comparison below is the real check
         torch.onnx.export(
-            Embed(), (sample, sample), str(out), dynamo=False, opset_version=17,
-            input_names=["input_ids", "attention_mask"], output_names=[kind],
+            Embed(),
+            (sample, sample),
+            str(out),
+            dynamo=False,
+            opset_version=17,
+            input_names=["input_ids", "attention_mask"],
+            output_names=[kind],
             dynamic_axes={"input_ids": free, "attention_mask": free, kind: {0: "n"} if pooled else free},
-        )  # fmt: skip
+        )
     return _accepted((_agreement if pooled else _token_agreement)(model, model_folder, out), out, kind)
 
 

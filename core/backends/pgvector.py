@@ -234,11 +234,17 @@ class PgVectorIndex:
         distance = "({vector} {operator} %s::{type}) + 0" if exact else "{vector} {operator} %s::{type}"
         statement = sql.SQL(
             "SELECT {key}, {read} FROM {relation} WHERE {vector} IS NOT NULL {where} ORDER BY "
-            + distance + " LIMIT %s"
+            + distance
+            + " LIMIT %s"
         ).format(
-            key=table.key, read=self._read(), vector=table.vector, relation=table.relation, where=condition,
-            operator=sql.SQL(table.operator), type=sql.SQL(table.type),
-        )  # fmt: skip
+            key=table.key,
+            read=self._read(),
+            vector=table.vector,
+            relation=table.relation,
+            where=condition,
+            operator=sql.SQL(table.operator),
+            type=sql.SQL(table.type),
+        )
         given = "[" + ",".join(map(str, np.asarray(vector, np.float32).tolist())) + "]"
         settings: list[tuple[str, str]] = []
         if not exact:
@@ -248,7 +254,7 @@ class PgVectorIndex:
                     ("hnsw.ef_search", str(min(MOST_EFFORT, effort or max(SEARCH_EFFORT, k)))),
                     ("hnsw.iterative_scan", "strict_order"),
                     ("hnsw.max_scan_tuples", str(SCANNED)),
-                ]  # fmt: skip
+                ]
             elif table.index == "ivfflat":
                 settings += [("ivfflat.iterative_scan", "relaxed_order")]
                 settings += [("ivfflat.probes", str(effort))] if effort else []

@@ -92,8 +92,9 @@ class Server:
                 yield connection
         except driver().Error as error:
             if cancel is not None and cancel.is_set():
-                raise Cancelled("indexing was stopped; the embeddings made so far are saved for next time")\
-                    from None  # fmt: skip
+                raise Cancelled(
+                    "indexing was stopped; the embeddings made so far are saved for next time"
+                ) from None
             raise self.told(error) from None
         finally:
             ended.set()
@@ -127,9 +128,13 @@ class Server:
         limits = f"-c default_transaction_read_only=on -c statement_timeout={SEARCH_S}s" if read_only else ""
         try:
             connection = psycopg.connect(
-                self.dsn.conninfo(), autocommit=True, connect_timeout=CONNECT_S,
-                application_name="routescope corpus", options=limits, prepare_threshold=None,
-            )  # fmt: skip
+                self.dsn.conninfo(),
+                autocommit=True,
+                connect_timeout=CONNECT_S,
+                application_name="routescope corpus",
+                options=limits,
+                prepare_threshold=None,
+            )
         except psycopg.ProgrammingError:  # it quotes what it could not read, password and all
             raise BadInput(f"the address {self.dsn} is not one that PostgreSQL's client can read") from None
         except psycopg.Error as error:

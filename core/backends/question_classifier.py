@@ -30,16 +30,40 @@ AS_A_RULE = "as a rule"  # the difference of two intercepts, among contributions
 SHIPPED = PROJECT / "data" / "routers" / "adaptive.json"
 NEEDS: Mapping[str, str] = {"conversational": "conversation before", "structured": "tables"}
 WORDING_FEATURES = (
-    "conversation before", "log of words", "identifiers", "share of identifiers", "asks what or which",
-    "asks who, when, where", "asks how many", "asks how", "asks why", "asks yes or no", "asks for a list",
-    "asks nothing", "summing words", "superlatives", "comparing words", "names", "linking words", "commas",
-    "first person", "pointing words", "goes on", "polite words", "about the talk", "arithmetic",
-)  # fmt: skip
+    "conversation before",
+    "log of words",
+    "identifiers",
+    "share of identifiers",
+    "asks what or which",
+    "asks who, when, where",
+    "asks how many",
+    "asks how",
+    "asks why",
+    "asks yes or no",
+    "asks for a list",
+    "asks nothing",
+    "summing words",
+    "superlatives",
+    "comparing words",
+    "names",
+    "linking words",
+    "commas",
+    "first person",
+    "pointing words",
+    "goes on",
+    "polite words",
+    "about the talk",
+    "arithmetic",
+)
 SEARCH_FEATURES = ("words found", "agreement of searches")
 TABLE_FEATURES = (
-    "tables", "share of linked words", "sums over the schema", "value with schema words", "value with a sum",
+    "tables",
+    "share of linked words",
+    "sums over the schema",
+    "value with schema words",
+    "value with a sum",
     "value with an identifier",
-)  # fmt: skip
+)
 FEATURES = (*WORDING_FEATURES, *SEARCH_FEATURES, *TABLE_FEATURES)
 
 
@@ -149,13 +173,16 @@ def trained(home: Path) -> Path:
 
 def _parsed(stored: Any, source: str) -> QuestionClassifier:
     found = QuestionClassifier(
-        tuple(map(str, stored["classes"])), tuple(map(str, stored["features"])),
+        tuple(map(str, stored["classes"])),
+        tuple(map(str, stored["features"])),
         tuple(map(float, stored["means"])),
         tuple(tuple(map(float, row)) for row in stored["coefficients"]),
-        tuple(map(float, stored["intercepts"])), float(stored["least"]),
+        tuple(map(float, stored["intercepts"])),
+        float(stored["least"]),
         {str(name): tuple(map(_candidate, rows)) for name, rows in stored["routes"].items()},
-        dict(stored["made"]), source,
-    )  # fmt: skip
+        dict(stored["made"]),
+        source,
+    )
     if not found.classes or len(set(found.classes)) < len(found.classes):
         raise ValueError("no classes, or one of them twice")
     if unknown := {*found.classes, *found.routes} - set(CLASSES):
@@ -179,6 +206,11 @@ def _parsed(stored: Any, source: str) -> QuestionClassifier:
 
 def _candidate(stored: Any) -> Candidate:
     return Candidate(
-        str(stored["route"]), str(stored["metric"]), float(stored["gain"]), float(stored["low"]),
-        float(stored["high"]), int(stored["n"]), tuple(map(str, stored["sets"])),
-    )  # fmt: skip
+        str(stored["route"]),
+        str(stored["metric"]),
+        float(stored["gain"]),
+        float(stored["low"]),
+        float(stored["high"]),
+        int(stored["n"]),
+        tuple(map(str, stored["sets"])),
+    )

@@ -78,14 +78,18 @@ class Codec:
             )
         faiss.omp_set_num_threads(os.cpu_count() or 1)
         found = faiss.Kmeans(
-            dim, centroids_for(count), niter=ROUNDS, seed=SEED,
-            min_points_per_centroid=1, max_points_per_centroid=TRAINED,
-        )  # fmt: skip
+            dim,
+            centroids_for(count),
+            niter=ROUNDS,
+            seed=SEED,
+            min_points_per_centroid=1,
+            max_points_per_centroid=TRAINED,
+        )
         found.train(np.ascontiguousarray(vectors, np.float32))
         centroids = _unit(np.asarray(found.centroids, np.float32))
         left = np.concatenate(
             [some - centroids[_nearest(centroids, some)] for some in _parts(vectors)]
-        ).ravel()  # fmt: skip
+        ).ravel()
         shares = np.arange(1, 2 * LEVELS) / (2 * LEVELS)  # 1/8 to 7/8: middles, and the cutoffs between
         quantiles = np.quantile(left, shares).astype(np.float32)
         return cls(centroids, quantiles[1::2], quantiles[::2])

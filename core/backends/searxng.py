@@ -175,8 +175,7 @@ def _passage(result: Any, words: Words) -> Passage | None:
     # The words belong to the id: a page's snippet is another for another query.
     content_hash = hashlib.sha256(f"{url}\0{text}".encode(errors="replace")).hexdigest()[:12]
     id = f"web/{host}/{content_hash}"
-    return Passage(id, url, _line(title or "")[: LONGEST["title"]], text, 0,
-                   len(text))  # fmt: skip
+    return Passage(id, url, _line(title or "")[: LONGEST["title"]], text, 0, len(text))
 
 
 def _line(text: str) -> str:

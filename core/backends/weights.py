@@ -31,17 +31,24 @@ class _Marks:
 
 _KINDS: dict[Kind, _Marks] = {
     "CrossEncoder": _Marks(
-        "cross-encoder", "cross-encoder/ms-marco-MiniLM-L6-v2",
-        ("CrossEncoder",), ("ForSequenceClassification",),
+        "cross-encoder",
+        "cross-encoder/ms-marco-MiniLM-L6-v2",
+        ("CrossEncoder",),
+        ("ForSequenceClassification",),
     ),
     "MultiVectorEncoder": _Marks(
-        "ColBERT model", "colbert-ir/colbertv2.0",
-        ("MultiVectorEncoder", "ColBERT"), ("HF_ColBERT", "ForRetrieval"),
+        "ColBERT model",
+        "colbert-ir/colbertv2.0",
+        ("MultiVectorEncoder", "ColBERT"),
+        ("HF_ColBERT", "ForRetrieval"),
     ),
     "SparseEncoder": _Marks(
-        "learned sparse model", "naver/splade-v3", ("SparseEncoder",), ("ForMaskedLM",),
+        "learned sparse model",
+        "naver/splade-v3",
+        ("SparseEncoder",),
+        ("ForMaskedLM",),
     ),
-}  # fmt: skip
+}
 
 
 def load(kind: Kind, name: str) -> Any:

@@ -65,23 +65,37 @@ def answer_style(
 
 @click.command("ask")
 @click.argument("question")
-@click.option("--corpus", default="support", show_default=True, metavar="NAME_OR_PATH",
-              help="A corpus that `corpora` lists, or a folder or file, which is indexed first.")  # fmt: skip
-@click.option("--routes", metavar="A,B", help="Routes that `routes` lists, or all. Without it: those of "
-              "--preset, else all; with --route: those that a first visit runs.")  # fmt: skip
+@click.option(
+    "--corpus",
+    default="support",
+    show_default=True,
+    metavar="NAME_OR_PATH",
+    help="A corpus that `corpora` lists, or a folder or file, which is indexed first.",
+)
+@click.option(
+    "--routes",
+    metavar="A,B",
+    help="Routes that `routes` lists, or all. Without it: those of "
+    "--preset, else all; with --route: those that a first visit runs.",
+)
 @pipeline_options
 @click.option(
     "--make-corpus",
     is_flag=True,
     help="Make --corpus of the passages that the pipelines of --route return, or add to it.",
 )
-@click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
-              help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".')  # fmt: skip
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".',
+)
 @preset_option("A preset; --parameter overrides it.")
 @parameter_options
 @filter_option
-@click.option("--answers", type=click.Choice(["none", "selected", "all"]),
-              help="Which routes write an answer.")  # fmt: skip
+@click.option(
+    "--answers", type=click.Choice(["none", "selected", "all"]), help="Which routes write an answer."
+)
 @click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
 @answer_options
 @click.option(
@@ -96,9 +110,13 @@ def answer_style(
     help="Remember the conversation under NAME and use its earlier turns.",
 )
 @click.option(
-    "--hits", type=click.IntRange(1, 1000), default=comparison.SHOWN, show_default=True, metavar="N",
+    "--hits",
+    type=click.IntRange(1, 1000),
+    default=comparison.SHOWN,
+    show_default=True,
+    metavar="N",
     help="Passages to print.",
-)  # fmt: skip
+)
 @click.option("--text", "whole", is_flag=True, help="Print the passages in full.")
 @output_options
 def ask_(

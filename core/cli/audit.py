@@ -27,10 +27,21 @@ _FILE = click.Path(path_type=Path)
 @click.command("audit")
 @click.argument("target", metavar="SET")
 @click.option("--routes", metavar="A,B", help="Names from `routes`. Default: all that make decisions.")
-@click.option("--baseline", metavar="ROUTE", default="hybrid_rrf", show_default=True,
-              help="Route to compare with; hybrid_rrf and rerank are always asked, too.")  # fmt: skip
-@click.option("--queries", type=click.IntRange(min=1), default=QUERIES, show_default=True, metavar="N",
-              help="A sample of N questions.")  # fmt: skip
+@click.option(
+    "--baseline",
+    metavar="ROUTE",
+    default="hybrid_rrf",
+    show_default=True,
+    help="Route to compare with; hybrid_rrf and rerank are always asked, too.",
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    default=QUERIES,
+    show_default=True,
+    metavar="N",
+    help="A sample of N questions.",
+)
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the sample.")
 @click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
 @click.option("--mode", help="Only questions of this kind.")
@@ -39,13 +50,23 @@ _FILE = click.Path(path_type=Path)
 @click.option("--qrels", type=_FILE, metavar="FILE", help="TREC qrels for --questions.")
 @click.option("--labels", metavar="NAME", help="Questions and labels of a label set from the Label page.")
 @parameter_options
-@click.option("--answers", type=click.Choice(["none", "all"]),
-              help="Have the routes write answers. Default: all where a model is set up.")  # fmt: skip
-@click.option("--answer-by", type=click.Choice(["model", "extract"]),
-              help="Answers by the language model, or copied sentences.")  # fmt: skip
-@click.option("--out", type=_FILE, metavar="DIR",
-              help="Write the results here; resumes an audit that was stopped. Default: saved as audit-SET "
-              "for the Evaluate page.")  # fmt: skip
+@click.option(
+    "--answers",
+    type=click.Choice(["none", "all"]),
+    help="Have the routes write answers. Default: all where a model is set up.",
+)
+@click.option(
+    "--answer-by",
+    type=click.Choice(["model", "extract"]),
+    help="Answers by the language model, or copied sentences.",
+)
+@click.option(
+    "--out",
+    type=_FILE,
+    metavar="DIR",
+    help="Write the results here; resumes an audit that was stopped. Default: saved as audit-SET "
+    "for the Evaluate page.",
+)
 @click.option("--fresh", is_flag=True, help="Discard the results in the folder and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed.")
 @output_options
@@ -100,11 +121,22 @@ def audit_(
     folder = out or place(now, free_name(f"audit-{source.name}", ()))
     wanted = answers == "all" or (answers is None and (answer_by == "extract" or audit.answers_here(engine)))
     spec = Spec(
-        source.name, (), given, split, mode, queries, seed=seed,
-        labels=labels, questions=tuple(map(str, questions)), qrels=str(qrels) if qrels else None,
-        answers=wanted, answer_by=answer_by, baseline=baseline, audit=tuple(route.name for route in chosen),
+        source.name,
+        (),
+        given,
+        split,
+        mode,
+        queries,
+        seed=seed,
+        labels=labels,
+        questions=tuple(map(str, questions)),
+        qrels=str(qrels) if qrels else None,
+        answers=wanted,
+        answer_by=answer_by,
+        baseline=baseline,
+        audit=tuple(route.name for route in chosen),
         columns=columns,
-    )  # fmt: skip
+    )
     return _performed(engine, spec, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json)
 
 
@@ -119,9 +151,13 @@ def _performed(
     found = None
     if spec.labels is None:  # before an index is built: an invalid file is reported immediately
         found = sets.read(
-            source.name, source.path, split=spec.split, questions=[Path(one) for one in spec.questions],
-            qrels=Path(spec.qrels) if spec.qrels else None, columns=spec.columns,
-        )  # fmt: skip
+            source.name,
+            source.path,
+            split=spec.split,
+            questions=[Path(one) for one in spec.questions],
+            qrels=Path(spec.qrels) if spec.qrels else None,
+            columns=spec.columns,
+        )
         if spec.mode:
             dataset.of_mode(found, spec.mode)
     ensure(source, settings.current())
@@ -135,9 +171,15 @@ def _performed(
     try:
         with stoppable() as asked:
             figures = audit.perform(
-                engine, ready, folder, fresh=fresh, retry=retry, progress=Pace(), said=said,
+                engine,
+                ready,
+                folder,
+                fresh=fresh,
+                retry=retry,
+                progress=Pace(),
+                said=said,
                 ended=asked.is_set,
-            )  # fmt: skip
+            )
     except KeyboardInterrupt:  # a second Ctrl-C, which does not wait for the figures
         note(stopped)
         return INTERRUPTED

@@ -24,14 +24,24 @@ SEED = 1  # another than that of `audit` and `eval`, whose questions are to be o
 @click.command("calibrate")
 @click.argument("targets", metavar="SET...", nargs=-1, required=True)
 @click.option("--decisions", metavar="A,B", help="Decisions to calibrate. Default: all.")
-@click.option("--queries", type=click.IntRange(min=1), default=QUERIES, show_default=True, metavar="N",
-              help="At most N cases from each set.")  # fmt: skip
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    default=QUERIES,
+    show_default=True,
+    metavar="N",
+    help="At most N cases from each set.",
+)
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the questions drawn.")
 @click.option(
     "--split", metavar="SPLIT", help="dev, test or all. Default: dev if a set has it, else all but test."
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
-              help="Write the calibrations here. Default: where routes look for them.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the calibrations here. Default: where routes look for them.",
+)
 @output_options
 def calibrate_(
     targets: Sequence[str],
@@ -78,9 +88,16 @@ def calibrate_(
                     labelled = sets.tie(written, corpus)[0]
                     label = f"{decision}, {source.name}"
                     cases += model_calibration.gather(
-                        engine, labelled if split else model_calibration.of_dev(labelled), corpus, decision,
-                        queries, seed, partial(bar, label), asked.is_set, note,
-                    )  # fmt: skip
+                        engine,
+                        labelled if split else model_calibration.of_dev(labelled),
+                        corpus,
+                        decision,
+                        queries,
+                        seed,
+                        partial(bar, label),
+                        asked.is_set,
+                        note,
+                    )
                 try:
                     calibration = model_calibration.calibrate(
                         decision, calibrations.subject(engine.llm()), cases
@@ -103,20 +120,29 @@ def calibrate_(
 def _text(made: Sequence[Calibration]) -> str:
     rows = [
         (
-            one.decision, one.n, one.positive, f"{one.auc:.2f}",
-            f"{one.interval[0]:.2f} to {one.interval[1]:.2f}", f"{one.threshold:g}",
+            one.decision,
+            one.n,
+            one.positive,
+            f"{one.auc:.2f}",
+            f"{one.interval[0]:.2f} to {one.interval[1]:.2f}",
+            f"{one.threshold:g}",
             "yes" if one.signal else "no",
         )
         for one in made
-    ]  # fmt: skip
+    ]
     apart = [
         (
-            one.decision, held.name, held.n, held.positive, _number(held.auc), _number(held.threshold),
+            one.decision,
+            held.name,
+            held.n,
+            held.positive,
+            _number(held.auc),
+            _number(held.threshold),
             _number(held.balanced_accuracy),
         )
         for one in made
         for held in one.held_out
-    ]  # fmt: skip
+    ]
     heads = ("decision", "cases", "true", "AUC", "95 % interval", "threshold", "signal")
     parts = [table(heads, rows, right=(1, 2, 3, 5)), "", "Each set by the threshold that the others give"]
     heads = ("decision", "set", "cases", "true", "AUC", "threshold", "balanced accuracy")

@@ -71,9 +71,15 @@ def measure(
     bar = Bar("q")
     with stoppable() as asked:
         figures = measuring.perform(
-            engine, group, out=out, fresh=fresh, retry=retry, ended=asked.is_set, workers=workers,
+            engine,
+            group,
+            out=out,
+            fresh=fresh,
+            retry=retry,
+            ended=asked.is_set,
+            workers=workers,
             progress=lambda done, total: bar("questions", done, total),
-        )  # fmt: skip
+        )
     bar.close()
     for warning in figures["warnings"]:
         if warning not in group.warnings:
@@ -83,9 +89,10 @@ def measure(
     if said and as_json:
         note(said)
     emit(
-        {**figures, "saved": str(out)}, lambda: "\n".join(filter(None, [said, in_words(figures, out)])),
+        {**figures, "saved": str(out)},
+        lambda: "\n".join(filter(None, [said, in_words(figures, out)])),
         as_json=as_json,
-    )  # fmt: skip
+    )
     if figures["interrupted"]:
         note(f"stopped by the user; results so far are in {out}, and eval with --out {out} resumes from them")
     scored = any(row["n"] for by in figures["routes"].values() for row in by.values())
@@ -116,11 +123,16 @@ def in_words(figures: Mapping[str, Any], out: Path) -> str:
 def _corpora(figures: Mapping[str, Any]) -> str:
     rows = [
         (
-            name, f"{row['passages']:,}", amount(row["tokens"], 1), size(row["bytes"]),
-            amount(row["seconds"], 1), f"{row['reused']:.0%}", row["label"],
+            name,
+            f"{row['passages']:,}",
+            amount(row["tokens"], 1),
+            size(row["bytes"]),
+            amount(row["seconds"], 1),
+            f"{row['reused']:.0%}",
+            row["label"],
         )
         for name, row in figures["chunkings"].items()
-    ]  # fmt: skip
+    ]
     headers = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
     return table(headers, rows, right=range(1, 6))
 
@@ -128,11 +140,12 @@ def _corpora(figures: Mapping[str, Any]) -> str:
 def _coverage(figures: Mapping[str, Any], names: Sequence[str]) -> str:
     lines = [
         (
-            route, *(_cell(by.get(name), figures, route, name) for name in names),
+            route,
+            *(_cell(by.get(name), figures, route, name) for name in names),
             max((row["n"] for row in by.values()), default=0),
         )
         for route, by in rows(figures).items()
-    ]  # fmt: skip
+    ]
     heads = ("route", *(figures["chunkings"][name]["chunking"] for name in names), "n")
     return table(heads, lines, right=[len(heads) - 1])
 

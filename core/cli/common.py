@@ -41,9 +41,12 @@ def parameter_options(function: F) -> F:
         return function(*args, parameters=(*parameters, *knobs), **options)
 
     given = click.option(
-        "--parameter", "parameters", multiple=True, metavar="ROUTE.NAME=VALUE",
+        "--parameter",
+        "parameters",
+        multiple=True,
+        metavar="ROUTE.NAME=VALUE",
         help="Set a parameter of a route; repeatable.",
-    )  # fmt: skip
+    )
     earlier = click.option(
         "--knob",
         "knobs",
@@ -58,10 +61,13 @@ def parameter_options(function: F) -> F:
 def filter_option(function: F) -> F:
     """Add --filter FIELD=VALUE, given as `filters`."""
     return click.option(
-        "--filter", "filters", multiple=True, metavar="FIELD=VALUE",
+        "--filter",
+        "filters",
+        multiple=True,
+        metavar="FIELD=VALUE",
         help="Find only passages whose document's metadata meets this: = != < > <= >= ~ (contains) !~, or "
         '"FIELD in A|B"; repeatable.',
-    )(function)  # fmt: skip
+    )(function)
 
 
 def columns_option(function: F) -> F:
@@ -74,10 +80,12 @@ def columns_option(function: F) -> F:
         return function(*args, columns=read_columns(columns), **options)
 
     return click.option(
-        "--columns", multiple=True, metavar="FIELD=COLUMN,...",
+        "--columns",
+        multiple=True,
+        metavar="FIELD=COLUMN,...",
         help="Which columns of the questions mean what: question, answer, relevant (ids of documents or "
         "passages, or texts), grade, id, mode, split, history, answerable.",
-    )(cast("F", call))  # fmt: skip
+    )(cast("F", call))
 
 
 def pipeline_options(function: F) -> F:
@@ -98,9 +106,12 @@ def pipeline_options(function: F) -> F:
         return function(*args, own=tuple(dict.fromkeys(one.name for one in made)), **options)
 
     given = click.option(
-        "--route", "own_routes", multiple=True, metavar="NAME=TARGET",
+        "--route",
+        "own_routes",
+        multiple=True,
+        metavar="NAME=TARGET",
         help="Your own pipeline as a route, FILE.py:FUNCTION or http://host:port/path; repeatable.",
-    )  # fmt: skip
+    )
     python = click.option(
         "--python",
         metavar="PATH",
@@ -237,9 +248,14 @@ class Bar:
             from tqdm import tqdm
 
             self._bar = tqdm(
-                total=total, initial=done, desc=self._label, unit=self._unit, unit_scale=self._unit == "B",
-                file=sys.stderr, dynamic_ncols=True,
-            )  # fmt: skip
+                total=total,
+                initial=done,
+                desc=self._label,
+                unit=self._unit,
+                unit_scale=self._unit == "B",
+                file=sys.stderr,
+                dynamic_ncols=True,
+            )
         self._bar.total = total or None
         self._bar.update(done - self._bar.n)
         if done >= total > 0:

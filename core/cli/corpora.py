@@ -374,11 +374,14 @@ def _what(one: dict[str, Any]) -> str:
 def _text(listed: list[dict[str, Any]]) -> str:
     rows = [
         (
-            one["name"], one["state"], "-" if one["size"] is None else f"{one['size']:,}",
-            one["fingerprint"] or "-", one["reason"] or _what(one),
+            one["name"],
+            one["state"],
+            "-" if one["size"] is None else f"{one['size']:,}",
+            one["fingerprint"] or "-",
+            one["reason"] or _what(one),
         )
         for one in listed
-    ]  # fmt: skip
+    ]
     return table(
         ("corpus", "index", "passages", "fingerprint", "what it is, or what to do"), rows, right=(2,)
     )

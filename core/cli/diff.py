@@ -18,11 +18,20 @@ if TYPE_CHECKING:
 @click.command("diff")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-@click.option("--route", "routes", multiple=True, metavar="R|A_ROUTE:B_ROUTE",
-              help="The route to compare, or one of A with another of B; repeatable. "
-                   "Default: every route that both measured.")  # fmt: skip
-@click.option("--metric", default="ndcg@10", show_default=True,
-              help="Metric of the means; its number after @ is k (10 if it has none).")  # fmt: skip
+@click.option(
+    "--route",
+    "routes",
+    multiple=True,
+    metavar="R|A_ROUTE:B_ROUTE",
+    help="The route to compare, or one of A with another of B; repeatable. "
+    "Default: every route that both measured.",
+)
+@click.option(
+    "--metric",
+    default="ndcg@10",
+    show_default=True,
+    help="Metric of the means; its number after @ is k (10 if it has none).",
+)
 @output_options
 def diff_(before: str, after: str, routes: Sequence[str], metric: str, as_json: bool) -> int:
     """Show which questions broke and which were fixed from evaluation A to evaluation B, with the passage

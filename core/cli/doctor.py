@@ -59,8 +59,10 @@ def _endpoints(found: Sequence[ChatEndpoint]) -> str:
     for one in found:
         lines.append(line(one))
         told = {True: "yes", False: "no", None: "not known"}
-        facts = [f"{name} {told[value] if value is None or value is True or value is False else value}"
-                 for name, value in one.tested.items()]  # fmt: skip
+        facts = [
+            f"{name} {told[value] if value is None or value is True or value is False else value}"
+            for name, value in one.tested.items()
+        ]
         lines += [f"  tested: {', '.join(facts)}"] if facts else []
         lines += [f"  it rejects {name}: {why}" for name, why in one.rejected.items()]
         lines += [

@@ -94,8 +94,13 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps between routes or not."
 )
-@click.option("--answers", type=click.Choice(["none", "all"]), default="none", show_default=True,
-              help="Have the routes write answers, and measure them.")  # fmt: skip
+@click.option(
+    "--answers",
+    type=click.Choice(["none", "all"]),
+    default="none",
+    show_default=True,
+    help="Have the routes write answers, and measure them.",
+)
 @answer_options
 @click.option(
     "--out",
@@ -124,9 +129,13 @@ _FILE = click.Path(path_type=Path)
     "are indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
 )
 @click.option(
-    "--max-failed", type=click.FloatRange(0, 1), default=MAX_FAILED, show_default=True, metavar="SHARE",
+    "--max-failed",
+    type=click.FloatRange(0, 1),
+    default=MAX_FAILED,
+    show_default=True,
+    metavar="SHARE",
     help="Exit with 1 if a route failed on more than this share of the questions.",
-)  # fmt: skip
+)
 @click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
 @worker_options
@@ -232,14 +241,29 @@ def eval_(
     if files:
         _read_files(engine, files, found, labels)
     spec = Spec(
-        source.name, applied.routes, applied.parameters, split, mode, queries,
-        per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
-        answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
+        source.name,
+        applied.routes,
+        applied.parameters,
+        split,
+        mode,
+        queries,
+        per_mode,
+        seed,
+        labels,
+        tuple(map(str, questions)),
+        str(qrels) if qrels else None,
+        timing,
+        answers == "all",
+        answer_by,
+        answer_order,
+        applied.evidence,
+        baseline,
+        repeats,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
         chunkings=tuple(one.chunking.key for one in others),
         filters=tuple(map(str, read_filters(filters))),
         columns=columns,
-    )  # fmt: skip
+    )
     if judge and others:
         raise BadInput("--judge and --chunkings cannot be combined; give one")
     record = filling.record_for(engine, spec, source.path) if judge else None
@@ -248,9 +272,17 @@ def eval_(
             ensure(other, now)
         folder = out or several.free_place(now, source.name)
         return several.measure(
-            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed,
-            max_failed=max_failed, workers=workers, as_json=as_json,
-        )  # fmt: skip
+            engine,
+            spec,
+            found,
+            source,
+            folder,
+            fresh=fresh,
+            retry=retry_failed,
+            max_failed=max_failed,
+            workers=workers,
+            as_json=as_json,
+        )
     ensure(source, now)
     if embedders is not None:
         spec = _retuned(engine, spec, chosen, found)
@@ -260,14 +292,26 @@ def eval_(
     bar = Bar("q")
     with stoppable() as asked:
         figures, drawn, outcomes = perform(
-            engine, ready, out=out, fresh=fresh, retry=retry_failed, ended=asked.is_set, workers=workers,
+            engine,
+            ready,
+            out=out,
+            fresh=fresh,
+            retry=retry_failed,
+            ended=asked.is_set,
+            workers=workers,
             progress=lambda done, total: bar("questions", done, total),
-        )  # fmt: skip
+        )
         if record is not None and not figures["interrupted"]:
             figures = filling.added(
-                engine, figures, drawn, outcomes, record, out=out, cancel=asked,
+                engine,
+                figures,
+                drawn,
+                outcomes,
+                record,
+                out=out,
+                cancel=asked,
                 progress=lambda done, total: bar("judging unjudged passages", done, total),
-            )  # fmt: skip
+            )
     bar.close()
     for line in figures["reading"]:
         note(line)

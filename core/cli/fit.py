@@ -81,11 +81,16 @@ def fitted_text(fitted: FittedWeights) -> str:
         for group in ("against", "measured"):
             if found := learn_text.rivals(fitted, part, group):
                 rows = [
-                    [one.baseline, f"{one.before:.3f}", f"{one.estimate:+.3f}",
-                     "-" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}",
-                     f"{one.p:.3f}", one.verdict]
+                    [
+                        one.baseline,
+                        f"{one.before:.3f}",
+                        f"{one.estimate:+.3f}",
+                        "-" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}",
+                        f"{one.p:.3f}",
+                        one.verdict,
+                    ]
                     for one in found
-                ]  # fmt: skip
+                ]
                 heads = [f"{part}, fitted minus", "nDCG@10", "difference", "95 % interval", "p (Holm)", ""]
                 lines += ["", table(heads, rows, right=(1, 2, 3, 4))]
     if found := learn_text.left_out(fitted):

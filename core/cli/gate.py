@@ -26,47 +26,113 @@ _AMOUNT = click.FloatRange(min=0)
 @click.option("--metric", default="ndcg@10", show_default=True, help="Metric of quality.")
 @click.option("--min-quality", type=float, metavar="X", help="Minimum mean of the metric.")
 @click.option("--max-p95-ms", type=_AMOUNT, metavar="MS", help="Maximum p95 latency.")
-@click.option("--max-cost", type=_AMOUNT, metavar="X",
-              help="Maximum price of 1,000 questions, at the prices stored with the evaluation.")  # fmt: skip
+@click.option(
+    "--max-cost",
+    type=_AMOUNT,
+    metavar="X",
+    help="Maximum price of 1,000 questions, at the prices stored with the evaluation.",
+)
 @click.option("--max-tokens", type=_AMOUNT, metavar="N", help="Maximum model tokens per question.")
 @click.option("--max-calls", type=_AMOUNT, metavar="N", help="Maximum model calls per question.")
-@click.option("--max-failed", type=_SHARE, default=0.0, show_default=True, metavar="SHARE",
-              help="Maximum share of questions that the route fails on.")  # fmt: skip
-@click.option("--max-unjudged", type=_SHARE, metavar="SHARE",
-              help="Maximum share of unjudged passages in the top 10; undecided above it.")  # fmt: skip
-@click.option("--no-loss/--allow-loss", default=True, show_default=True,
-              help="Reject or allow routes shown worse than the baseline on a kind of question.")  # fmt: skip
-@click.option("--cheapest/--best", default=True, show_default=True,
-              help="Ship the cheapest route that is good enough, or only the best one.")  # fmt: skip
-@click.option("--margin", type=_SHARE, default=0.05, show_default=True, metavar="X",
-              help="Loss of the metric accepted for a cheaper route. A route ships if it is shown to be at "
-              "most this much worse than every other.")  # fmt: skip
-@click.option("--min-questions", type=click.IntRange(min=1), metavar="N",
-              help="Scored questions needed to ship a route and to call routes equivalent. Default: 25 and "
-              "3 / margin (60 at 0.05, 150 at 0.02).")  # fmt: skip
-@click.option("--allow-unlike-machines", "unlike_machines", is_flag=True,
-              help="Use times although they were measured on machines of different kinds.")  # fmt: skip
-@click.option("--planned", metavar="A,B",
-              help="Compare only these routes with the baseline; others are no candidates.")  # fmt: skip
-@click.option("--regressions", metavar="SET",
-              help="Fail if a question of this label set of complaints broke again; asks now, or reads "
-              "an evaluation of the set.")  # fmt: skip
-@click.option("--against", metavar="SNAPSHOT|EVALUATION",
-              help="Guard against a drop since this earlier release, or since another evaluation (name or "
-              "folder), instead of choosing: fail only on a drop that is shown.")  # fmt: skip
-@click.option("--min-effect", type=_SHARE, metavar="X",
-              help="Smallest drop since --against that fails. Default: the margin.")  # fmt: skip
-@click.option("--fail-undecided", is_flag=True,
-              help="With --against, also fail if such a drop is not excluded.")  # fmt: skip
-@click.option("--max-broken", type=click.IntRange(min=0), metavar="N",
-              help="Also fail if more than N questions broke since --against; see diff.")  # fmt: skip
+@click.option(
+    "--max-failed",
+    type=_SHARE,
+    default=0.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Maximum share of questions that the route fails on.",
+)
+@click.option(
+    "--max-unjudged",
+    type=_SHARE,
+    metavar="SHARE",
+    help="Maximum share of unjudged passages in the top 10; undecided above it.",
+)
+@click.option(
+    "--no-loss/--allow-loss",
+    default=True,
+    show_default=True,
+    help="Reject or allow routes shown worse than the baseline on a kind of question.",
+)
+@click.option(
+    "--cheapest/--best",
+    default=True,
+    show_default=True,
+    help="Ship the cheapest route that is good enough, or only the best one.",
+)
+@click.option(
+    "--margin",
+    type=_SHARE,
+    default=0.05,
+    show_default=True,
+    metavar="X",
+    help="Loss of the metric accepted for a cheaper route. A route ships if it is shown to be at "
+    "most this much worse than every other.",
+)
+@click.option(
+    "--min-questions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Scored questions needed to ship a route and to call routes equivalent. Default: 25 and "
+    "3 / margin (60 at 0.05, 150 at 0.02).",
+)
+@click.option(
+    "--allow-unlike-machines",
+    "unlike_machines",
+    is_flag=True,
+    help="Use times although they were measured on machines of different kinds.",
+)
+@click.option(
+    "--planned", metavar="A,B", help="Compare only these routes with the baseline; others are no candidates."
+)
+@click.option(
+    "--regressions",
+    metavar="SET",
+    help="Fail if a question of this label set of complaints broke again; asks now, or reads "
+    "an evaluation of the set.",
+)
+@click.option(
+    "--against",
+    metavar="SNAPSHOT|EVALUATION",
+    help="Guard against a drop since this earlier release, or since another evaluation (name or "
+    "folder), instead of choosing: fail only on a drop that is shown.",
+)
+@click.option(
+    "--min-effect",
+    type=_SHARE,
+    metavar="X",
+    help="Smallest drop since --against that fails. Default: the margin.",
+)
+@click.option(
+    "--fail-undecided", is_flag=True, help="With --against, also fail if such a drop is not excluded."
+)
+@click.option(
+    "--max-broken",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Also fail if more than N questions broke since --against; see diff.",
+)
 @click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
-@click.option("--snapshot", "keep_in", type=_FILE, metavar="FILE",
-              help="Write a snapshot, to compare the next release with.")  # fmt: skip
-@click.option("--junit", type=_FILE, metavar="FILE",
-              help="Write JUnit XML: each criterion and, with --against, each question.")  # fmt: skip
-@click.option("--markdown", "comment_to", type=_FILE, metavar="FILE",
-              help="Write a Markdown comment for a pull request.")  # fmt: skip
+@click.option(
+    "--snapshot",
+    "keep_in",
+    type=_FILE,
+    metavar="FILE",
+    help="Write a snapshot, to compare the next release with.",
+)
+@click.option(
+    "--junit",
+    type=_FILE,
+    metavar="FILE",
+    help="Write JUnit XML: each criterion and, with --against, each question.",
+)
+@click.option(
+    "--markdown",
+    "comment_to",
+    type=_FILE,
+    metavar="FILE",
+    help="Write a Markdown comment for a pull request.",
+)
 @output_options
 def gate_(
     metrics: str,
@@ -120,9 +186,21 @@ def gate_(
     if report_to is not None and report_to.suffix not in (".html", ".md"):
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
     criteria = Criteria(
-        metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged, no_loss,
-        cheapest, unlike_machines, margin, min_questions, min_effect,
-    )  # fmt: skip
+        metric,
+        min_quality,
+        max_p95_ms,
+        max_cost,
+        max_tokens,
+        max_calls,
+        max_failed,
+        max_unjudged,
+        no_loss,
+        cheapest,
+        unlike_machines,
+        margin,
+        min_questions,
+        min_effect,
+    )
     now = settings.current()
     if against is None and (max_broken is not None or min_effect is not None or fail_undecided):
         raise BadInput("--max-broken, --min-effect and --fail-undecided need --against")
@@ -161,9 +239,13 @@ def _regressions(given: str, measured: Measured, decision: Decision) -> Decision
     bar = Bar("q")
     with stoppable() as asked:
         found = with_regressions(
-            shared_engine(), given, measured, decision, ended=asked.is_set,
+            shared_engine(),
+            given,
+            measured,
+            decision,
+            ended=asked.is_set,
             progress=lambda done, total: bar("regressions", done, total),
-        )  # fmt: skip
+        )
     bar.close()
     return found
 

@@ -21,12 +21,22 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command("export")
 @click.argument("name")
-@click.option("--format", "kind", type=click.Choice(["qrels", "csv"]), default="qrels", show_default=True,
-              help="qrels: final grades in TREC format; csv: every judgement.")  # fmt: skip
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["qrels", "csv"]),
+    default="qrels",
+    show_default=True,
+    help="qrels: final grades in TREC format; csv: every judgement.",
+)
 @click.option("--annotator", metavar="WHO", help="With qrels: only the grades of this annotator.")
 @click.option("--unjudged", is_flag=True, help="With csv: include unjudged passages.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
-              help="Output file, or - for stdout. Default: a file named after the set.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Output file, or - for stdout. Default: a file named after the set.",
+)
 @output_options
 def export_(
     name: str, kind: Format, annotator: str | None, unjudged: bool, out: Path | None, as_json: bool
@@ -67,8 +77,7 @@ def export_(
 @click.command("import")
 @click.argument("name")
 @click.argument("file", type=_FILE, metavar="FILE")
-@click.option("--annotator", metavar="WHO",
-              help="Annotator of the judgements; required for TREC qrels.")  # fmt: skip
+@click.option("--annotator", metavar="WHO", help="Annotator of the judgements; required for TREC qrels.")
 @columns_option
 @output_options
 def import_(name: str, file: Path, annotator: str | None, columns: Mapping[str, str], as_json: bool) -> int:

@@ -19,8 +19,14 @@ COUNT, SEED = 100, 1
 
 @click.command("judge")
 @click.argument("target", metavar="SET")
-@click.option("--count", type=click.IntRange(min=20), default=COUNT, show_default=True, metavar="N",
-              help="At most N labelled passages; half of their questions are held out.")  # fmt: skip
+@click.option(
+    "--count",
+    type=click.IntRange(min=20),
+    default=COUNT,
+    show_default=True,
+    metavar="N",
+    help="At most N labelled passages; half of their questions are held out.",
+)
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the passages drawn.")
 @output_options
 def judge_(target: str, count: int, seed: int, as_json: bool) -> int:
@@ -73,12 +79,16 @@ def _text(record: JudgeRecord) -> str:
         f"{grade} from {'never' if bound is None else f'{bound:g}'}"
         for grade, bound in enumerate(record.bounds, 1)
     )
-    return "\n".join((
-        f"{record.name} ({record.of}), judged by {record.model} with prompt {record.prompt} and guidelines "
-        f"{record.policy_hash[:12]}",
-        f"Grades by P(Yes), chosen on {record.chosen.pairs} other passages: {bounds}",
-        "",
-        table(heads, rows, right=tuple(range(1, len(heads)))),
-        "",
-        words.agreement(record), words.leaves_open(record), words.use(record),
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            f"{record.name} ({record.of}), judged by {record.model} with prompt {record.prompt} and "
+            f"guidelines {record.policy_hash[:12]}",
+            f"Grades by P(Yes), chosen on {record.chosen.pairs} other passages: {bounds}",
+            "",
+            table(heads, rows, right=tuple(range(1, len(heads)))),
+            "",
+            words.agreement(record),
+            words.leaves_open(record),
+            words.use(record),
+        )
+    )

@@ -59,21 +59,35 @@ def list_(as_json: bool) -> int:
             else "There are no label sets; create one with: labels create NAME --corpus CORPUS"
         ),
         as_json=as_json,
-    )  # fmt: skip
+    )
     return 0
 
 
 @labels_.command("create")
 @click.argument("name")
 @click.option("--corpus", required=True, metavar="CORPUS", help="Indexed corpus to search.")
-@click.option("--questions", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
-              help="As of `eval`; repeatable. Default: those of the corpus.")  # fmt: skip
+@click.option(
+    "--questions",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="As of `eval`; repeatable. Default: those of the corpus.",
+)
 @columns_option
-@click.option("--with-labels", is_flag=True,
-              help="Also take over the labels of --questions, as judgements of `imported`.")  # fmt: skip
+@click.option(
+    "--with-labels",
+    is_flag=True,
+    help="Also take over the labels of --questions, as judgements of `imported`.",
+)
 @click.option("--from-sessions", is_flag=True, help="Use the questions of stored sessions over the corpus.")
-@click.option("--relevant-from", type=click.IntRange(1, 3), default=2, show_default=True, metavar="GRADE",
-              help="Lowest grade of a relevant passage.")  # fmt: skip
+@click.option(
+    "--relevant-from",
+    type=click.IntRange(1, 3),
+    default=2,
+    show_default=True,
+    metavar="GRADE",
+    help="Lowest grade of a relevant passage.",
+)
 @output_options
 def create_(
     name: str,
@@ -121,10 +135,19 @@ def create_(
     metavar="A,B",
     help="Names from `routes`. Default: those that can run without a language model.",
 )
-@click.option("--depth", type=click.IntRange(1, 100), default=10, show_default=True, metavar="K",
-              help="Passages per route and question.")  # fmt: skip
-@click.option("--evaluation", metavar="EVALUATION",
-              help="Use the passages of a saved evaluation instead of running routes.")  # fmt: skip
+@click.option(
+    "--depth",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    metavar="K",
+    help="Passages per route and question.",
+)
+@click.option(
+    "--evaluation",
+    metavar="EVALUATION",
+    help="Use the passages of a saved evaluation instead of running routes.",
+)
 @output_options
 def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_json: bool) -> int:
     """Find the passages to judge: the top passages of every route for each question. Existing ones stay."""
@@ -152,9 +175,13 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
     for route, count in under_way.failed.items():
         note(f"warning: {route} failed on {count} questions: {under_way.why[route]}")
     document = {
-        "set": under_way.name, "routes": list(under_way.routes), "new": under_way.new,
-        "questions": under_way.finished, "failed": dict(under_way.failed), "interrupted": under_way.cancelled,
-    }  # fmt: skip
+        "set": under_way.name,
+        "routes": list(under_way.routes),
+        "new": under_way.new,
+        "questions": under_way.finished,
+        "failed": dict(under_way.failed),
+        "interrupted": under_way.cancelled,
+    }
     emit(
         document,
         lambda: (
@@ -179,9 +206,12 @@ def suggest_(name: str, as_json: bool) -> int:
     if under_way.why:
         note(f"warning: {under_way.unscored} not scored, for example: {next(iter(under_way.why.values()))}")
     document = {
-        "set": under_way.name, "annotator": under_way.annotator, "scored": under_way.scored,
-        "not_scored": under_way.unscored, "interrupted": under_way.cancelled,
-    }  # fmt: skip
+        "set": under_way.name,
+        "annotator": under_way.annotator,
+        "scored": under_way.scored,
+        "not_scored": under_way.unscored,
+        "interrupted": under_way.cancelled,
+    }
     emit(
         document,
         lambda: (
@@ -242,13 +272,17 @@ def _summary(opened: Desk) -> dict[str, Any]:
 
     counted = final(opened).values()
     return {
-        "set": opened.set.name, "corpus": opened.set.corpus, "questions": len(opened.questions),
+        "set": opened.set.name,
+        "corpus": opened.set.corpus,
+        "questions": len(opened.questions),
         "passages": sum(map(len, opened.pool.values())),
         "graded": sum(one.grade is not None for one in counted),
-        "annotators": list(opened.annotators()), "models": list(opened.models()),
+        "annotators": list(opened.annotators()),
+        "models": list(opened.models()),
         "regressions": sum(bool(question.complaints) for question in opened.questions),
-        "relevant_from": opened.set.relevant_from, "created": opened.set.created,
-    }  # fmt: skip
+        "relevant_from": opened.set.relevant_from,
+        "created": opened.set.created,
+    }
 
 
 def _questions(corpus: str, *, from_sessions: bool) -> tuple[Question, ...]:

@@ -50,11 +50,14 @@ def memory_(session: str | None, forget: bool, turns: Sequence[int], as_json: bo
         emit(
             {"session": session, "turns": [asdict(turn) for turn in said]},
             lambda: (
-                table(("turn", "who", "time (UTC)", "text"),
-                      [(t.number, t.role, t.created[:16], t.text) for t in said], right=(0,))
+                table(
+                    ("turn", "who", "time (UTC)", "text"),
+                    [(t.number, t.role, t.created[:16], t.text) for t in said],
+                    right=(0,),
+                )
                 if said
                 else f"Session {session} has no remembered turns"
             ),
             as_json=as_json,
-        )  # fmt: skip
+        )
     return 0

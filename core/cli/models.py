@@ -132,25 +132,32 @@ def _text(document: dict[str, Any]) -> str:
     ]
     used = document["in_use"]
     state = used["why_not"] or "available"
-    return "\n".join([
-        table(("model", "here", "size", "use"), rows, right=(2,)),
-        "",
-        "Models of searches, by the setting that takes their name (or NAME=FOLDER for weights of your own):",
-        table(
-            ("setting", "model", "licence", "dim", "reads", "pooling", "from"),
-            [
-                (
-                    one["setting"], one["name"] + (" *" if one["in_use"] else ""), one["licence"],
-                    one["dimensions"] or "", one["tokens"], one["pooling"],
-                    (one["package"] + ("" if one["present"] else " (not installed)"))
-                    if one["package"] else one["hub"],
-                )
-                for one in document["retrieval"]
-            ],
-            right=(3, 4),
-        ),
-        "* in use",
-        "",
-        f"In use: {used['model']} ({used['endpoint']}): {state}",
-        f"Embedder: {document['embedder']}    Models are stored in {document['folder']}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            table(("model", "here", "size", "use"), rows, right=(2,)),
+            "",
+            "Models of searches, by the setting that takes their name (or NAME=FOLDER for your own weights):",
+            table(
+                ("setting", "model", "licence", "dim", "reads", "pooling", "from"),
+                [
+                    (
+                        one["setting"],
+                        one["name"] + (" *" if one["in_use"] else ""),
+                        one["licence"],
+                        one["dimensions"] or "",
+                        one["tokens"],
+                        one["pooling"],
+                        (one["package"] + ("" if one["present"] else " (not installed)"))
+                        if one["package"]
+                        else one["hub"],
+                    )
+                    for one in document["retrieval"]
+                ],
+                right=(3, 4),
+            ),
+            "* in use",
+            "",
+            f"In use: {used['model']} ({used['endpoint']}): {state}",
+            f"Embedder: {document['embedder']}    Models are stored in {document['folder']}",
+        ]
+    )

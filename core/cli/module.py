@@ -52,9 +52,14 @@ def module_(
     if out is not None and out.exists() and not force:
         raise BadInput(f"{out} already exists; use another --out, or --force to overwrite it")
     text = module(
-        engine, route.name, corpus, values, evidence=evidence, purpose=purpose,
+        engine,
+        route.name,
+        corpus,
+        values,
+        evidence=evidence,
+        purpose=purpose,
         file=out.name if out is not None else "route.py",
-    )  # fmt: skip
+    )
     if out is not None:
         try:
             out.write_text(text, encoding="utf-8")

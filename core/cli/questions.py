@@ -34,10 +34,19 @@ def questions_() -> None:
 @questions_.command("generate")
 @click.argument("corpus", metavar="CORPUS")
 @click.option("--count", type=click.IntRange(1, 1000), required=True, metavar="N", help="Questions to write.")
-@click.option("--out", type=_FILE, required=True, metavar="FILE.jsonl",
-              help="Questions file; what is in it stays, and counts.")  # fmt: skip
-@click.option("--kinds", metavar="A,B", help="Kinds of question: plain, vocabulary_mismatch, comparison, "
-              "exact_identifier, no_answer. Default: all, in turn.")  # fmt: skip
+@click.option(
+    "--out",
+    type=_FILE,
+    required=True,
+    metavar="FILE.jsonl",
+    help="Questions file; what is in it stays, and counts.",
+)
+@click.option(
+    "--kinds",
+    metavar="A,B",
+    help="Kinds of question: plain, vocabulary_mismatch, comparison, "
+    "exact_identifier, no_answer. Default: all, in turn.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the passages drawn.")
 @output_options
 def generate_(corpus: str, count: int, out: Path, kinds: str | None, seed: int, as_json: bool) -> int:
@@ -60,9 +69,15 @@ def generate_(corpus: str, count: int, out: Path, kinds: str | None, seed: int, 
     bar = Bar("questions")
     with stoppable() as cancel:
         found = generate(
-            shared_engine(), name, out, count, seed=seed, kinds=wanted,  # type: ignore[arg-type]
-            progress=lambda done, of: bar("write questions", done, of), cancel=cancel,
-        )  # fmt: skip
+            shared_engine(),
+            name,
+            out,
+            count,
+            seed=seed,
+            kinds=wanted,  # type: ignore[arg-type]
+            progress=lambda done, of: bar("write questions", done, of),
+            cancel=cancel,
+        )
     bar.close()
     for line in found.notes:
         note(f"warning: {line}")
@@ -171,11 +186,19 @@ def _ids(given: str | None) -> tuple[str, ...]:
 
 def _document(found: Generated, corpus: str, out: Path) -> dict[str, Any]:
     return {
-        "corpus": corpus, "file": str(out), "questions": len(found.lines), "kinds": _kinds(found),
-        "easy": _easy(found), "dropped": dict(found.dropped), "model_seconds": round(found.seconds, 1),
-        "model_calls": found.calls, "seconds_per_question": found.per_question,
-        "threshold": found.threshold, "ended": found.ended, "notes": found.notes,
-    }  # fmt: skip
+        "corpus": corpus,
+        "file": str(out),
+        "questions": len(found.lines),
+        "kinds": _kinds(found),
+        "easy": _easy(found),
+        "dropped": dict(found.dropped),
+        "model_seconds": round(found.seconds, 1),
+        "model_calls": found.calls,
+        "seconds_per_question": found.per_question,
+        "threshold": found.threshold,
+        "ended": found.ended,
+        "notes": found.notes,
+    }
 
 
 def _kinds(found: Generated) -> dict[str, int]:
@@ -198,6 +221,9 @@ def _text(found: Generated, corpus: str, out: Path) -> str:
     if found.dropped:
         rows: Sequence[tuple[object, ...]] = [(one_line(why), n) for why, n in found.dropped.most_common()]
         parts += ["", table(("dropped, as", "questions"), rows, right=(1,))]
-    parts += ["", f"Review them: {COMMAND} questions review {out}",
-              f"Measure routes on them: {COMMAND} eval {corpus} --questions {out}"]  # fmt: skip
+    parts += [
+        "",
+        f"Review them: {COMMAND} questions review {out}",
+        f"Measure routes on them: {COMMAND} eval {corpus} --questions {out}",
+    ]
     return "\n".join(parts)

@@ -25,9 +25,12 @@ from core.domain.errors import BadInput
     help="Unlabelled passages per example.",
 )
 @click.option(
-    "--p-gold", type=click.FloatRange(0, 1), default=0.8, show_default=True,
+    "--p-gold",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
     help="Share of the examples that include the relevant passages.",
-)  # fmt: skip
+)
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Random seed of the sampling and the order."
 )
@@ -69,9 +72,14 @@ def raft_(
     try:
         with scratch.open("w", encoding="utf-8") as file:
             for example in raft.examples(
-                labelled, corpus, raft.quotes(found), made,
-                distractors=distractors, p_gold=p_gold, seed=seed,
-            ):  # fmt: skip
+                labelled,
+                corpus,
+                raft.quotes(found),
+                made,
+                distractors=distractors,
+                p_gold=p_gold,
+                seed=seed,
+            ):
                 file.write(json.dumps(example, ensure_ascii=False) + "\n")
         os.replace(scratch, out)
     except OSError as error:
@@ -79,9 +87,12 @@ def raft_(
     finally:
         scratch.unlink(missing_ok=True)
     document = {
-        "out": str(out), "examples": made.examples, "without_oracle": made.without_oracle,
-        "short": made.short, "skipped": made.skipped,
-    }  # fmt: skip
+        "out": str(out),
+        "examples": made.examples,
+        "without_oracle": made.without_oracle,
+        "short": made.short,
+        "skipped": made.skipped,
+    }
     skipped = ", ".join(f"{count} with {why}" for why, count in sorted(made.skipped.items()))
     emit(
         document,

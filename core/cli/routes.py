@@ -95,17 +95,19 @@ def _text(listed: list[dict[str, Any]], affected: Mapping[str, Mapping[str, None
         for parameter in route["knobs"]
     ]
     reasons = sorted({route["why_not"] for route in listed if route["why_not"]})
-    return "\n".join([
-        table(("route", "family", "available", "what it does"), rows),
-        *(f"not available: {reason}" for reason in reasons),
-        *(f"{route['name']}: {one}" for route in listed for one in route["cautions"]),
-        *(
-            one_line(f"{what}; affects {len(names)} routes: {', '.join(names)}")
-            for what, names in affected.items()
-        ),
-        "",
-        table(("parameter", "default", "allowed", "what it does"), parameters),
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            table(("route", "family", "available", "what it does"), rows),
+            *(f"not available: {reason}" for reason in reasons),
+            *(f"{route['name']}: {one}" for route in listed for one in route["cautions"]),
+            *(
+                one_line(f"{what}; affects {len(names)} routes: {', '.join(names)}")
+                for what, names in affected.items()
+            ),
+            "",
+            table(("parameter", "default", "allowed", "what it does"), parameters),
+        ]
+    )
 
 
 def _allowed(parameter: dict[str, Any]) -> str:

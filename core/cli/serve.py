@@ -28,12 +28,28 @@ END_S = 15.0  # for what is under way to be stored
 
 
 @click.command("serve")
-@click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, metavar="N",
-              help="Port to listen on; 0 takes a free one.")  # fmt: skip
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-              help="IPv4 address to listen on; another than this machine's needs a login.")  # fmt: skip
-@click.option("--name", "names", multiple=True, metavar="HOSTNAME",
-              help="Also answer to this host name, for example a proxy's; repeatable.")  # fmt: skip
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8501,
+    show_default=True,
+    metavar="N",
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="IPv4 address to listen on; another than this machine's needs a login.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOSTNAME",
+    help="Also answer to this host name, for example a proxy's; repeatable.",
+)
 @output_options
 def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
     """Open the dashboard. Its address is printed once it answers; Ctrl-C ends it."""
@@ -45,10 +61,20 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
     answering = _names(host, [*names, *filter(None, [sign_in.host(now)])])
     port = _free(host, port)
     command = [
-        sys.executable, "-P", "-m", "streamlit", "run", str(PROJECT / "app.py"),  # -P: not what lies around
-        "--server.address", host, "--server.port", str(port), "--server.headless", "true",
+        sys.executable,
+        "-P",
+        "-m",
+        "streamlit",
+        "run",
+        str(PROJECT / "app.py"),  # -P: not what lies around
+        "--server.address",
+        host,
+        "--server.port",
+        str(port),
+        "--server.headless",
+        "true",
         *(part for name in answering for part in ("--server.allowedHosts", name)),
-    ]  # fmt: skip
+    ]
     before = _end_on_signals()
     watched, _open = os.pipe()  # the system closes this process's end however it ends
     child = subprocess.Popen(

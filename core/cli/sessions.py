@@ -32,12 +32,22 @@ BUNDLE = b"PK"  # how a zip begins
 
 @click.command("export")
 @click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
-@click.option("--format", "kind", type=click.Choice(list(ENDINGS)), default="bundle", show_default=True,
-              help="bundle: for import elsewhere; jsonl: one line per route; trec: a run file; otlp: traces "
-              "with OpenInference and OpenTelemetry names, a line a run; otlp-proto: the same as one "
-              "request, as Phoenix and other collectors take it.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
-              help="Output file; - is stdout. Default: a file named after the run.")  # fmt: skip
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(list(ENDINGS)),
+    default="bundle",
+    show_default=True,
+    help="bundle: for import elsewhere; jsonl: one line per route; trec: a run file; otlp: traces "
+    "with OpenInference and OpenTelemetry names, a line a run; otlp-proto: the same as one "
+    "request, as Phoenix and other collectors take it.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Output file; - is stdout. Default: a file named after the run.",
+)
 @output_options
 def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: bool) -> int:
     """Write stored runs to a file."""
@@ -58,12 +68,19 @@ def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: boo
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option("--corpus", metavar="NAME",
-              help="Traces: the corpus of their passages. Default: one made of them.")  # fmt: skip
+@click.option(
+    "--corpus", metavar="NAME", help="Traces: the corpus of their passages. Default: one made of them."
+)
 @click.option("--name", metavar="NAME", help="Traces: name of their route. Default: their service's.")
 @click.option("--label-set", metavar="NAME", help="Traces: make a label set of a sample of their questions.")
-@click.option("--sample", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",
-              help="Questions of --label-set.")  # fmt: skip
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Questions of --label-set.",
+)
 @click.option("--seed", type=int, default=13, show_default=True, help="Seed of the sample.")
 @output_options
 def import_(

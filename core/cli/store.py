@@ -49,8 +49,7 @@ def list_(search: str, corpus: str | None, limit: int | None, as_json: bool) -> 
 
 
 @sessions_.command("purge")
-@click.option("--older-than", required=True, metavar="AGE",
-              help="Minimum age of the runs: 12h, 30d or 8w.")  # fmt: skip
+@click.option("--older-than", required=True, metavar="AGE", help="Minimum age of the runs: 12h, 30d or 8w.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @output_options
 def purge_(older_than: str, yes: bool, as_json: bool) -> int:
@@ -145,8 +144,10 @@ def _path() -> Path:
     from core.domain.settings import current
 
     if current().database is not None:
-        raise BadInput("runs are kept in PostgreSQL (ROUTESCOPE_DATABASE); use the server's own tools: see "
-                       "docs/server.md")  # fmt: skip
+        raise BadInput(
+            "runs are kept in PostgreSQL (ROUTESCOPE_DATABASE); use the server's own tools: see "
+            "docs/server.md"
+        )
     return current().home / "routescope.sqlite"
 
 

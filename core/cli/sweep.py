@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 @click.argument("evaluation", metavar="EVALUATION")
 @click.argument("parameters", nargs=-1, required=True, metavar="ROUTE.PARAMETER...")
 @click.option(
-    "--grid", "grids", multiple=True, metavar="[PARAMETER=]VALUES",
+    "--grid",
+    "grids",
+    multiple=True,
+    metavar="[PARAMETER=]VALUES",
     help='Values: "0, 0.1, 0.2" or "0..1 step 0.1". Default: several values over the range.',
-)  # fmt: skip
+)
 @click.option("--metric", default="ndcg@10", show_default=True, help="Metric to compare.")
 @click.option(
-    "--split", metavar="SPLIT",
+    "--split",
+    metavar="SPLIT",
     help="Questions to choose on; the others are held out. Default: dev, else all but test.",
-)  # fmt: skip
+)
 @click.option("--ask", is_flag=True, help="Also run values that may call a language model.")
 @worker_options
 @output_options
@@ -160,9 +164,12 @@ def _document(found: Curve) -> dict[str, Any]:
         "held_out": None if found.held is None else _effect(found.held),
         "points": [
             {
-                "values": about.values(one.point), "from": one.by,
-                "waiting": one.waiting, "failed": one.failed,
-                **({} if one.effect is None else _effect(one.effect)), "p_holm": one.p_holm,
+                "values": about.values(one.point),
+                "from": one.by,
+                "waiting": one.waiting,
+                "failed": one.failed,
+                **({} if one.effect is None else _effect(one.effect)),
+                "p_holm": one.p_holm,
                 "verdict": one.verdict or None,
             }
             for one in found.tried
@@ -172,14 +179,17 @@ def _document(found: Curve) -> dict[str, Any]:
         "failed": len(about.failed),
         "unlabelled": about.unlabelled,
         "told": [*in_words(found), counted(found)],
-    }  # fmt: skip
+    }
 
 
 def _effect(effect: Effect) -> dict[str, Any]:
     return {
-        "mean": effect.mean, "delta": effect.delta, "ci95": effect.interval and list(effect.interval),
-        "p": effect.p, "n": effect.n,
-    }  # fmt: skip
+        "mean": effect.mean,
+        "delta": effect.delta,
+        "ci95": effect.interval and list(effect.interval),
+        "p": effect.p,
+        "n": effect.n,
+    }
 
 
 def _text(found: Curve) -> str:

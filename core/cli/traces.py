@@ -24,8 +24,14 @@ def traces_() -> None:
 
 
 @traces_.command("listen")
-@click.option("--port", type=click.IntRange(0, 65535), default=4318, show_default=True, metavar="PORT",
-              help="Port on 127.0.0.1; 0 chooses a free one.")  # fmt: skip
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=4318,
+    show_default=True,
+    metavar="PORT",
+    help="Port on 127.0.0.1; 0 chooses a free one.",
+)
 @click.option("--corpus", metavar="NAME", help="The corpus of their passages. Default: one made of them.")
 @click.option("--name", metavar="NAME", help="Name of their route. Default: their service's.")
 @output_options

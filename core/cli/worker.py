@@ -10,8 +10,15 @@ from core.domain.errors import BadInput, Unavailable
 
 @click.command("worker")
 @click.argument("scheduler", metavar="SCHEDULER")
-@click.option("--workers", "count", type=int, default=1, show_default=True, metavar="N",
-              help="Worker processes; one for every two cores is a good start.")  # fmt: skip
+@click.option(
+    "--workers",
+    "count",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Worker processes; one for every two cores is a good start.",
+)
 @output_options
 def worker_(scheduler: str, count: int, as_json: bool) -> int:  # noqa: ARG001 - it writes no document
     """Work for the Dask scheduler at tcp://HOST:PORT or tls://HOST:PORT, until interrupted.

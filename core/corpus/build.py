@@ -91,9 +91,13 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     # The built-in corpora stay as they are: recorded answers come from their rankings.
     how = analyzer(language, identifiers=source.kind == "indexed")
     decides = (
-        manifest.FORMAT, digest, source.chunking.record(), how.record(),
-        [sparse.K1, sparse.B], approximate,
-    )  # fmt: skip
+        manifest.FORMAT,
+        digest,
+        source.chunking.record(),
+        how.record(),
+        [sparse.K1, sparse.B],
+        approximate,
+    )
     content = Content(documents, count, "", approximate, notes, report.skipped, how, found, decides)
     return replace(content, fingerprint=content.fingerprint_by(identity))
 
@@ -162,18 +166,30 @@ def finish(
             recall = _graph(folder)
     with stages.stage("check"):
         info = manifest.CorpusInfo(
-            name=source.name, fingerprint=content.fingerprint, documents=content.documents,
-            passages=content.passages, chunking=source.chunking, language=content.language,
-            embedder=vectors.name, embedder_identity=vectors.identity, dim=dim,
-            vector_index="hnsw" if content.approximate else "flat", recall=recall,
+            name=source.name,
+            fingerprint=content.fingerprint,
+            documents=content.documents,
+            passages=content.passages,
+            chunking=source.chunking,
+            language=content.language,
+            embedder=vectors.name,
+            embedder_identity=vectors.identity,
+            dim=dim,
+            vector_index="hnsw" if content.approximate else "flat",
+            recall=recall,
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),
             build_ms={name: round(ms, 1) for name, ms in stages.ms.items()},
             bytes=elsewhere + sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
-            reused=reused, notes=content.notes, skipped=content.skipped,
-            place=place.place if place is not None else "", unread=unread,
-            languages=content.languages.passages, unclear=content.languages.unclear,
-            foreign=content.languages.foreign, **vectors.paid(),
-        )  # fmt: skip
+            reused=reused,
+            notes=content.notes,
+            skipped=content.skipped,
+            place=place.place if place is not None else "",
+            unread=unread,
+            languages=content.languages.passages,
+            unclear=content.languages.unclear,
+            foreign=content.languages.foreign,
+            **vectors.paid(),
+        )
         manifest.write(folder, info)
     return info
 
@@ -195,13 +211,22 @@ def add_vectors(
         with stages.stage("index vectors"):
             recall = _graph(folder)
     info = replace(
-        base, fingerprint=fingerprint, embedder=vectors.name, embedder_identity=vectors.identity, dim=dim,
-        recall=recall, built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        base,
+        fingerprint=fingerprint,
+        embedder=vectors.name,
+        embedder_identity=vectors.identity,
+        dim=dim,
+        recall=recall,
+        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
         build_ms={name: round(ms, 1) for name, ms in stages.ms.items() if name not in began},
         bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
-        reused=reused, notes=(), skipped=(), of=base.fingerprint, unread=None,
+        reused=reused,
+        notes=(),
+        skipped=(),
+        of=base.fingerprint,
+        unread=None,
         **{"tokens": 0, "cost": None, **vectors.paid()},
-    )  # fmt: skip
+    )
     manifest.write(folder, info)
 
 

@@ -89,9 +89,14 @@ def start(
         called = None if isinstance(source, str) else name
         with helpers(workers, settings) as helping:
             index.build(
-                called, source, settings=settings, progress=progress, cancel=cancel, helpers=helping,
+                called,
+                source,
+                settings=settings,
+                progress=progress,
+                cancel=cancel,
+                helpers=helping,
                 begin=gate(settings, confirmed=confirmed, always=always),
-            )  # fmt: skip
+            )
 
     return _begin(name, work, settings.home, lambda: start(name, source, settings, workers, confirmed=True))
 
@@ -121,14 +126,21 @@ def start_enrichment(
         opened = open_corpus(corpus, settings=settings)
         with helpers(workers, settings) as helping:
             store.build(
-                name, opened, settings=settings, progress=progress, cancel=cancel, helpers=helping,
+                name,
+                opened,
+                settings=settings,
+                progress=progress,
+                cancel=cancel,
+                helpers=helping,
                 begin=gate(settings, confirmed=confirmed),
-            )  # fmt: skip
+            )
 
     return _begin(
-        f"{corpus} {name}", work, settings.home,
+        f"{corpus} {name}",
+        work,
+        settings.home,
         lambda: start_enrichment(corpus, name, settings, workers, confirmed=True),
-    )  # fmt: skip
+    )
 
 
 def start_chunkings(
@@ -148,15 +160,21 @@ def start_chunkings(
 
         with helpers(workers, settings) as helping:
             for _ in index.build_each(
-                sources, settings=settings, progress=progress, cancel=cancel, helpers=helping,
+                sources,
+                settings=settings,
+                progress=progress,
+                cancel=cancel,
+                helpers=helping,
                 begin=gate(settings, confirmed=confirmed),
-            ):  # fmt: skip
+            ):
                 pass
 
     return _begin(
-        chunkings_of(base), work, settings.home,
+        chunkings_of(base),
+        work,
+        settings.home,
         lambda: start_chunkings(base, sources, settings, workers, confirmed=True),
-    )  # fmt: skip
+    )
 
 
 def chunkings_of(base: str) -> str:

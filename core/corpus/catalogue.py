@@ -111,9 +111,15 @@ def _base(origin: Source) -> Known:
     where = str(origin.path) if origin.path else "installed packages"
     base = variants.base_of(origin.name)
     return Known(
-        origin.name, origin.title or where, origin.kind, "not built", "", where, origin.kind != "snapshot",
+        origin.name,
+        origin.title or where,
+        origin.kind,
+        "not built",
+        "",
+        where,
+        origin.kind != "snapshot",
         chunking_of=base if base != origin.name else None,
-    )  # fmt: skip
+    )
 
 
 def _table(name: str, settings: Settings) -> Known:

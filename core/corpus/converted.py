@@ -25,10 +25,14 @@ OLD = b"\xd0\xcf\x11\xe0"  # how a document of before 2007 begins, and one that 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _OPEN = "application/vnd.oasis.opendocument"
 MIME = {
-    ".docx": f"{_OFFICE}.wordprocessingml.document", ".pptx": f"{_OFFICE}.presentationml.presentation",
-    ".odt": f"{_OPEN}.text", ".epub": "application/epub+zip", ".rtf": "application/rtf",
-    ".eml": "message/rfc822", ".pdf": "application/pdf",
-}  # fmt: skip
+    ".docx": f"{_OFFICE}.wordprocessingml.document",
+    ".pptx": f"{_OFFICE}.presentationml.presentation",
+    ".odt": f"{_OPEN}.text",
+    ".epub": "application/epub+zip",
+    ".rtf": "application/rtf",
+    ".eml": "message/rfc822",
+    ".pdf": "application/pdf",
+}
 UNESCAPED = (".epub",)  # what kreuzberg returns of these has no backslashes before marks
 _NOTES = "ppt/notesSlides/"
 # kreuzberg 4.10.4 drops these characters from the texts of .docx: they pass it as others.

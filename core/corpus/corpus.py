@@ -244,9 +244,11 @@ class Corpus:
         """
         index = self._nearest()
         if isinstance(index, PgVectorIndex):
-            found = index.search_exact(vector, k, where=where) if exact else index.search(
-                vector, k, effort=effort, where=where
-            )  # fmt: skip
+            found = (
+                index.search_exact(vector, k, where=where)
+                if exact
+                else index.search(vector, k, effort=effort, where=where)
+            )
             return self._hits(found)
         if not self.size:
             return ()

@@ -227,8 +227,13 @@ def _json(path: Path, asked: _Asked) -> Parts:
 
 Read = Callable[[Path, _Asked], Parts]
 READERS: Mapping[str, Read] = {
-    **dict.fromkeys(endings.MARKDOWN, _markdown), **dict.fromkeys(endings.PLAIN, _plain),
-    **dict.fromkeys(endings.HTML, _html), **dict.fromkeys(endings.PDF, _pdf),
-    **dict.fromkeys(endings.CONVERTED, _converted), **dict.fromkeys(endings.CODE, _code),
-    ".ipynb": _notebook, ".xml": _xml, ".json": _json,
-}  # fmt: skip
+    **dict.fromkeys(endings.MARKDOWN, _markdown),
+    **dict.fromkeys(endings.PLAIN, _plain),
+    **dict.fromkeys(endings.HTML, _html),
+    **dict.fromkeys(endings.PDF, _pdf),
+    **dict.fromkeys(endings.CONVERTED, _converted),
+    **dict.fromkeys(endings.CODE, _code),
+    ".ipynb": _notebook,
+    ".xml": _xml,
+    ".json": _json,
+}

@@ -121,9 +121,13 @@ def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
             return self.wanted_no_more()
 
     asked = payload["request"]
-    request = LLMRequest(**{
-        **asked, "messages": tuple(Message(**one) for one in asked["messages"]), "stop": tuple(asked["stop"]),
-    })  # fmt: skip
+    request = LLMRequest(
+        **{
+            **asked,
+            "messages": tuple(Message(**one) for one in asked["messages"]),
+            "stop": tuple(asked["stop"]),
+        }
+    )
     llm = _llm(settings, payload["llm"])
     if reason := llm.status():
         raise Unavailable(f"machine {here().host}: {reason}")

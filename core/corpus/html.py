@@ -83,8 +83,10 @@ def decoded(raw: bytes) -> tuple[str, str | None]:
     that encoding.
     """
     for mark, name in (
-        (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-    ):  # fmt: skip
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
         if raw.startswith(mark):
             return raw.decode(name, "replace"), None
     if (found := _DECLARED.search(raw[:4096])) and (declared := _known(found[1].decode("ascii", "replace"))):

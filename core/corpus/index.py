@@ -285,14 +285,25 @@ def _build(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     corpus = _opened(target, settings)
-    _point(home, {
-        "fingerprint": content.fingerprint, "stamp": stamp, "content": source_content,
-        "source": source.record(), "read": list(endings.READ),
-    })  # fmt: skip
+    _point(
+        home,
+        {
+            "fingerprint": content.fingerprint,
+            "stamp": stamp,
+            "content": source_content,
+            "source": source.record(),
+            "read": list(endings.READ),
+        },
+    )
     checkpoint.clear()
     corpus.chosen = bool(source.embedders)
-    kept = {target, *(_add(corpus, one, content, here, home, settings, stages, helpers, begin)
-                      for one in source.embedders[1:])}  # fmt: skip
+    kept = {
+        target,
+        *(
+            _add(corpus, one, content, here, home, settings, stages, helpers, begin)
+            for one in source.embedders[1:]
+        ),
+    }
     for other in home.iterdir():
         if other.is_dir() and other not in kept:
             shutil.rmtree(other, ignore_errors=True)

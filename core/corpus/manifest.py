@@ -208,9 +208,11 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
         )
         unread = Unread(**raw["unread"]) if raw.get("unread") else None
         told = {
-            "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"]), "skipped": left,
+            "chunking": Chunking(**raw["chunking"]),
+            "notes": tuple(raw["notes"]),
+            "skipped": left,
             "unread": unread,
-        }  # fmt: skip
+        }
         info = CorpusInfo(**{**raw, **told})
         for name, kind in KINDS.items():
             if not isinstance(getattr(info, name), kind):

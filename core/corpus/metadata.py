@@ -237,9 +237,14 @@ def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:
         begin, end = own
         within = any(a <= begin and end <= b for a, b in ranges)
         found: dict[str, Any] = {
-            "=": within, "in": within, "!=": not within,
-            "<": end < first, "<=": end <= last, ">": begin > last, ">=": begin >= first,
-        }  # fmt: skip
+            "=": within,
+            "in": within,
+            "!=": not within,
+            "<": end < first,
+            "<=": end <= last,
+            ">": begin > last,
+            ">=": begin >= first,
+        }
         return bool(found[one.operator])
 
     return holds

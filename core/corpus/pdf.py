@@ -194,10 +194,14 @@ def _unruled(spans: Sequence[Any]) -> list[tuple[Box, list[list[str]]]]:
 def _aligned(before: Sequence[Any], row: Sequence[Any]) -> bool:
     """Whether each cell begins, ends or is centred where the one above does."""
     return all(
-        min(abs(a.bbox[0] - b.bbox[0]), abs(a.bbox[0] + a.bbox[2] - b.bbox[0] - b.bbox[2]),
-            abs(a.bbox[0] + a.bbox[2] / 2 - b.bbox[0] - b.bbox[2] / 2)) < b.font_size / 2
+        min(
+            abs(a.bbox[0] - b.bbox[0]),
+            abs(a.bbox[0] + a.bbox[2] - b.bbox[0] - b.bbox[2]),
+            abs(a.bbox[0] + a.bbox[2] / 2 - b.bbox[0] - b.bbox[2] / 2),
+        )
+        < b.font_size / 2
         for a, b in zip(before, row, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _sparse(rows: Sequence[Sequence[Any]]) -> bool:
@@ -226,9 +230,11 @@ def _add(lines: list[Line], span: Any) -> None:
     size, text = span.font_size or 10.0, span.text
     last = lines[-1] if lines else None
     if (
-        last is not None and not last.table and abs(last.bottom - bottom) < size / 2
+        last is not None
+        and not last.table
+        and abs(last.bottom - bottom) < size / 2
         and -size / 2 <= left - last.right < 4 * size
-    ):  # fmt: skip
+    ):
         space = left - last.right > 0.12 * size and not last.text.endswith(" ") and not text.startswith(" ")
         last.text += (" " if space else "") + text
         last.right = left + width

@@ -87,9 +87,12 @@ class Reader:
             while not whole:
                 record = FileRecord("")  # of the file that is being read
                 request = {
-                    "path": str(path), "chunking": chunking.record(), "skip": begun, "again": again,
+                    "path": str(path),
+                    "chunking": chunking.record(),
+                    "skip": begun,
+                    "again": again,
                     "reading": asdict(reading or Reading()),
-                }  # fmt: skip
+                }
                 try:
                     for told in self._answers(request):
                         if "file" in told:
@@ -189,13 +192,17 @@ class Reader:
             limits = [str(self._limits.seconds), str(self._limits.memory)]
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "core.corpus.reader", *limits],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, cwd=PROJECT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+                cwd=PROJECT,
                 env={
                     **{name: os.environ[name] for name in HANDED_ON if name in os.environ},
                     "PYTHONPATH": str(PROJECT),
                 },
                 start_new_session=True,  # Ctrl-C is for this process, which ends it
-            )  # fmt: skip
+            )
         return self._child
 
     def _ended(self) -> _Ended:

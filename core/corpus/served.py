@@ -147,8 +147,9 @@ class ServedPassages:
             " WHERE d.id > %s AND (strpos(lower(d.id), lower(%s)) > 0"
             " OR strpos(lower(d.title), lower(%s)) > 0)"
             " ORDER BY d.id LIMIT %s",
-            (escaped(after), sought, sought, limit), documents=self._shape.documents,
-        )  # fmt: skip
+            (escaped(after), sought, sought, limit),
+            documents=self._shape.documents,
+        )
         return [Listed(unescaped(id), unescaped(title), count, stop or 0) for id, title, count, stop in found]
 
     def lengths(self) -> tuple[int, float, int]:
@@ -269,9 +270,11 @@ def shape_of(tables: served_tables.Names) -> Shape:
     return Shape(
         relation=served_tables.relation(tables.passages),
         select=sql.SQL("row, id, document, title, text, start, stop"),
-        key=sql.SQL("row"), match=sql.SQL("row = ANY(%s)"), meta=sql.SQL("meta"),
+        key=sql.SQL("row"),
+        match=sql.SQL("row = ANY(%s)"),
+        meta=sql.SQL("meta"),
         documents=served_tables.relation(tables.documents),
-    )  # fmt: skip
+    )
 
 
 def passages_of(folder: Path, info: manifest.CorpusInfo, dsn: Dsn | None) -> PassageStore | ServedPassages:

@@ -124,12 +124,12 @@ def fill(
     )
     connection.execute(
         sql.SQL(
-            "CREATE TABLE {} (row int NOT NULL, id text COLLATE \"C\" NOT NULL, document text COLLATE \"C\""
+            'CREATE TABLE {} (row int NOT NULL, id text COLLATE "C" NOT NULL, document text COLLATE "C"'
             " NOT NULL, title text NOT NULL, text text NOT NULL, start int NOT NULL, stop int NOT NULL,"
             " meta jsonb NOT NULL, vector vector({}) NOT NULL, words tsvector GENERATED ALWAYS AS"
             " (to_tsvector({}::regconfig, left(title || ' ' || text, {}))) STORED)"
         ).format(passage_table, sql.Literal(dim), sql.Literal(language), sql.Literal(WORDS_OF))
-    )  # fmt: skip
+    )
     rows = (_record(_text(id), _text(title), _text(text), _json(meta)) for id, title, text, meta in documents)
     _copied(connection, document_table, "id, title, text, meta", rows)
     count = len(vectors)
@@ -139,10 +139,16 @@ def fill(
         for row, passage, meta in passages:
             tick(row, count)
             yield _record(
-                struct.pack(">i", row), _text(passage.id), _text(passage.doc_id), _text(passage.title),
-                _text(passage.text), struct.pack(">i", passage.start), struct.pack(">i", passage.end),
-                _json(meta), head + vectors[row].astype(">f4").tobytes(),
-            )  # fmt: skip
+                struct.pack(">i", row),
+                _text(passage.id),
+                _text(passage.doc_id),
+                _text(passage.title),
+                _text(passage.text),
+                struct.pack(">i", passage.start),
+                struct.pack(">i", passage.end),
+                _json(meta),
+                head + vectors[row].astype(">f4").tobytes(),
+            )
 
     _copied(connection, passage_table, "row, id, document, title, text, start, stop, meta, vector", records())
     tick(count, count)
@@ -176,9 +182,10 @@ def graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> No
         )
     connection.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory_mb}MB",))
     connection.execute(
-        sql.SQL("CREATE INDEX ON {} USING hnsw (vector vector_ip_ops) WITH (m = {}, ef_construction = {})")
-        .format(relation(tables.passages), sql.Literal(LINKS), sql.Literal(BUILD_EFFORT))
-    )  # fmt: skip
+        sql.SQL(
+            "CREATE INDEX ON {} USING hnsw (vector vector_ip_ops) WITH (m = {}, ef_construction = {})"
+        ).format(relation(tables.passages), sql.Literal(LINKS), sql.Literal(BUILD_EFFORT))
+    )
 
 
 def record(connection: Connection, corpus: str, fingerprint: str, info: Mapping[str, Any]) -> None:
@@ -231,12 +238,18 @@ def searched(tables: Names, dim: int, language: str, index: str) -> Table:
     from psycopg import sql
 
     return Table(
-        relation=relation(tables.passages), key=sql.Identifier("row"),
-        match=sql.SQL("row = ANY(%s)"), vector=sql.Identifier("vector"), dim=dim,
-        row_of=list, key_of=list, index=index,
+        relation=relation(tables.passages),
+        key=sql.Identifier("row"),
+        match=sql.SQL("row = ANY(%s)"),
+        vector=sql.Identifier("vector"),
+        dim=dim,
+        row_of=list,
+        key_of=list,
+        index=index,
         meta=lambda name: (sql.SQL("(meta ->> {})").format(literal(name)), True),
-        words=sql.Identifier("words"), language=language,
-    )  # fmt: skip
+        words=sql.Identifier("words"),
+        language=language,
+    )
 
 
 def index(server: Server, tables: Names, count: int, dim: int, language: str, kind: str) -> PgVectorIndex:

@@ -41,9 +41,13 @@ def of(known: catalogue.Known, settings: Settings) -> Facts:
         tables = served_tables.names(known.name, known.info.fingerprint)
 
     def read(connection: Connection) -> tuple[Any, ...]:
-        oid = named if known.kind == "table" else connection.execute(
-            "SELECT to_regclass(%s)::oid::bigint", (f"{served_tables.SCHEMA}.{tables.passages}",)
-        ).fetchone()[0]  # fmt: skip
+        oid = (
+            named
+            if known.kind == "table"
+            else connection.execute(
+                "SELECT to_regclass(%s)::oid::bigint", (f"{served_tables.SCHEMA}.{tables.passages}",)
+            ).fetchone()[0]
+        )
         if oid is None:
             raise Unavailable(f"the tables of corpus {known.name} are no longer in {dsn}; index it again")
         row: tuple[Any, ...] = connection.execute(

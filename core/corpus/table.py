@@ -242,9 +242,12 @@ class TablePassages(ServedPassages):
     def _lines(self, rows: Sequence[int]) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         shape = self._shape
         found = self._fetch(
-            "SELECT {select}, {meta} FROM {relation} AS p WHERE {match}", (self._keys(rows),),
-            select=shape.select, meta=shape.meta, match=shape.match,
-        )  # fmt: skip
+            "SELECT {select}, {meta} FROM {relation} AS p WHERE {match}",
+            (self._keys(rows),),
+            select=shape.select,
+            meta=shape.meta,
+            match=shape.match,
+        )
         for key, *parts, meta in sorted(found, key=lambda line: self._row(line[0])):
             yield self._row(key), passage_of(parts), metadata(meta)
 
@@ -312,10 +315,18 @@ def _look(name: str, spec: CorpusSettings, settings: Settings) -> Found:
         index, operator = _vector_index(connection, oid, spec.vector)
         words, language = _word_index(connection, oid, spec)
         facts = [
-            dsn.plain(), spec.model_dump(mode="json", exclude={"dsn"}), oid, types, dim, index, operator,
-            words, language, embedder_identity(spec.embedder or settings.embedder, settings),
+            dsn.plain(),
+            spec.model_dump(mode="json", exclude={"dsn"}),
+            oid,
+            types,
+            dim,
+            index,
+            operator,
+            words,
+            language,
+            embedder_identity(spec.embedder or settings.embedder, settings),
             _changes(connection, oid),
-        ]  # fmt: skip
+        ]
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
         return Found(oid, table, types, dim, index, operator, words, language, digest)
 
@@ -463,13 +474,24 @@ def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) 
     if len(ids) > BM25_UP_TO:
         notes.append(f"more than {BM25_UP_TO:,} passages: BM25, and routes that use it, are not available")
     info = CorpusInfo(
-        name=name, fingerprint=found.fingerprint, documents=len(ids), passages=len(ids), chunking=WHOLE,
-        language=spec.language, embedder=spec.embedder or settings.embedder,
-        embedder_identity=embedder_identity(spec.embedder or settings.embedder, settings), dim=found.dim,
-        vector_index=found.index or "flat", recall=1.0,
-        built_at=datetime.now(UTC).isoformat(timespec="seconds"), build_ms={}, bytes=size, reused=len(ids),
-        notes=tuple(notes), place=dsn.plain(),
-    )  # fmt: skip
+        name=name,
+        fingerprint=found.fingerprint,
+        documents=len(ids),
+        passages=len(ids),
+        chunking=WHOLE,
+        language=spec.language,
+        embedder=spec.embedder or settings.embedder,
+        embedder_identity=embedder_identity(spec.embedder or settings.embedder, settings),
+        dim=found.dim,
+        vector_index=found.index or "flat",
+        recall=1.0,
+        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        build_ms={},
+        bytes=size,
+        reused=len(ids),
+        notes=tuple(notes),
+        place=dsn.plain(),
+    )
     index = PgVectorIndex(server, _table(spec, found, ids, unit=bool(unit)), len(ids))
     recall = 1.0
     if found.index and ids:
@@ -510,13 +532,15 @@ def _shape(spec: CorpusSettings, found: Found) -> Shape:
     columns = sql.SQL(
         "{id} AS own, {id}::text AS id, coalesce({title}, '') AS title, left({text}, {most}) AS text,"
         " 0 AS start, least(char_length({text}), {most}) AS stop, {meta} AS meta"
-    ).format(
-        id=id, title=title, text=text, most=sql.Literal(LONGEST), meta=sql.SQL(" || ").join(meta)
-    )  # fmt: skip
+    ).format(id=id, title=title, text=text, most=sql.Literal(LONGEST), meta=sql.SQL(" || ").join(meta))
     return Shape(
-        relation=_rows(spec, found, columns), select=sql.SQL("id, id, id, title, text, start, stop"),
-        key=sql.SQL("id"), match=_match(spec, found), meta=sql.SQL("meta"), documents=None,
-    )  # fmt: skip
+        relation=_rows(spec, found, columns),
+        select=sql.SQL("id, id, id, title, text, start, stop"),
+        key=sql.SQL("id"),
+        match=_match(spec, found),
+        meta=sql.SQL("meta"),
+        documents=None,
+    )
 
 
 def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> Table:
@@ -533,9 +557,11 @@ def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool
     columns = [
         sql.SQL("{} AS own, {} AS vector").format(quoted(spec.id), quoted(spec.vector)),
         *([sql.SQL("{} AS words").format(words)] if words is not None else []),
-        *(sql.SQL("{} AS {}").format(quoted(name), quoted(f"meta_{at}"))
-          for at, name in enumerate(spec.metadata)),
-    ]  # fmt: skip
+        *(
+            sql.SQL("{} AS {}").format(quoted(name), quoted(f"meta_{at}"))
+            for at, name in enumerate(spec.metadata)
+        ),
+    ]
 
     def meta(name: str) -> tuple[Composable, bool] | None:
         for at, column in enumerate(spec.metadata):
@@ -548,17 +574,25 @@ def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool
 
     return Table(
         relation=sql.SQL("{} AS passages").format(_rows(spec, found, sql.SQL(", ").join(columns))),
-        key=sql.SQL("own::text"), match=_match(spec, found), vector=quoted("vector"), dim=found.dim,
+        key=sql.SQL("own::text"),
+        match=_match(spec, found),
+        vector=quoted("vector"),
+        dim=found.dim,
         row_of=lambda keys: [place(ids, unescaped(key)) for key in keys],
         key_of=lambda rows: [escaped(ids[row]) for row in rows],
-        operator=found.operator, type=found.types[spec.vector], unit=unit, index=found.index, meta=meta,
-        fields=spec.metadata, words=quoted("words") if words is not None else None,
+        operator=found.operator,
+        type=found.types[spec.vector],
+        unit=unit,
+        index=found.index,
+        meta=meta,
+        fields=spec.metadata,
+        words=quoted("words") if words is not None else None,
         language=found.language,
         wordless=(
             f"table {spec.table} has more than {WORDS_UP_TO:,} passages and no index of words: CREATE "
             f"INDEX ON {spec.table} USING gin (to_tsvector('{found.language}', {spec.text}))"
         ),
-    )  # fmt: skip
+    )
 
 
 def _is_json(found: Found, column: str) -> bool:

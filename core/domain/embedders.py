@@ -13,9 +13,10 @@ from core.domain.pipelines import VARIABLE
 Kind = Literal["openai", "azure", "ollama", "tei", "vllm", "lmstudio", "cohere", "voyage"]
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 URLS: dict[str, str] = {
-    "openai": "https://api.openai.com/v1", "cohere": "https://api.cohere.com/v2",
+    "openai": "https://api.openai.com/v1",
+    "cohere": "https://api.cohere.com/v2",
     "voyage": "https://api.voyageai.com/v1",
-}  # fmt: skip
+}
 BATCHES: dict[str, int] = {"openai": 256, "azure": 256, "vllm": 64, "cohere": 96, "voyage": 128}
 TOKENS: dict[str, int] = {"openai": 100_000, "azure": 100_000, "cohere": 100_000, "voyage": 100_000}
 LOCAL_BATCH, LOCAL_TOKENS = 32, 16_000  # of servers that people run themselves

@@ -20,19 +20,43 @@ MESS = 0.3  # of charset-normalizer: the share of unlikely neighbours that makes
 AROUND = 40  # bytes kept on both sides of those that are not ASCII
 # What browsers know, the most common first: of two that fit equally well the earlier one is taken.
 CANDIDATES = (
-    "cp1252", "cp1250", "cp1251", "cp1254", "cp1253", "cp1255", "cp1256", "cp1257", "cp874", "iso8859_2",
-    "iso8859_5", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949",
-)  # fmt: skip
+    "cp1252",
+    "cp1250",
+    "cp1251",
+    "cp1254",
+    "cp1253",
+    "cp1255",
+    "cp1256",
+    "cp1257",
+    "cp874",
+    "iso8859_2",
+    "iso8859_5",
+    "koi8_r",
+    "cp932",
+    "euc_jp",
+    "gb18030",
+    "big5",
+    "cp949",
+)
 _SHOWN = {"utf-8-sig": UTF8, "cp932": "Shift-JIS", "cp949": "EUC-KR", "cp874": "Windows-874"}
 _MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-)  # fmt: skip
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _SIGNATURES = {
-    b"PK\x03\x04": "a ZIP archive", b"%PDF-": "a PDF", b"\x89PNG": "a PNG picture", b"GIF8": "a GIF picture",
-    b"\xff\xd8\xff": "a JPEG picture", b"\x7fELF": "a program", b"\x1f\x8b": "a gzip archive",
-    b"SQLite format 3\0": "a database", b"\xd0\xcf\x11\xe0": "an old Office document",
-}  # fmt: skip
+    b"PK\x03\x04": "a ZIP archive",
+    b"%PDF-": "a PDF",
+    b"\x89PNG": "a PNG picture",
+    b"GIF8": "a GIF picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"\x7fELF": "a program",
+    b"\x1f\x8b": "a gzip archive",
+    b"SQLite format 3\0": "a database",
+    b"\xd0\xcf\x11\xe0": "an old Office document",
+}
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _BEYOND = re.compile(rb"[\x80-\xff]+")
 

@@ -41,11 +41,16 @@ class ModelSettings(BaseModel):
     def as_settings(self) -> dict[str, object]:
         """The settings that this model takes the place of."""
         return {
-            "llm": self.model, "llm_base_url": self.base_url, "llm_api_key": self.key(),
-            "llm_headers": self.headers, "llm_price_prompt": self.price_prompt,
-            "llm_price_completion": self.price_completion, "llm_reasoning_tokens": self.reasoning_tokens,
-            "llm_reasoning_effort": self.reasoning_effort, "llm_slots": self.slots,
-        }  # fmt: skip
+            "llm": self.model,
+            "llm_base_url": self.base_url,
+            "llm_api_key": self.key(),
+            "llm_headers": self.headers,
+            "llm_price_prompt": self.price_prompt,
+            "llm_price_completion": self.price_completion,
+            "llm_reasoning_tokens": self.reasoning_tokens,
+            "llm_reasoning_effort": self.reasoning_effort,
+            "llm_slots": self.slots,
+        }
 
 
 def filled(headers: Mapping[str, str], where: str) -> dict[str, str]:

@@ -51,7 +51,17 @@ class Need(Enum):
     def enrichment(self) -> str | None:
         """The enrichment that meets this need, made once for each corpus; None for other needs."""
         others = (
-            Need.LLM, Need.WEB, Need.CROSS_ENCODER, Need.SELF_RAG, Need.FITS, Need.FID, Need.TABLES,
-            Need.CSV, Need.WEIGHTS, Need.FULL_TEXT, Need.BM25, Need.VECTORS,
-        )  # fmt: skip
+            Need.LLM,
+            Need.WEB,
+            Need.CROSS_ENCODER,
+            Need.SELF_RAG,
+            Need.FITS,
+            Need.FID,
+            Need.TABLES,
+            Need.CSV,
+            Need.WEIGHTS,
+            Need.FULL_TEXT,
+            Need.BM25,
+            Need.VECTORS,
+        )
         return self.name.lower() if self not in others else None

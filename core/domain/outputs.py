@@ -780,11 +780,35 @@ class WebGrades:
 
 
 Output = (
-    Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
-    | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
-    | DraftChoice | SegmentTree | TableResult | External | ScoreCut | Inserted | Merging
-    | Entities | FiltersRead | WebGrades
-)  # fmt: skip
+    Pass
+    | Reply
+    | Waited
+    | Search
+    | SampleSearches
+    | Embedding
+    | Rewrite
+    | Fusion
+    | Rerank
+    | PassageGrade
+    | Grading
+    | Decision
+    | Selection
+    | SentenceFilter
+    | Excerpts
+    | Written
+    | ShortAnswer
+    | Critique
+    | DraftChoice
+    | SegmentTree
+    | TableResult
+    | External
+    | ScoreCut
+    | Inserted
+    | Merging
+    | Entities
+    | FiltersRead
+    | WebGrades
+)
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`
 NOTHING = Pass()

@@ -21,7 +21,7 @@ Role = Literal["viewer", "labeller", "editor", "owner"]  # each may do what thos
 ROLES: tuple[Role, ...] = get_args(Role)
 Deed = Literal[
     "look", "ask", "ask a model", "label", "edit", "export", "release", "delete", "settings", "machine"
-]  # fmt: skip
+]
 LEAST: Mapping[Deed, Role] = {
     "look": "viewer",  # at all that is shared
     "ask": "viewer",  # routes that call no model

@@ -112,10 +112,18 @@ def from_settings(name: str, given: PipelineSettings, beside: Path) -> Pipeline:
     if given.url is not None and given.python:
         raise BadInput(f"{where}: python goes with function, not with url")
     return _pipeline(
-        name, given.function or given.url or "", given.python, beside, where,
-        title=given.title, k=given.k, timeout_s=given.timeout_s, start_timeout_s=given.start_timeout_s,
-        headers=tuple(given.headers.items()), filters=given.filters,
-    )  # fmt: skip
+        name,
+        given.function or given.url or "",
+        given.python,
+        beside,
+        where,
+        title=given.title,
+        k=given.k,
+        timeout_s=given.timeout_s,
+        start_timeout_s=given.start_timeout_s,
+        headers=tuple(given.headers.items()),
+        filters=given.filters,
+    )
 
 
 def from_command(given: str, python: str = "") -> Pipeline:

@@ -55,9 +55,11 @@ class Packed(Sequence[tuple[str, float]]):
         return self._ids[numbers[at]], scores[at]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(
-            mine == theirs for mine, theirs in zip(self, other, strict=True)
-        )  # fmt: skip
+        return (
+            isinstance(other, Sequence)
+            and len(self) == len(other)
+            and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self))

@@ -35,9 +35,16 @@ SCHEDULER = ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_t
 # How people sign in is no page's to change: it could let in whoever asks. Roles have a page of their own.
 ROLES = "team"
 LOGIN = (
-    "oidc_url", "oidc_client_id", "oidc_client_secret", "oidc_email", "cookie_secret", "public_url",
-    "proxy_header", "proxy_addresses", "proxy_sign_out",
-)  # fmt: skip
+    "oidc_url",
+    "oidc_client_id",
+    "oidc_client_secret",
+    "oidc_email",
+    "cookie_secret",
+    "public_url",
+    "proxy_header",
+    "proxy_addresses",
+    "proxy_sign_out",
+)
 FIXED = (
     "home",
     "models_dir",

@@ -162,9 +162,10 @@ def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]
         need for need in route.prepared if need is not Need.TOKENS or settings.reranker.strip() == EMBEDDED
     ]
     return tuple(
-        need for need in used
+        need
+        for need in used
         if need.enrichment and store.missing(need.enrichment, corpus, fingerprint, settings)
-    )  # fmt: skip
+    )
 
 
 def cautions(engine: Resources, route: Route) -> tuple[str, ...]:

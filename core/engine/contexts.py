@@ -74,23 +74,38 @@ class Contexts(Resources):
         now = self.settings
         llm = (self.llm(mode, model) if model else self.llm(mode)) if models else NoLLM()
         return Context(
-            corpus=corpus, embedder=self.embedder_of(corpus),
-            llm=llm, web=web, trace=trace, memo=memo, cancel=cancel,
+            corpus=corpus,
+            embedder=self.embedder_of(corpus),
+            llm=llm,
+            web=web,
+            trace=trace,
+            memo=memo,
+            cancel=cancel,
             deadline=time.perf_counter() + now.route_timeout_s,
-            llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
+            llm_timeout_s=now.llm_timeout_s,
+            max_calls=now.route_max_calls,
+            max_tokens=now.route_max_tokens,
             other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
-            prepared=lambda need: self._prepared(corpus, need), rerankers=self.rerankers(),
-            draw=draw, forced=forced or {}, where=where, answering=answering,
+            prepared=lambda need: self._prepared(corpus, need),
+            rerankers=self.rerankers(),
+            draw=draw,
+            forced=forced or {},
+            where=where,
+            answering=answering,
             evidence=answering.evidence if answering else now.answer_evidence,
-            reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
-            turn_vectors=self._turn_vectors, sentence_vectors=self._sentence_vectors,
-            llm_context=window(llm, now), fid=self.fid,
+            reflection=partial(self.reflection, mode) if models else no_reflection,
+            memory=memory,
+            turn_vectors=self._turn_vectors,
+            sentence_vectors=self._sentence_vectors,
+            llm_context=window(llm, now),
+            fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
             calibration=lambda about: calibrations.read(about, calibrations.subject(llm), now.home),
             classifier=lambda: question_classifier.read(now.home),
             external=lambda name: self.external(name, mode, run),
-            llm_name=model, asker=asker or Asker(trace=trace, cancel=cancel),
-        )  # fmt: skip
+            llm_name=model,
+            asker=asker or Asker(trace=trace, cancel=cancel),
+        )
 
     def _prepared(self, corpus: Corpus, need: Need) -> Any:
         """What was made for a corpus to meet `need`; of fitted weights a function that gives those of a name.

@@ -50,9 +50,15 @@ def chat_endpoints(
         except RouteScopeError as error:
             one = settings.with_model(name)
             found.append(
-                ChatEndpoint(name or "llm", one.llm, one.llm_base_url or "embedded", "failed", str(error),
-                             affected={"chat": asking(name)})
-            )  # fmt: skip
+                ChatEndpoint(
+                    name or "llm",
+                    one.llm,
+                    one.llm_base_url or "embedded",
+                    "failed",
+                    str(error),
+                    affected={"chat": asking(name)},
+                )
+            )
     return found
 
 
@@ -74,18 +80,29 @@ def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
     if quick and not error and not known.served:
         return ChatEndpoint(label, llm.model, llm.endpoint, "not tested")
     tested = {
-        "chat": error is None, "probabilities": known.probabilities, "schema": schema,
-        "reasoning": known.reasons, "reasoning_tokens": known.reasoning_tokens, "context": known.context,
-    }  # fmt: skip
+        "chat": error is None,
+        "probabilities": known.probabilities,
+        "schema": schema,
+        "reasoning": known.reasons,
+        "reasoning_tokens": known.reasoning_tokens,
+        "context": known.context,
+    }
     affected = {"chat": asking(name)} if error else {}
     if not error and known.probabilities is False:
         affected[f"verdicts {WORDS}"] = [one for one in asking(name) if _judges(one)]
     if known.truncated:
         affected[f"long prompts: {known.truncated}"] = asking(name)
     return ChatEndpoint(
-        label, llm.model, llm.endpoint, "failed" if error else "ok", error, known.served, tested, known.said,
+        label,
+        llm.model,
+        llm.endpoint,
+        "failed" if error else "ok",
+        error,
+        known.served,
+        tested,
+        known.said,
         affected,
-    )  # fmt: skip
+    )
 
 
 def line(endpoint: ChatEndpoint) -> str:

@@ -163,9 +163,18 @@ class Engine(Contexts):
         if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
             self.web()  # raises for an address that is none
         return Plan(
-            query, routes, parameters, chosen[request.answers], request.corpus, corpus, web, tuple(warnings),
-            request.session, memory, request.style.by == "model",
-        )  # fmt: skip
+            query,
+            routes,
+            parameters,
+            chosen[request.answers],
+            request.corpus,
+            corpus,
+            web,
+            tuple(warnings),
+            request.session,
+            memory,
+            request.style.by == "model",
+        )
 
     def _remembered(self, session: str, query: Query, warnings: list[str]) -> tuple[Remembered, ...]:
         """All turns before the question; a session that cannot be read is a warning."""

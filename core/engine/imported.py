@@ -133,9 +133,16 @@ class _Reading:
         created = datetime.fromtimestamp(self._zero / 1e9, UTC).isoformat(timespec="milliseconds")
         wall = max((result.start_ms + result.ms for result in results), default=0.0)
         return Run(
-            run_id(trace, self._corpus.name), created, Query(asked), self._corpus.name,
-            self._corpus.fingerprint, settings, tuple(results), self._passages, wall,
-        )  # fmt: skip
+            run_id(trace, self._corpus.name),
+            created,
+            Query(asked),
+            self._corpus.name,
+            self._corpus.fingerprint,
+            settings,
+            tuple(results),
+            self._passages,
+            wall,
+        )
 
     def _routes(self, route: str) -> list[tuple[str, str, tuple[ForeignSpan, ...]]]:
         """What ran: name, title, spans. A trace is one route, except where RouteScope wrote it."""
@@ -174,10 +181,20 @@ class _Reading:
         ranking, origin = ((), None) if failed or final is None else final
         answer = next((text for span in roots if (text := self._answer(span))), None)
         return RouteResult(
-            name, title, "failed" if failed else "ok", (end - start) / 1e6, (start - self._zero) / 1e6,
-            (end - start) / 1e6, ranking, None if failed else answer, (), tuple(made.spans), {}, failed,
+            name,
+            title,
+            "failed" if failed else "ok",
+            (end - start) / 1e6,
+            (start - self._zero) / 1e6,
+            (end - start) / 1e6,
+            ranking,
+            None if failed else answer,
+            (),
+            tuple(made.spans),
+            {},
+            failed,
             origin=origin,
-        )  # fmt: skip
+        )
 
     def _returned(self, made: _Made, root: ForeignSpan, zero: int) -> tuple[Ranking, Link]:
         """The list that the root says it returned, linked to the last one that has all of it."""
@@ -308,10 +325,22 @@ class _Steps:
         used = (span.number(*PROMPT), span.number(*COMPLETION))
         kind = "CHAIN" if ranking is not None and span.kind == "RETRIEVER" and links else span.kind
         made = Span(
-            number, self._numbers.get(span.parent), span.name, kind, (span.start - self._zero) / 1e6,
-            (span.end - span.start) / 1e6, args, output, scored, links, {}, attributes,
-            Tokens(*used) if any(used) else None, calls=int(span.kind == "LLM"), error=span.error,
-        )  # fmt: skip
+            number,
+            self._numbers.get(span.parent),
+            span.name,
+            kind,
+            (span.start - self._zero) / 1e6,
+            (span.end - span.start) / 1e6,
+            args,
+            output,
+            scored,
+            links,
+            {},
+            attributes,
+            Tokens(*used) if any(used) else None,
+            calls=int(span.kind == "LLM"),
+            error=span.error,
+        )
         self._keep(made, ranking)
 
     def _result_of(self, span: ForeignSpan) -> None:
@@ -328,9 +357,19 @@ class _Steps:
             attributes["scores"] = UNSCORED
         output: Output = Pass() if links else Search((span.text(*INPUT),))
         made = Span(
-            number, self._numbers[span.id], f"result of {span.name}", "CHAIN", (span.end - self._zero) / 1e6,
-            0.0, {}, output, scored, links, {}, attributes,
-        )  # fmt: skip
+            number,
+            self._numbers[span.id],
+            f"result of {span.name}",
+            "CHAIN",
+            (span.end - self._zero) / 1e6,
+            0.0,
+            {},
+            output,
+            scored,
+            links,
+            {},
+            attributes,
+        )
         self._keep(made, ranking)
 
     def _keep(self, made: Span, ranking: Ranking | None) -> None:

@@ -345,9 +345,10 @@ def _models(settings: Settings, plan: Plan) -> dict[str, Any]:
     for name in sorted({"", *names}):
         one = settings.with_model(name)
         found[name] = {
-            "model": one.llm, "endpoint": clean_url(one.llm_base_url) if one.llm_base_url else "embedded",
+            "model": one.llm,
+            "endpoint": clean_url(one.llm_base_url) if one.llm_base_url else "embedded",
             "prices": [one.llm_price_prompt, one.llm_price_completion],
-        }  # fmt: skip
+        }
     return found
 
 

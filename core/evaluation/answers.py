@@ -15,9 +15,18 @@ from functools import cache
 from core.backends.prompting.citations import markers, sentences, unmarked
 
 ANSWERS = (
-    "exact", "f1", "contains", "gold_recall", "correct", "supported_accuracy", "citation_precision",
-    "citation_recall", "abstention_precision", "abstention_recall", "false_abstention",
-)  # fmt: skip
+    "exact",
+    "f1",
+    "contains",
+    "gold_recall",
+    "correct",
+    "supported_accuracy",
+    "citation_precision",
+    "citation_recall",
+    "abstention_precision",
+    "abstention_recall",
+    "false_abstention",
+)
 # More is better in all that routes are compared by, and none is over questions that the route itself picks.
 ANSWERS_COMPARED = ("f1", "contains", "correct", "supported_accuracy", "citation_recall", "abstention_recall")
 SHORT = 5  # words of a gold answer that has to stand in the answer as it is

@@ -62,14 +62,26 @@ class Evaluating(BackgroundJob):
     def _do(self) -> None:
         if self.ready.spec.audit:
             audit.perform(
-                self._engine, self.ready, self.folder, retry=self._retry, progress=self._follow,
-                warn=self.warnings.append, ended=self._cancel.is_set, said=self._said,
-            )  # fmt: skip
+                self._engine,
+                self.ready,
+                self.folder,
+                retry=self._retry,
+                progress=self._follow,
+                warn=self.warnings.append,
+                ended=self._cancel.is_set,
+                said=self._said,
+            )
         elif self.group is not None:
             measuring.perform(
-                self._engine, self.group, out=self.folder, retry=self._retry, progress=self._follow,
-                warn=self.warnings.append, ended=self._cancel.is_set, workers=self._workers,
-            )  # fmt: skip
+                self._engine,
+                self.group,
+                out=self.folder,
+                retry=self._retry,
+                progress=self._follow,
+                warn=self.warnings.append,
+                ended=self._cancel.is_set,
+                workers=self._workers,
+            )
         else:
             try:
                 self._perform(fresh=False)
@@ -80,10 +92,16 @@ class Evaluating(BackgroundJob):
 
     def _perform(self, *, fresh: bool) -> None:
         perform(
-            self._engine, self.ready, out=self.folder, fresh=fresh, retry=self._retry,
-            progress=self._follow, warn=self.warnings.append, ended=self._cancel.is_set,
+            self._engine,
+            self.ready,
+            out=self.folder,
+            fresh=fresh,
+            retry=self._retry,
+            progress=self._follow,
+            warn=self.warnings.append,
+            ended=self._cancel.is_set,
             workers=self._workers,
-        )  # fmt: skip
+        )
 
     def _follow(self, done: int, _total: int) -> None:
         if self._first is None:
@@ -122,10 +140,12 @@ def begin(
         if spec.chunkings:
             group = measuring.prepare(engine, spec)
             ready = group.parts[spec.corpus]
-            return Evaluating(engine, name, folder, ready, group.warnings, retry=retry, group=group,
-                              workers=workers)  # fmt: skip
-        return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry, renew=renew,
-                          workers=workers)  # fmt: skip
+            return Evaluating(
+                engine, name, folder, ready, group.warnings, retry=retry, group=group, workers=workers
+            )
+        return Evaluating(
+            engine, name, folder, prepare(engine, spec), (), retry=retry, renew=renew, workers=workers
+        )
 
     return jobs.begin(Evaluating, folder, made)
 

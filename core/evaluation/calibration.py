@@ -136,6 +136,9 @@ def fit(
     above = [label for score, label in zip(scores, positive, strict=True) if score >= high]
     missed = [not label for score, label in zip(scores, positive, strict=True) if score < low]
     return Thresholds(
-        high, low, sum(above) / len(above) if above else None, sum(missed) / len(missed) if missed else None,
+        high,
+        low,
+        sum(above) / len(above) if above else None,
+        sum(missed) / len(missed) if missed else None,
         len(scores),
-    )  # fmt: skip
+    )

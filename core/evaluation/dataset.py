@@ -30,8 +30,13 @@ _ROLES = {"human": "user", "agent": "assistant", "system": "assistant", "bot": "
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
 UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
 IDS = ("id", "_id", "qid")
-MEANS = {"answers": "answer", "texts": "relevant text", "docs": "relevant document", "source": "document",
-         "impossible": "not answerable"}  # fmt: skip
+MEANS = {
+    "answers": "answer",
+    "texts": "relevant text",
+    "docs": "relevant document",
+    "source": "document",
+    "impossible": "not answerable",
+}
 _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
 
 
@@ -315,9 +320,12 @@ def written(
             f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
         )
     return Written(
-        name, tuple(questions.values()), evidence, *_about([one for one, _ in read]),
+        name,
+        tuple(questions.values()),
+        evidence,
+        *_about([one for one, _ in read]),
         warnings=tuple(conflicts_said(conflicts)),
-    )  # fmt: skip
+    )
 
 
 def _with_texts(read: Converted, path: Path) -> Converted:

@@ -43,9 +43,14 @@ def by_values(
         return known[route, other]
 
     return decide(
-        options, compared, margin=margin, min_questions=min_questions, cheaper=cheaper,
-        behind=_behind(values, [one.route for one in options], compared), named=named,
-    )  # fmt: skip
+        options,
+        compared,
+        margin=margin,
+        min_questions=min_questions,
+        cheaper=cheaper,
+        behind=_behind(values, [one.route for one in options], compared),
+        named=named,
+    )
 
 
 def plain(
@@ -79,10 +84,12 @@ def _paid(outcomes: Outcomes, routes: Sequence[str], prices: Mapping[str, Prices
     for route in routes:
         mine = [by[route] for by in outcomes.values() if route in by]
         cost = spent(
-            sum(one.calls for one in mine), sum(one.prompt_tokens for one in mine),
-            sum(one.completion_tokens for one in mine), sum(one.status == "ok" for one in mine),
+            sum(one.calls for one in mine),
+            sum(one.prompt_tokens for one in mine),
+            sum(one.completion_tokens for one in mine),
+            sum(one.status == "ok" for one in mine),
             prices.get(route, (None, None)),
-        )[2]  # fmt: skip
+        )[2]
         if cost is None:
             return {}
         found[route] = cost

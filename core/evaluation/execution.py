@@ -226,11 +226,13 @@ def _sorted(rows: Sequence[Row]) -> list[Row]:
 
     def key(row: Row) -> list[tuple[int, float, str]]:
         return [
-            (0, 0.0, "") if value is None
-            else (1, float(f"{value:.6g}"), "") if isinstance(value, int | float)
+            (0, 0.0, "")
+            if value is None
+            else (1, float(f"{value:.6g}"), "")
+            if isinstance(value, int | float)
             else (2, 0.0, value)
             for value in row
-        ]  # fmt: skip
+        ]
 
     return sorted(rows, key=key)
 

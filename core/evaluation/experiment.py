@@ -203,13 +203,28 @@ def perform(
         if out is not None:
             write_labelled(out, drawn, spec.document())
         outcomes, whole = runner.run(
-            engine, drawn, plan, journal=journal, runs=runs, ended=ended, warn=in_words,
-            progress=lambda done, _: progress(done, total), after=after, workers=elsewhere,
-        )  # fmt: skip
-        again, whole = _repeated(
-            engine, ready, out, whole, fresh=fresh, ended=ended, warn=in_words, progress=progress,
+            engine,
+            drawn,
+            plan,
+            journal=journal,
+            runs=runs,
+            ended=ended,
+            warn=in_words,
+            progress=lambda done, _: progress(done, total),
+            after=after,
             workers=elsewhere,
-        )  # fmt: skip
+        )
+        again, whole = _repeated(
+            engine,
+            ready,
+            out,
+            whole,
+            fresh=fresh,
+            ended=ended,
+            warn=in_words,
+            progress=progress,
+            workers=elsewhere,
+        )
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
@@ -348,9 +363,13 @@ def _questions(
         if folder is None and not spec.questions:
             folder = catalogue.source(spec.corpus, settings=engine.settings, known_only=True).path
         found = sets.read(
-            spec.corpus, folder, split=spec.split, questions=[Path(one) for one in spec.questions],
-            qrels=Path(spec.qrels) if spec.qrels else None, columns=spec.columns,
-        )  # fmt: skip
+            spec.corpus,
+            folder,
+            split=spec.split,
+            questions=[Path(one) for one in spec.questions],
+            qrels=Path(spec.qrels) if spec.qrels else None,
+            columns=spec.columns,
+        )
     return sets.tie(dataset.of_mode(found, spec.mode) if spec.mode else found, corpus)
 
 
@@ -386,10 +405,15 @@ def _repeated(
         conditions = conditions_of(again, engine)
         with _journal(out and out / f"repeat-{nth}", conditions, fresh=fresh, retry=False) as journal:
             outcomes, whole = runner.run(
-                engine, drawn, again, journal=journal, ended=ended, warn=warn,
+                engine,
+                drawn,
+                again,
+                journal=journal,
+                ended=ended,
+                warn=warn,
                 progress=lambda done, _, before=before: progress(before + done, total),  # type: ignore[misc]
                 workers=workers,
-            )  # fmt: skip
+            )
         rounds.append(outcomes)
     return rounds, whole
 

@@ -61,10 +61,16 @@ def entry(folder: Path) -> Entry:
         total = questions * int(spec["repeats"]) * (1 + len(spec.get("chunkings") or ()))
         rows = figures.get("routes") or {}
         return Entry(
-            folder.name, str(spec["corpus"]), str(spec["split"]), len(rows) or len(spec["routes"]),
-            min(done, total), done if whole else total, "finished" if whole else "stopped", changed,
+            folder.name,
+            str(spec["corpus"]),
+            str(spec["split"]),
+            len(rows) or len(spec["routes"]),
+            min(done, total),
+            done if whole else total,
+            "finished" if whole else "stopped",
+            changed,
             sum(row["failed"] for row in rows.values()),
-        )  # fmt: skip
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return Entry(
             folder.name, "", "", 0, 0, 0, "damaged", changed, why=f"{type(error).__name__}: {error}"[:300]

@@ -54,10 +54,19 @@ def compared(
         return Finding(subject, metric, None, baseline=baseline, before=before)
     same = row.get("ties") == row["n"]
     return Finding(
-        subject, metric, row["delta"], _pair(row.get("ci95")), row["p_holm"], row["n"],
-        row.get("detectable_holm"), baseline, SAME if same else row["verdict"], before,
-        row.get("wins", 0), row.get("losses", 0),
-    )  # fmt: skip
+        subject,
+        metric,
+        row["delta"],
+        _pair(row.get("ci95")),
+        row["p_holm"],
+        row["n"],
+        row.get("detectable_holm"),
+        baseline,
+        SAME if same else row["verdict"],
+        before,
+        row.get("wins", 0),
+        row.get("losses", 0),
+    )
 
 
 def sentence(found: Finding) -> str:
@@ -82,9 +91,11 @@ def _sentence(found: Finding) -> str:
             turned = _pair(found.interval and [-end for end in reversed(found.interval)])
             return f"{one} trails {other} by {number(-found.estimate)} {what}{_support(found, turned)}."
         return f"{one} beats {other} by {number(found.estimate)} {what}{_support(found, found.interval)}."
-    missed = "" if not found.detectable else (
-        f"; differences below {number(found.detectable)} could not have been detected reliably"
-    )  # fmt: skip
+    missed = (
+        ""
+        if not found.detectable
+        else (f"; differences below {number(found.detectable)} could not have been detected reliably")
+    )
     return f"No difference found between {one} and {other}: {figures(found)}{missed}."
 
 

@@ -168,8 +168,11 @@ def _read(path: Path, wanted: Mapping[str, Any], read: Callable[[Mapping[str, An
         begun = next(items, {"conditions": wanted})["conditions"]
         begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
         done = {item["question"]: read(item, ids) for item in items}
-        other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
-                 if begun.get(key) != wanted[key]]  # fmt: skip
+        other = [
+            f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now"
+            for key in wanted
+            if begun.get(key) != wanted[key]
+        ]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise BadInput(f"{path} is damaged; give another --out, or --fresh to start over") from None
     if begun != wanted:

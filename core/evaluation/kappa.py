@@ -59,9 +59,14 @@ def _interval(cells: Table, weight: Table) -> tuple[float, float]:
         return _of(cells @ times, weight)
 
     found = bootstrap(
-        (np.arange(count),), statistic, vectorized=True, n_resamples=RESAMPLES, batch=500,
-        method="percentile", rng=SEED,
-    ).confidence_interval  # fmt: skip
+        (np.arange(count),),
+        statistic,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=500,
+        method="percentile",
+        rng=SEED,
+    ).confidence_interval
     return float(found.low), float(found.high)
 
 

@@ -21,9 +21,12 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
         return known
     before = known.get("routes", {})
     fresh = summary.summarise(
-        evaluation.labelled, evaluation.outcomes, evaluation.routes, baseline=baseline,
+        evaluation.labelled,
+        evaluation.outcomes,
+        evaluation.routes,
+        baseline=baseline,
         prices={name: prices_in(before.get(name, {})) for name in evaluation.routes},
-    )  # fmt: skip
+    )
     kept = {name: _without_differences(before.get(name, {})) for name in fresh["routes"]}
     rows = {name: {**kept[name], **row} for name, row in fresh["routes"].items()}
     return {**known, **fresh, "routes": rows}

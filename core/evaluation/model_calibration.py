@@ -216,12 +216,19 @@ def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> Calibrat
         )
     names = list(dict.fromkeys(case.of for case in cases))
     return Calibration(
-        decision, model, PROMPTS[decision], choose(scores, positive, objective="balanced accuracy"),
-        _auc(scores, positive), _interval(scores, positive), len(cases), sum(positive),
+        decision,
+        model,
+        PROMPTS[decision],
+        choose(scores, positive, objective="balanced accuracy"),
+        _auc(scores, positive),
+        _interval(scores, positive),
+        len(cases),
+        sum(positive),
         tuple(_held_out(name, cases) for name in names),
         {name: tuple(sorted({case.question for case in cases if case.of == name})) for name in names},
-        asdict(reliability(scores, positive)), datetime.now(UTC).date().isoformat(),
-    )  # fmt: skip
+        asdict(reliability(scores, positive)),
+        datetime.now(UTC).date().isoformat(),
+    )
 
 
 def _held_out(name: str, cases: Sequence[Case]) -> HeldOut:

@@ -94,12 +94,16 @@ def block(found: Oracle | None) -> dict[str, Any] | None:
         },
         "pairs": [
             {
-                "routes": list(pair.routes), "mean": pair.mean, "better": pair.better, "gain": pair.gain,
-                "ci95": _ends(pair.ci95), "n": pair.n,
+                "routes": list(pair.routes),
+                "mean": pair.mean,
+                "better": pair.better,
+                "gain": pair.gain,
+                "ci95": _ends(pair.ci95),
+                "n": pair.n,
             }
             for pair in found.pairs
         ],
-    }  # fmt: skip
+    }
 
 
 def _ends(pair: Interval | None) -> list[float] | None:
@@ -152,8 +156,14 @@ def _pairs_over(
         # The gain is the smaller of what the two routes lose to the better value of each question.
         below = alone[at[place]] - together[place]
         low, high = largest_interval(below, -1.0, 0.0)
-        found.append(Pair(
-            pair, float(joint[place]), pair[0] if means[at[place, 0]] >= means[at[place, 1]] else pair[1],
-            max(0.0, float(-below.mean(axis=1).max())), (-high, -low), len(questions),
-        ))  # fmt: skip
+        found.append(
+            Pair(
+                pair,
+                float(joint[place]),
+                pair[0] if means[at[place, 0]] >= means[at[place, 1]] else pair[1],
+                max(0.0, float(-below.mean(axis=1).max())),
+                (-high, -low),
+                len(questions),
+            )
+        )
     return found

@@ -16,8 +16,11 @@ _ABOUT = ("dataset_info.json", "state.json", "dataset_dict.json", "dataset_infos
 _PASSAGE = (("doc_id", "_id", "id"), ("contents", "text", "content"))  # of a corpus file
 MAX_FILES = 1_000
 _SAME = {"validation": "dev", "valid": "dev"}
-_COLUMNS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "doc_id", "docid"),
-            ("score", "relevance", "grade", "rating"))  # fmt: skip
+_COLUMNS = (
+    ("query-id", "query_id", "qid"),
+    ("corpus-id", "corpus_id", "doc_id", "docid"),
+    ("score", "relevance", "grade", "rating"),
+)
 
 
 def files_of(path: Path) -> list[tuple[Path, str]]:
@@ -74,10 +77,13 @@ def _role(file: Path, root: Path) -> str:
 
 def _shards(path: Path) -> list[Path]:
     files = sorted(
-        file for file in path.rglob("*")
-        if file.suffix.lower() in _SHARDS and file.name not in _ABOUT and file.is_file()
+        file
+        for file in path.rglob("*")
+        if file.suffix.lower() in _SHARDS
+        and file.name not in _ABOUT
+        and file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(path).parts)
-    )  # fmt: skip
+    )
     if len(files) > MAX_FILES:
         raise BadInput(f"{path}: more than {MAX_FILES:,} files; give one of them")
     return files

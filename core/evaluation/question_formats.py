@@ -30,24 +30,67 @@ Names = tuple[str, ...]
 
 _ID = ("id", "_id", "qid", "query_id", "question_id", "example_id")
 _QUESTION = (
-    "question", "query", "user_input", "input", "prompt", "text", "query_text", "user_query", "user_question",
-    "question_text", "search_query", "utterance", "instruction", "request",
-)  # fmt: skip
+    "question",
+    "query",
+    "user_input",
+    "input",
+    "prompt",
+    "text",
+    "query_text",
+    "user_query",
+    "user_question",
+    "question_text",
+    "search_query",
+    "utterance",
+    "instruction",
+    "request",
+)
 _ANSWER = (
-    "answer", "answers", "ground_truth", "ground_truths", "reference", "reference_answer", "expected_answer",
-    "expected_output", "expected_response", "expected", "gold_answer", "correct_answer", "ideal", "output",
-    "response", "result",
-)  # fmt: skip
+    "answer",
+    "answers",
+    "ground_truth",
+    "ground_truths",
+    "reference",
+    "reference_answer",
+    "expected_answer",
+    "expected_output",
+    "expected_response",
+    "expected",
+    "gold_answer",
+    "correct_answer",
+    "ideal",
+    "output",
+    "response",
+    "result",
+)
 _REFERENCE = (
-    "reference_contexts", "reference_context", "ground_truth_context", "ground_truth_contexts",
-    "gold_contexts", "gold_context", "positive_passages", "positives", "positive", "relevant_passages",
-    "supporting_text", "evidence",
-)  # fmt: skip
+    "reference_contexts",
+    "reference_context",
+    "ground_truth_context",
+    "ground_truth_contexts",
+    "gold_contexts",
+    "gold_context",
+    "positive_passages",
+    "positives",
+    "positive",
+    "relevant_passages",
+    "supporting_text",
+    "evidence",
+)
 _DOCUMENTS = (
-    "relevant_doc_ids", "relevant_docs", "relevant_documents", "relevant_ids", "relevant_passage_ids",
-    "gold_doc_ids", "gold_docs", "gold_ids", "expected_doc_ids", "expected_docs", "expected_documents",
+    "relevant_doc_ids",
+    "relevant_docs",
+    "relevant_documents",
+    "relevant_ids",
+    "relevant_passage_ids",
+    "gold_doc_ids",
+    "gold_docs",
+    "gold_ids",
+    "expected_doc_ids",
+    "expected_docs",
+    "expected_documents",
     "expected_sources",
-)  # fmt: skip
+)
 _HISTORY = ("history", "chat_history", "conversation_history")
 
 
@@ -96,83 +139,230 @@ def _listed(value: Any) -> list[Any]:
 
 
 FORMATS = (
-    Format("a ragas test set", ("user_input", "reference_contexts|reference|retrieved_contexts|response"),
-           ("user_input",), ("reference",), ("reference_contexts",), mode=("synthesizer_name",)),
-    Format("a ragas test set of version 0.1", ("question", "ground_truth|ground_truths",
-           "evolution_type|episode_done"), ("question",), ("ground_truth", "ground_truths"), ("contexts",),
-           mode=("evolution_type",)),
-    Format("a ragas evaluation set of version 0.1", ("question", "contexts", "ground_truth|ground_truths"),
-           ("question",), ("ground_truth", "ground_truths")),
-    Format("an AutoRAG dataset", ("query", "retrieval_gt"), ("query",), ("generation_gt",),
-           docs=("retrieval_gt",)),
-    Format("Langfuse dataset items", ("input", "expected_output", "dataset_id|dataset_name|source_trace_id"),
-           ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
-           ("expected_output", *_in("expected_output", _ANSWER, "expected_output.*")),
-           _in("expected_output", _REFERENCE)),
-    Format("DeepEval goldens", ("input", "expected_output|context|source_file"), ("input",),
-           ("expected_output",), ("context",), source=("source_file",)),
-    Format("promptfoo tests", ("__expected|__expected1",), _QUESTION,
-           ("__expected", *(f"__expected{n}" for n in range(1, 10))),
-           source=("__metadata_source", "__metadata_doc", "__metadata_document"), id=("id",)),
-    Format("promptfoo tests", ("vars",), _in("vars", _QUESTION, "vars.*"), ("assert",),
-           _in("vars", _REFERENCE), source=("metadata.source", "metadata.doc", "metadata.document"),
-           id=("id",)),
-    Format("an MLflow evaluation set", ("inputs", "expectations"),
-           _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
-           ("expectations.expected_response", "expectations.expected_facts"),
-           ("expectations.expected_retrieved_context",)),
-    Format("a LangSmith dataset", ("inputs", "outputs|reference_outputs"),
-           _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
-           (*_in("outputs", _ANSWER), *_in("reference_outputs", _ANSWER), "outputs.*"),
-           _in("outputs", (*_REFERENCE, "contexts", "documents")), history=_in("inputs", _HISTORY)),
-    Format("a Databricks evaluation set", ("request",
-           "expected_response|expected_retrieved_context|expected_facts"),
-           ("request", *_in("request", _QUESTION, "request.messages")),
-           ("expected_response", "expected_facts"), ("expected_retrieved_context",), id=("request_id",)),
-    Format("a Giskard test set", ("question", "reference_answer", "reference_context"), ("question",),
-           ("reference_answer",), ("reference_context",), mode=("metadata.question_type",)),
-    Format("a LlamaIndex dataset", ("query", "reference_contexts"), ("query",), ("reference_answer",),
-           ("reference_contexts",)),
-    Format("a TruLens ground truth", ("query", "expected_chunks"), ("query",), ("expected_response",),
-           ("expected_chunks",)),
-    Format("Quepid ratings", ("query|query_text", "docid|doc_id", "rating"), ("query", "query_text"),
-           docs=("docid", "doc_id"), grade=("rating",), id=("query_id", "qid")),
-    Format("HotpotQA", ("question", "supporting_facts", "context"), ("question",), ("answer",),
-           mode=("type",), pick=_supporting),
+    Format(
+        "a ragas test set",
+        ("user_input", "reference_contexts|reference|retrieved_contexts|response"),
+        ("user_input",),
+        ("reference",),
+        ("reference_contexts",),
+        mode=("synthesizer_name",),
+    ),
+    Format(
+        "a ragas test set of version 0.1",
+        ("question", "ground_truth|ground_truths", "evolution_type|episode_done"),
+        ("question",),
+        ("ground_truth", "ground_truths"),
+        ("contexts",),
+        mode=("evolution_type",),
+    ),
+    Format(
+        "a ragas evaluation set of version 0.1",
+        ("question", "contexts", "ground_truth|ground_truths"),
+        ("question",),
+        ("ground_truth", "ground_truths"),
+    ),
+    Format(
+        "an AutoRAG dataset",
+        ("query", "retrieval_gt"),
+        ("query",),
+        ("generation_gt",),
+        docs=("retrieval_gt",),
+    ),
+    Format(
+        "Langfuse dataset items",
+        ("input", "expected_output", "dataset_id|dataset_name|source_trace_id"),
+        ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
+        ("expected_output", *_in("expected_output", _ANSWER, "expected_output.*")),
+        _in("expected_output", _REFERENCE),
+    ),
+    Format(
+        "DeepEval goldens",
+        ("input", "expected_output|context|source_file"),
+        ("input",),
+        ("expected_output",),
+        ("context",),
+        source=("source_file",),
+    ),
+    Format(
+        "promptfoo tests",
+        ("__expected|__expected1",),
+        _QUESTION,
+        ("__expected", *(f"__expected{n}" for n in range(1, 10))),
+        source=("__metadata_source", "__metadata_doc", "__metadata_document"),
+        id=("id",),
+    ),
+    Format(
+        "promptfoo tests",
+        ("vars",),
+        _in("vars", _QUESTION, "vars.*"),
+        ("assert",),
+        _in("vars", _REFERENCE),
+        source=("metadata.source", "metadata.doc", "metadata.document"),
+        id=("id",),
+    ),
+    Format(
+        "an MLflow evaluation set",
+        ("inputs", "expectations"),
+        _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
+        ("expectations.expected_response", "expectations.expected_facts"),
+        ("expectations.expected_retrieved_context",),
+    ),
+    Format(
+        "a LangSmith dataset",
+        ("inputs", "outputs|reference_outputs"),
+        _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
+        (*_in("outputs", _ANSWER), *_in("reference_outputs", _ANSWER), "outputs.*"),
+        _in("outputs", (*_REFERENCE, "contexts", "documents")),
+        history=_in("inputs", _HISTORY),
+    ),
+    Format(
+        "a Databricks evaluation set",
+        ("request", "expected_response|expected_retrieved_context|expected_facts"),
+        ("request", *_in("request", _QUESTION, "request.messages")),
+        ("expected_response", "expected_facts"),
+        ("expected_retrieved_context",),
+        id=("request_id",),
+    ),
+    Format(
+        "a Giskard test set",
+        ("question", "reference_answer", "reference_context"),
+        ("question",),
+        ("reference_answer",),
+        ("reference_context",),
+        mode=("metadata.question_type",),
+    ),
+    Format(
+        "a LlamaIndex dataset",
+        ("query", "reference_contexts"),
+        ("query",),
+        ("reference_answer",),
+        ("reference_contexts",),
+    ),
+    Format(
+        "a TruLens ground truth",
+        ("query", "expected_chunks"),
+        ("query",),
+        ("expected_response",),
+        ("expected_chunks",),
+    ),
+    Format(
+        "Quepid ratings",
+        ("query|query_text", "docid|doc_id", "rating"),
+        ("query", "query_text"),
+        docs=("docid", "doc_id"),
+        grade=("rating",),
+        id=("query_id", "qid"),
+    ),
+    Format(
+        "HotpotQA",
+        ("question", "supporting_facts", "context"),
+        ("question",),
+        ("answer",),
+        mode=("type",),
+        pick=_supporting,
+    ),
     Format("MS MARCO", ("query", "passages"), ("query",), ("answers",), ("passages",), mode=("query_type",)),
-    Format("a SQuAD file", ("question", "context", "answers"), ("question",), ("answers",), ("context",),
-           answerable=("answerable",), impossible=("is_impossible",)),
+    Format(
+        "a SQuAD file",
+        ("question", "context", "answers"),
+        ("question",),
+        ("answers",),
+        ("context",),
+        answerable=("answerable",),
+        impossible=("is_impossible",),
+    ),
     Format("questions with their context", ("question", "context"), ("question",), _ANSWER, ("context",)),
-    Format("pairs of a query and its passage", ("anchor|query", "positive"), ("anchor", "query"),
-           texts=("positive",)),
+    Format(
+        "pairs of a query and its passage",
+        ("anchor|query", "positive"),
+        ("anchor", "query"),
+        texts=("positive",),
+    ),
     Format("OpenAI evals", ("input", "ideal"), ("input",), ("ideal",)),
-    Format("a Braintrust or Phoenix dataset", ("input", "expected|output"),
-           ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
-           (*_in("expected", _ANSWER), "expected", *_in("output", _ANSWER), "output", "output.*"),
-           _in("expected", _REFERENCE)),
-)  # fmt: skip
+    Format(
+        "a Braintrust or Phoenix dataset",
+        ("input", "expected|output"),
+        ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
+        (*_in("expected", _ANSWER), "expected", *_in("output", _ANSWER), "output", "output.*"),
+        _in("expected", _REFERENCE),
+    ),
+)
 OTHER = Format(
-    "a table of questions", (), _QUESTION, _ANSWER, _REFERENCE, _DOCUMENTS, ("relevant",), mode=("mode",),
-    split=("split", "query_split"), answerable=("answerable",), impossible=("is_impossible",),
-)  # fmt: skip
-OWN = frozenset((
-    "id", "_id", "qid", "text", "question", "query", "history", "mode", "split", "query_split", "answer",
-    "answers", "answerable", "relevant", "sql", "generated", "web", "sample", "filters",
-))  # fmt: skip
+    "a table of questions",
+    (),
+    _QUESTION,
+    _ANSWER,
+    _REFERENCE,
+    _DOCUMENTS,
+    ("relevant",),
+    mode=("mode",),
+    split=("split", "query_split"),
+    answerable=("answerable",),
+    impossible=("is_impossible",),
+)
+OWN = frozenset(
+    (
+        "id",
+        "_id",
+        "qid",
+        "text",
+        "question",
+        "query",
+        "history",
+        "mode",
+        "split",
+        "query_split",
+        "answer",
+        "answers",
+        "answerable",
+        "relevant",
+        "sql",
+        "generated",
+        "web",
+        "sample",
+        "filters",
+    )
+)
 FIELDS = {  # of --columns
-    "question": "question", "answer": "answers", "relevant": "relevant", "grade": "grade", "id": "id",
-    "mode": "mode", "split": "split", "history": "history", "answerable": "answerable",
-}  # fmt: skip
+    "question": "question",
+    "answer": "answers",
+    "relevant": "relevant",
+    "grade": "grade",
+    "id": "id",
+    "mode": "mode",
+    "split": "split",
+    "history": "history",
+    "answerable": "answerable",
+}
 _TEXT = (
-    "text", "page_content", "content", "contents", "passage_text", "answer_text", "value", "doc_uri", "title",
+    "text",
+    "page_content",
+    "content",
+    "contents",
+    "passage_text",
+    "answer_text",
+    "value",
+    "doc_uri",
+    "title",
     "name",
-)  # fmt: skip
+)
 _ROLES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "agent": "assistant"}
 _HOP = re.compile(r"^\s*<\d+-hop>\s*")  # ragas marks the passages of a question that needs several
 _GISKARD = re.compile(r"^Document \d+: ", re.MULTILINE)
 _ASSERTION = re.compile(r"(not-)?([a-z-]+)(?:\([^)]*\))?:\s*(.*)", re.DOTALL)  # promptfoo's TYPE: VALUE
-_SAYS = ("equals", "contains", "icontains", "contains-any", "contains-all", "icontains-any", "icontains-all",
-         "starts-with", "similar", "factuality", "model-graded-closedqa")  # fmt: skip
+_SAYS = (
+    "equals",
+    "contains",
+    "icontains",
+    "contains-any",
+    "contains-all",
+    "icontains-any",
+    "icontains-all",
+    "starts-with",
+    "similar",
+    "factuality",
+    "model-graded-closedqa",
+)
 _NUMPY = re.compile(r"""(['"])\s+(?=['"])""")  # between the texts of an array as numpy prints it
 
 
@@ -215,8 +405,12 @@ def converted(rows: Sequence[Row], columns: Mapping[str, str] | None = None) -> 
     found = recognised(names)
     if found is not None:
         return _convert(rows, flat, found)
-    unused = [row[key][0] for _, row in flat for key in row if key not in OWN and "." not in key
-              and row[key][1] not in (None, "", [], {})]  # fmt: skip
+    unused = [
+        row[key][0]
+        for _, row in flat
+        for key in row
+        if key not in OWN and "." not in key and row[key][1] not in (None, "", [], {})
+    ]
     own = [(where, {_name(key): value for key, value in row.items()}) for where, row in rows]
     return Converted(own, unused=tuple(dict.fromkeys(unused)))
 
@@ -280,11 +474,16 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
             entries += [{"doc": "", "quote": one, "matched": True} for one in format.pick(whole)]
             used |= {name: {name: None} for name in ("supporting_facts", "context")}
         native: dict[str, Any] = {
-            "id": _plain(taken["id"]), "text": text, "history": history or _turns(taken["history"]),
-            "answers": (answers := _answers(taken["answers"], format)), "answer": next(iter(answers), None),
+            "id": _plain(taken["id"]),
+            "text": text,
+            "history": history or _turns(taken["history"]),
+            "answers": (answers := _answers(taken["answers"], format)),
+            "answer": next(iter(answers), None),
             "relevant": entries,
-            "mode": _plain(taken["mode"]), "split": _plain(taken["split"]), "answerable": answerable,
-        }  # fmt: skip
+            "mode": _plain(taken["mode"]),
+            "split": _plain(taken["split"]),
+            "answerable": answerable,
+        }
         key = native["id"] or f"{text}\0{native['history']}"
         if key in grouped and (format.grade or not native["id"]):
             grouped[key]["relevant"] += entries

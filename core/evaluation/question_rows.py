@@ -20,9 +20,19 @@ Row = tuple[str, dict[str, Any]]  # where it stands, for messages, and its value
 MAX_BYTES = 512 * 2**20  # of a file; of a parquet file also unpacked
 MAX_ROWS = 1_000_000
 _LISTS = (
-    "data", "examples", "goldens", "tests", "questions", "rows", "records", "items", "samples",
-    "test_cases", "testCases", "dataset",
-)  # fmt: skip
+    "data",
+    "examples",
+    "goldens",
+    "tests",
+    "questions",
+    "rows",
+    "records",
+    "items",
+    "samples",
+    "test_cases",
+    "testCases",
+    "dataset",
+)
 _SEPARATOR = re.compile(r"sep=(.)\r?\n")  # Excel's first line
 _TOPIC = re.compile(r"<top(?:ic)?\b([^>]*)>(.*?)(?:</top(?:ic)?>|(?=<top\b)|\Z)", re.DOTALL | re.IGNORECASE)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)", re.IGNORECASE)
@@ -210,7 +220,15 @@ def _lines(path: Path) -> Iterator[Row]:
 
 
 _READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {
-    ".jsonl": _json, ".ndjson": _json, ".json": _json, ".csv": _delimited, ".tsv": _delimited,
-    ".parquet": _parquet, ".arrow": _arrow, ".txt": _lines, ".xml": _lines, ".topics": _lines,
-}  # fmt: skip
+    ".jsonl": _json,
+    ".ndjson": _json,
+    ".json": _json,
+    ".csv": _delimited,
+    ".tsv": _delimited,
+    ".parquet": _parquet,
+    ".arrow": _arrow,
+    ".txt": _lines,
+    ".xml": _lines,
+    ".topics": _lines,
+}
 ENDINGS = tuple(_READERS)

@@ -67,8 +67,10 @@ def cases(
     that meets a database would be one to it. `kinds` goes before `KIND_OF_SET`. Questions of split test,
     which is for the final measurement, are there only with `test`; BadInput where a set has no others.
     """
-    corpora = {one.name: catalogue.source(str(one.spec["corpus"]), settings=engine.settings).name
-               for one in evaluations}  # fmt: skip
+    corpora = {
+        one.name: catalogue.source(str(one.spec["corpus"]), settings=engine.settings).name
+        for one in evaluations
+    }
     databases = {one.name: corpora[one.name] for one in evaluations if _has_tables(engine, corpora[one.name])}
     found: dict[tuple[str, str], Case] = {}
     for one in evaluations:
@@ -132,13 +134,17 @@ def _case(
     do = _steps(engine, corpus)
     searched, words = do.first_search(text), do.context.corpus.analyzer.questions
     return Case(
-        name, question.id, text, kind_of(question, known),
-        features(text, before, searched, do.schema(text), words), values,
+        name,
+        question.id,
+        text,
+        kind_of(question, known),
+        features(text, before, searched, do.schema(text), words),
+        values,
         {
             other: features(text, before, searched, _steps(engine, place).schema(text), words)
             for other, place in databases.items()
         },
-    )  # fmt: skip
+    )
 
 
 def _steps(engine: Engine, corpus: str) -> Steps:

@@ -89,10 +89,14 @@ def fit(found: Sequence[Case], classes: Sequence[str]) -> QuestionClassifier:
     else:
         coefficients, intercepts = model.coef_[order], model.intercept_[order]
     return QuestionClassifier(
-        tuple(present), FEATURES, tuple(map(float, means)),
-        tuple(tuple(map(float, row)) for row in coefficients / scale), tuple(map(float, intercepts)),
-        LEAST, {},
-    )  # fmt: skip
+        tuple(present),
+        FEATURES,
+        tuple(map(float, means)),
+        tuple(tuple(map(float, row)) for row in coefficients / scale),
+        tuple(map(float, intercepts)),
+        LEAST,
+        {},
+    )
 
 
 def _weights(kinds: Sequence[str], groups: Sequence[tuple[str, str, bool]]) -> Numbers:

@@ -132,10 +132,16 @@ def standing(values: Values, router: Mapping[str, float], default: str = DEFAULT
     best = int(means.argmax())
     ends = largest_interval(table - own, -1.0, 1.0)
     return Standing(
-        len(known), float(own.mean()), float(usual.mean()), names[best], float(means[best]),
-        float(oracle.mean()), _shown(own - usual),
-        Shown(float(means[best] - own.mean()), ends, len(known)), _shown(oracle - own),
-    )  # fmt: skip
+        len(known),
+        float(own.mean()),
+        float(usual.mean()),
+        names[best],
+        float(means[best]),
+        float(oracle.mean()),
+        _shown(own - usual),
+        Shown(float(means[best] - own.mean()), ends, len(known)),
+        _shown(oracle - own),
+    )
 
 
 def _shown(differences: Table) -> Shown:
@@ -215,9 +221,12 @@ def block(
     if any(router in routes for routes in values.values()):
         lost = regret(values, router)
         told["regret"] = {
-            "metric": metric, "mean": lost.mean, "ci95": lost.interval and list(lost.interval),
-            "n": len(lost.by_question), "best": dict(lost.best),
-        }  # fmt: skip
+            "metric": metric,
+            "mean": lost.mean,
+            "ci95": lost.interval and list(lost.interval),
+            "n": len(lost.by_question),
+            "best": dict(lost.best),
+        }
         others = {
             question: {name: value for name, value in routes.items() if name != router}
             for question, routes in values.items()
@@ -238,8 +247,11 @@ def seen_in_training(name: str, made: Mapping[str, Any]) -> dict[str, Any] | Non
     kinds = [row for row in made.get("held out", ()) if row["set"] == name]
     right = sum(row["right"] * row["n"] for row in kinds)
     asked = sum(row["n"] for row in kinds)
-    return {"right": right / asked if asked else None, "asked": asked,
-            "standing": rows[0]["standing"] if rows else None}  # fmt: skip
+    return {
+        "right": right / asked if asked else None,
+        "asked": asked,
+        "standing": rows[0]["standing"] if rows else None,
+    }
 
 
 def matrix(found: Confusion) -> str:

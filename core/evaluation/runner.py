@@ -25,7 +25,7 @@ from core.domain.outputs import (
     SegmentTree,
     Selection,
     TableResult,
-)  # fmt: skip
+)
 from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle, RouteResult, Run, Span
 from core.domain.unmatched import is_unmatched
@@ -136,10 +136,18 @@ def ask(
 ) -> Run | None:
     """The finished run of one question; None if it was stopped before its end."""
     request = Request(
-        question.query, plan.corpus, plan.routes, plan.parameters, timing=plan.timing,
-        answers="all" if plan.style else "none", style=plan.style or AnswerStyle(), stored=False,
-        draw=plan.draw, forced=plan.forced, where=plan.where,
-    )  # fmt: skip
+        question.query,
+        plan.corpus,
+        plan.routes,
+        plan.parameters,
+        timing=plan.timing,
+        answers="all" if plan.style else "none",
+        style=plan.style or AnswerStyle(),
+        stored=False,
+        draw=plan.draw,
+        forced=plan.forced,
+        where=plan.where,
+    )
     job = engine.start(request)
     try:
         found = _wait(job, ended)

@@ -218,7 +218,11 @@ def _plain(query: Query) -> dict[str, Any]:
 
 def _plan(given: Mapping[str, Any]) -> Plan:
     style = AnswerStyle(**given["style"]) if given["style"] else None
-    return replace(Plan(given["corpus"], tuple(given["routes"])), **{
-        **{name: given[name] for name in ("parameters", "timing", "draw", "forced")}, "style": style,
-        "where": tuple(Filter(**{**one, "values": tuple(one["values"])}) for one in given["where"]),
-    })  # fmt: skip
+    return replace(
+        Plan(given["corpus"], tuple(given["routes"])),
+        **{
+            **{name: given[name] for name in ("parameters", "timing", "draw", "forced")},
+            "style": style,
+            "where": tuple(Filter(**{**one, "values": tuple(one["values"])}) for one in given["where"]),
+        },
+    )

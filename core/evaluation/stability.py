@@ -73,14 +73,16 @@ def block(found: Mapping[str, Mapping[str, Stability]], rounds: int) -> dict[str
             route: {
                 metric: {
                     **{key: value for key, value in asdict(one).items() if key not in ("route", "metric")},
-                    "means": list(one.means), "deltas": list(one.deltas),
-                    "varies": one.varies, "larger": one.larger,
+                    "means": list(one.means),
+                    "deltas": list(one.deltas),
+                    "varies": one.varies,
+                    "larger": one.larger,
                 }
                 for metric, one in by.items()
             }
             for route, by in found.items()
         },
-    }  # fmt: skip
+    }
 
 
 def _stability(rounds: Sequence[ByRoute], route: str, baseline: str, metric: str) -> Stability | None:
@@ -92,9 +94,15 @@ def _stability(rounds: Sequence[ByRoute], route: str, baseline: str, metric: str
     changed = (np.ptp(table, axis=0) > SAME).mean()
     both, deltas = _deltas(rounds, route, baseline, metric) if route != baseline else (0, ())
     return Stability(
-        route, metric, len(questions), tuple(map(float, means)), float(means.std(ddof=1)), float(changed),
-        both, deltas,
-    )  # fmt: skip
+        route,
+        metric,
+        len(questions),
+        tuple(map(float, means)),
+        float(means.std(ddof=1)),
+        float(changed),
+        both,
+        deltas,
+    )
 
 
 def _deltas(

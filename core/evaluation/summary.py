@@ -238,8 +238,9 @@ def _by_mode(
     }
     rows = means_of(
         {(mode, route): by for mode, some in within.items() for route, by in some.items()},
-        MODE_METRICS, MODE_METRICS,
-    )  # fmt: skip
+        MODE_METRICS,
+        MODE_METRICS,
+    )
     keys = [key for key in rows if key[1] != baseline]
     twins = {(mode, route): (mode, same[route]) for mode, route in keys if route in same}
     found = {

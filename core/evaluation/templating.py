@@ -33,8 +33,11 @@ def _environment() -> Environment:
 
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=select_autoescape(["html"]), undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     made.filters["md"] = markdown
     return made

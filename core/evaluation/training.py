@@ -65,15 +65,21 @@ def measure(
         ]
         grades = labelled.qrels.get(question.id, {})
         rows += do.signals(text, hits, ())
-        facts += [(grades.get(h.passage.id, 0) >= labelled.relevant_from, number, rank)
-                  for rank, h in enumerate(hits)]  # fmt: skip
+        facts += [
+            (grades.get(h.passage.id, 0) >= labelled.relevant_from, number, rank)
+            for rank, h in enumerate(hits)
+        ]
     if not rows:
         raise BadInput(f"{labelled.name}: no passage was found for its {len(labelled.questions)} questions")
     relevant, numbers, ranks = zip(*facts, strict=True)
     return Pairs(
-        labelled.name, corpus.info.embedder, np.array(rows), np.array(relevant, bool), np.array(numbers),
+        labelled.name,
+        corpus.info.embedder,
+        np.array(rows),
+        np.array(relevant, bool),
+        np.array(numbers),
         np.array(ranks),
-    )  # fmt: skip
+    )
 
 
 def train(sets: Sequence[Pairs]) -> Evaluator:
@@ -168,11 +174,13 @@ def joined(sets: Sequence[Pairs]) -> Pairs:
         raise BadInput(f"sets with vectors of several models: {', '.join(sorted(embedders))}")
     starts = np.cumsum([0, *(int(one.question.max()) + 1 for one in sets[:-1])])
     return Pairs(
-        "+".join(one.name for one in sets), sets[0].embedder,
-        np.concatenate([one.features for one in sets]), np.concatenate([one.relevant for one in sets]),
+        "+".join(one.name for one in sets),
+        sets[0].embedder,
+        np.concatenate([one.features for one in sets]),
+        np.concatenate([one.relevant for one in sets]),
         np.concatenate([one.question + start for one, start in zip(sets, starts, strict=True)]),
         np.concatenate([one.rank for one in sets]),
-    )  # fmt: skip
+    )
 
 
 def _quality(grades: Sequence[float], labels: Sequence[bool]) -> dict[str, Any]:

@@ -164,12 +164,20 @@ def decide(
         chosen = routes[0] if routes and decision in ("ship", "equivalent") else None
         shown = standing.get(chosen or best or "")
         return Verdict(
-            decision, chosen, tuple(routes) if decision == "equivalent" else (),
-            standing[best].best_so_far() if best else None, margin, least, equivalent,
-            shown.questions if shown else 0, shown.pairs if shown else (), tuple(reasons),
+            decision,
+            chosen,
+            tuple(routes) if decision == "equivalent" else (),
+            standing[best].best_so_far() if best else None,
+            margin,
+            least,
+            equivalent,
+            shown.questions if shown else 0,
+            shown.pairs if shown else (),
+            tuple(reasons),
             tuple((behind or {}).get(best or "", ())),
-            tuple(one.route for one in options if one.route not in standing), more,
-        )  # fmt: skip
+            tuple(one.route for one in options if one.route not in standing),
+            more,
+        )
 
     best = max(
         passing or standing, key=lambda route: round(standing[route].option.mean or 0.0, 12), default=None

@@ -188,9 +188,14 @@ class Agent(Decompose):
         actions: Any = Literal[tuple(offered)]
         form = create_model("Action", action=(actions, ...), input=(str, ...))
         reply = self._ask(
-            CHOOSE_ACTION, max_tokens=100, schema=strict_schema(form), unusable=wrong,
-            question=question, actions=", ".join(offered), done=in_words(done),
-        )  # fmt: skip
+            CHOOSE_ACTION,
+            max_tokens=100,
+            schema=strict_schema(form),
+            unusable=wrong,
+            question=question,
+            actions=", ".join(offered),
+            done=in_words(done),
+        )
         read = read_choice(reply.text, offered, done)
         if isinstance(read, str):
             return Choice("unusable choice", "", f"also when asked again, the model gave {read}")
@@ -243,9 +248,14 @@ class Agent(Decompose):
 
         self.span.output = ShortAnswer(question, "")
         reply = self._ask(
-            COPY_WORDS, max_tokens=32, reuse_prefix=True, unusable=wrong,
-            passages=quoted(hits), question=question, words=str(most),
-        )  # fmt: skip
+            COPY_WORDS,
+            max_tokens=32,
+            reuse_prefix=True,
+            unusable=wrong,
+            passages=quoted(hits),
+            question=question,
+            words=str(most),
+        )
         said = first_line(reply.text)
         if wording(said).startswith(UNKNOWN) or (fault := wrong(reply.text)):
             self.span.attributes["note"] = f"left out: {UNKNOWN if wrong(reply.text) is None else fault}"
@@ -280,9 +290,13 @@ class Agent(Decompose):
             self.span.attributes["note"] = "no passage was found, so the model was not called"
             return Enough("no", "there is no passage")
         reply = self._ask(
-            EVIDENCE, max_tokens=1, top_logprobs=10, reuse_prefix=True,
-            passages=quoted(collected), question=question,
-        )  # fmt: skip
+            EVIDENCE,
+            max_tokens=1,
+            top_logprobs=10,
+            reuse_prefix=True,
+            passages=quoted(collected),
+            question=question,
+        )
         found = odds(reply, ("yes", "no"))
         if found is None:
             return Enough("unknown", "the reply is neither Yes nor No")

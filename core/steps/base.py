@@ -296,9 +296,17 @@ class StepBase:
         messages = prompt.fill(values)
         for attempt, name in enumerate((prompt.name, f"{prompt.name}/firmer")):
             request = LLMRequest(
-                name, messages, max_tokens, temperature, seed, top_logprobs, schema, stop, reuse_prefix,
+                name,
+                messages,
+                max_tokens,
+                temperature,
+                seed,
+                top_logprobs,
+                schema,
+                stop,
+                reuse_prefix,
                 grammar,
-            )  # fmt: skip
+            )
             completion = self._complete(request, stream=stream, attempt=attempt + 1)
             wrong = "the model refused" if looks_refused(completion.text) else unusable(completion.text)
             if wrong is None:

@@ -75,13 +75,22 @@ class Checked:
             self.draft,
             tuple(
                 Criticised(
-                    unmarked(one.text), one.supported, one.passages[0] if one.passages else None,
-                    one.probability, one.evidence, one.why,
+                    unmarked(one.text),
+                    one.supported,
+                    one.passages[0] if one.passages else None,
+                    one.probability,
+                    one.evidence,
+                    one.why,
                 )
                 for one in self.claims
             ),
-            self.share, "", None, self.decision, ways(type(self)), self.why,
-        )  # fmt: skip
+            self.share,
+            "",
+            None,
+            self.decision,
+            ways(type(self)),
+            self.why,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +150,14 @@ class CheckClaims(Generate):
             why = f"{', '.join(made_up)} stands neither in the passages cited nor in the question"
             return Claim(sentence, numbers, evidence, None, False, why)
         reply = self._ask(
-            CLAIM, max_tokens=1, top_logprobs=10, reuse_prefix=True,
-            passages=quotes, question=text, claim=in_line(said),
-        )  # fmt: skip
+            CLAIM,
+            max_tokens=1,
+            top_logprobs=10,
+            reuse_prefix=True,
+            passages=quotes,
+            question=text,
+            claim=in_line(said),
+        )
         found = odds(reply, ("yes", "no"))
         if found is None:
             why = f"not checked: neither Yes nor No but {reply.text[:40]!r}"
@@ -195,9 +209,15 @@ class CheckClaims(Generate):
         quotes = "\n".join(between(n, hits[n - 1].passage.title, quote) for n, quote in shown.items())
         try:
             reply = self._ask(
-                MEND, max_tokens=60, stop=("\n",), reuse_prefix=True, stream=True,
-                passages=quotes, question=text, claim=in_line(unmarked(claim.text)),
-            )  # fmt: skip
+                MEND,
+                max_tokens=60,
+                stop=("\n",),
+                reuse_prefix=True,
+                stream=True,
+                passages=quotes,
+                question=text,
+                claim=in_line(unmarked(claim.text)),
+            )
         except ModelFailed as error:
             self.span.attributes["note"] = f"left out, as the model failed: {error}"
             return ""
@@ -228,9 +248,13 @@ class CheckClaims(Generate):
         shares = tuple(one.share for one in checked)
         told = ", ".join("none" if share is None else f"{share:.0%}" for share in shares) or "none"
         self.span.output = DraftChoice(
-            at + 1, len(drafts), f"draft {at + 1} of {len(drafts)}", reason,
-            f"{reason}; claims supported by draft: {told}", shares,
-        )  # fmt: skip
+            at + 1,
+            len(drafts),
+            f"draft {at + 1} of {len(drafts)}",
+            reason,
+            f"{reason}; claims supported by draft: {told}",
+            shares,
+        )
         return draft
 
     def _draft(self, parts: Sequence[str], hits: Ranking) -> Draft:

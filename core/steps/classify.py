@@ -47,9 +47,14 @@ class Classified(Decided):
         """With the features in a place of their own."""
         details = {"trained": self.trained}
         return Decision(
-            self.decision, self.ways, self.why, scores=self.scores, details=details, weighed=self.weighed,
+            self.decision,
+            self.ways,
+            self.why,
+            scores=self.scores,
+            details=details,
+            weighed=self.weighed,
             between=self.between,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,12 @@ class Compress(Refine):
 
         listed = "\n".join(f"{number}. {piece}" for number, piece in enumerate(pieces, 1))
         reply = self._ask(
-            SENTENCES, max_tokens=4 * len(pieces) + 8, unusable=unusable, question=text,
+            SENTENCES,
+            max_tokens=4 * len(pieces) + 8,
+            unusable=unusable,
+            question=text,
             sentences=between(1, "", listed),
-        ).text  # fmt: skip
+        ).text
         chosen = numbers(reply, len(pieces))
         return Choice(passage.id, chosen, "" if chosen is not None else f"not {wanted}: {reply[:80]!r}")
 

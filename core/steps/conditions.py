@@ -94,13 +94,11 @@ class Conditions(Retrieve):
         self.span.output = Reordered(
             f"age by {field.name}",
             tuple(
-                Reranked(
-                    hits[at].passage.id, at + 1, hits[at].score, score, {"age in days": (age, factor)}
-                )
+                Reranked(hits[at].passage.id, at + 1, hits[at].score, score, {"age in days": (age, factor)})
                 for score, at, age, factor in weighed
             ),
             scored=len(hits),
-        )  # fmt: skip
+        )
         return tuple(Hit(hits[at].passage, score) for score, at, _, _ in weighed)
 
     def _usable(self, one: Filter, held: tuple[Filter, ...]) -> tuple[int, str]:
@@ -127,9 +125,14 @@ class Conditions(Retrieve):
             return read if isinstance(read, str) else None
 
         reply = self._ask(
-            CONDITIONS, max_tokens=150, schema=strict_schema(form), unusable=wrong, reuse_prefix=True,
-            question=text, fields="\n".join(map(_in_prompt, shown)),
-        )  # fmt: skip
+            CONDITIONS,
+            max_tokens=150,
+            schema=strict_schema(form),
+            unusable=wrong,
+            reuse_prefix=True,
+            question=text,
+            fields="\n".join(map(_in_prompt, shown)),
+        )
         read = read_form(Written, reply.text)
         if isinstance(read, str):
             self.span.attributes["note"] = f"no filter: {read}"

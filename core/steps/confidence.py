@@ -21,8 +21,10 @@ from core.steps.step import step
 WRITTEN = 40  # tokens of the answer at most
 How = Literal["mean", "minimum", "verbalised"]
 TOLD: dict[How, str] = {
-    "mean": "mean token probability", "minimum": "least token probability", "verbalised": "stated confidence",
-}  # fmt: skip
+    "mean": "mean token probability",
+    "minimum": "least token probability",
+    "verbalised": "stated confidence",
+}
 _NUMBER = re.compile(r"(?<![\d.,-])(\d{1,3}(?:\.\d+)?)(?![\d])")
 _UNKNOWN = re.compile(
     rf"\W*(?:{UNKNOWN}\b(?! to\b)|(?:I )?(?:do not|don['’]t|cannot|can['’]t) (?:know|say|tell)\b"
@@ -98,7 +100,7 @@ class AskConfidence(StepBase):
         """One short answer; a refusal is not asked again, as it says what is to be known here."""
         request = LLMRequest(
             CLOSED_ANSWER.name, CLOSED_ANSWER.fill({"question": text}), WRITTEN, top_logprobs=1
-        )  # fmt: skip
+        )
         reply = self._complete(request)
         sure = token_confidence(reply.logprobs)
         said = " ".join(reply.text.split())

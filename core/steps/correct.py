@@ -18,9 +18,13 @@ from core.steps.step import step
 from core.steps.transform import Transform
 
 Decision = Literal[
-    "use what was found", "keep what was found", "add the web", "replace it by the web",
-    "go on without the web", "knowledge gap",
-]  # fmt: skip
+    "use what was found",
+    "keep what was found",
+    "add the web",
+    "replace it by the web",
+    "go on without the web",
+    "knowledge gap",
+]
 NO_WEB = f"no web search is set up; to have one, {HOW}"
 LONGEST = 300  # characters of a question that a text repeats
 

@@ -103,9 +103,13 @@ class Decompose(Transform):
         that of Wolfson et al. 2020, "Break It Down", arXiv:2001.11770.
         """
         reply = self._ask(
-            DECOMPOSE_STEPS if in_turn else DECOMPOSE, max_tokens=30 * n + 20, unusable=_no_line,
-            grammar=questions(2, n, numbered=in_turn), question=text, n=str(n),
-        )  # fmt: skip
+            DECOMPOSE_STEPS if in_turn else DECOMPOSE,
+            max_tokens=30 * n + 20,
+            unusable=_no_line,
+            grammar=questions(2, n, numbered=in_turn),
+            question=text,
+            n=str(n),
+        )
         written = reply_lines(reply.text)
         parts = written if in_turn else different(written, text)
         if len(parts) < 2 or all(wording(part) == wording(text) for part in parts):

@@ -155,18 +155,29 @@ class Evaluate(Rerank):
         maxsim = found.raw["maxsim"]
         asked = corpus.terms(text)
         total = sum(weight for _, weight in asked) or 1.0
-        texts = ({term for term, _ in corpus.terms(searchable(hit.passage.title, hit.passage.text))}
-                 for hit in pool)  # fmt: skip
+        texts = (
+            {term for term, _ in corpus.terms(searchable(hit.passage.title, hit.passage.text))}
+            for hit in pool
+        )
         shares = [sum(weight for term, weight in asked if term in have) / total for have in texts]
-        rows = np.column_stack([
-            cosine, found.raw["bm25"] / total, shares, maxsim, cosine - cosine.mean(), maxsim - maxsim.mean(),
-            np.full(len(pool), math.log1p(len(asked))),
-        ])[: len(hits)].tolist()  # fmt: skip
+        rows = np.column_stack(
+            [
+                cosine,
+                found.raw["bm25"] / total,
+                shares,
+                maxsim,
+                cosine - cosine.mean(),
+                maxsim - maxsim.mean(),
+                np.full(len(pool), math.log1p(len(asked))),
+            ]
+        )[: len(hits)].tolist()
         values = tuple(tuple(round(float(value), 6) for value in row) for row in rows)
-        self.span.output = Pass([
-            {"id": hit.passage.id, **dict(zip(FEATURES, row, strict=True))}
-            for hit, row in zip(hits, values, strict=True)
-        ])  # fmt: skip
+        self.span.output = Pass(
+            [
+                {"id": hit.passage.id, **dict(zip(FEATURES, row, strict=True))}
+                for hit, row in zip(hits, values, strict=True)
+            ]
+        )
         return values
 
     @step("EVALUATOR", "grade and decide")

@@ -22,7 +22,7 @@ from core.domain.outputs import (
     Rewrite,
     Search,
     Written,
-)  # fmt: skip
+)
 from core.domain.types import Answer, Hit, Link, Origin, Passage, Query, Ranking, Tokens, TracedTuple
 from core.steps.base import ExternalReply
 from core.steps.generate import Generate
@@ -151,8 +151,14 @@ class AskExternal(Generate):
             if not given:
                 span.output = Search((query.text,))
             elif len(given) > 1:
-                span.output = Fusion("reported", tuple(reply.stages[at].name for at, one in enumerate(stages)
-                                                       if one is not None and at not in taken))  # fmt: skip
+                span.output = Fusion(
+                    "reported",
+                    tuple(
+                        reply.stages[at].name
+                        for at, one in enumerate(stages)
+                        if one is not None and at not in taken
+                    ),
+                )
             span.hits = tuple((hit.passage.id, hit.score) for hit in ranking)
             self.context.trace.keep(ranking)
         return TracedTuple(ranking, Origin(span.id, 0, len(ranking)))
@@ -226,11 +232,21 @@ def _stage_output(stage: Stage, ranking: Ranking, given: Sequence[_Listed]) -> O
 def _output(name: str, door: str, given: ExternalReply, final: Matched, matching_ms: float) -> External:
     rules = Counter[str](rule for rule in final.rules if rule is not None)
     return External(
-        name, door, len(final.rules), sum(rules.values()), dict(rules),
-        tuple(_unmatched(final)), final.in_words(), round(matching_ms, 3),
-        tuple(stage.name for stage in given.reply.stages), given.reply.scored, given.inside_ms, given.made,
-        given.reply.ignored, tuple(_returned(given.reply.hits, final)),
-    )  # fmt: skip
+        name,
+        door,
+        len(final.rules),
+        sum(rules.values()),
+        dict(rules),
+        tuple(_unmatched(final)),
+        final.in_words(),
+        round(matching_ms, 3),
+        tuple(stage.name for stage in given.reply.stages),
+        given.reply.scored,
+        given.inside_ms,
+        given.made,
+        given.reply.ignored,
+        tuple(_returned(given.reply.hits, final)),
+    )
 
 
 def _returned(hits: Sequence[ForeignHit], final: Matched) -> Iterator[ReturnedHit]:

@@ -93,9 +93,13 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
     def fuse_fitted(self, lists: tuple[Ranking, ...], fitted: FittedWeights, candidates: int) -> Ranking:
         """The passages among the first `candidates` of some list, by their fitted score."""
         return self._fuse_fitted(
-            lists, fitted.weights, candidates, fitted.name, tuple(LISTS[name] for name in fitted.lists),
+            lists,
+            fitted.weights,
+            candidates,
+            fitted.name,
+            tuple(LISTS[name] for name in fitted.lists),
             fitted.fingerprint,
-        )  # fmt: skip
+        )
 
     @step("CHAIN", "fuse by fitted weights")
     def _fuse_fitted(

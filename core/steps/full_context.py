@@ -74,8 +74,10 @@ class FullContext(Generate):
             passages = [passage for row, passage, _ in corpus.everything() if allowed is None or allowed[row]]
         size = sum(len(f"{p.title}\n{p.text}".encode("utf-8", "replace")) for p in passages)
         self.span.attributes |= {
-            "passages": corpus.size, "tokens, estimated": estimate(corpus.size, size), "context": context,
-        }  # fmt: skip
+            "passages": corpus.size,
+            "tokens, estimated": estimate(corpus.size, size),
+            "context": context,
+        }
         return passages, too_long(corpus.name, corpus.size, size, context)
 
     @step("EVALUATOR", "is what was found enough")
@@ -107,9 +109,13 @@ class FullContext(Generate):
             return Draft(NOT_ANSWERED, abstained=True)
         try:
             reply = self._ask(
-                ANSWER, max_tokens=WRITTEN, reuse_prefix=True, stream=True,
-                passages=quoted(hits), question=text,
-            )  # fmt: skip
+                ANSWER,
+                max_tokens=WRITTEN,
+                reuse_prefix=True,
+                stream=True,
+                passages=quoted(hits),
+                question=text,
+            )
         except ModelTimedOut as error:
             raise ModelTimedOut(
                 f"{error}; the first question reads all {len(hits)} passages; increase llm_timeout_s"

@@ -46,8 +46,10 @@ class FusionInDecoder(StepBase):
             harmless(text), plain, max_tokens=WRITTEN, timeout=self.context.left(), cancel=self.context.cancel
         )
         inputs |= {
-            "reader": reader.name, "tokens read": read.tokens_read, "tokens written": read.tokens_written,
-        }  # fmt: skip
+            "reader": reader.name,
+            "tokens read": read.tokens_read,
+            "tokens written": read.tokens_written,
+        }
         if read.cut:
             inputs["read in part"] = [passages[at].id for at in read.cut]
         if not read.text:

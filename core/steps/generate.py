@@ -101,9 +101,13 @@ class Generate(Extract):
         if evidence > 0 and self.evidence(text, read, excerpts, evidence).decision == "abstain":
             return Draft(NOT_ANSWERED, abstained=True, shown=ids)
         reply = self._ask(
-            ANSWER, max_tokens=160, reuse_prefix=True, stream=True,
-            passages=quoted(read, excerpts), question=text,
-        )  # fmt: skip
+            ANSWER,
+            max_tokens=160,
+            reuse_prefix=True,
+            stream=True,
+            passages=quoted(read, excerpts),
+            question=text,
+        )
         return resolve(reply.text, ids)
 
     @step("EVALUATOR", "is the answer in the passages")
@@ -116,9 +120,13 @@ class Generate(Extract):
         A reply that is neither Yes nor No keeps no answer back: it is no evidence of anything.
         """
         reply = self._ask(
-            EVIDENCE, max_tokens=1, top_logprobs=10, reuse_prefix=True,
-            passages=quoted(hits, excerpts), question=text,
-        )  # fmt: skip
+            EVIDENCE,
+            max_tokens=1,
+            top_logprobs=10,
+            reuse_prefix=True,
+            passages=quoted(hits, excerpts),
+            question=text,
+        )
         found = yes_or_no(reply)
         if found is not None and found.by == "probabilities":
             score = found.of["yes"]

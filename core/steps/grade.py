@@ -30,18 +30,27 @@ class Judge(StepBase):
         Source: Nogueira et al. 2020, arXiv:2003.06713, section 3 (the word "true" against "false").
         """
         answer = self._ask(
-            GRADE, max_tokens=1, top_logprobs=10,
-            passage=between(1, passage.title, passage.text), question=text,
-        )  # fmt: skip
+            GRADE,
+            max_tokens=1,
+            top_logprobs=10,
+            passage=between(1, passage.title, passage.text),
+            question=text,
+        )
         return _scored(passage, answer)
 
     @step("EVALUATOR", "judge relevance by guidelines")
     def relevance(self, text: str, passage: Passage, policy: str, relevant_from: int) -> PassageGrade:
         """As `grade`, for "is it relevant by these guidelines": `policy` is what annotators were told."""
         answer = self._ask(
-            JUDGE, max_tokens=1, top_logprobs=10, reuse_prefix=True, policy=policy,
-            relevant_from=str(relevant_from), passage=between(1, passage.title, passage.text), question=text,
-        )  # fmt: skip
+            JUDGE,
+            max_tokens=1,
+            top_logprobs=10,
+            reuse_prefix=True,
+            policy=policy,
+            relevant_from=str(relevant_from),
+            passage=between(1, passage.title, passage.text),
+            question=text,
+        )
         return _scored(passage, answer)
 
     @step("EVALUATOR", "grade and decide")

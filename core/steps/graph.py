@@ -96,17 +96,24 @@ class WalkGraph(StepBase):
             walk=Walk(
                 tuple(
                     Node(
-                        name, "phrase" if node < count else "passage",
-                        float(walked.scores[node]), float(begin[node]),
+                        name,
+                        "phrase" if node < count else "passage",
+                        float(walked.scores[node]),
+                        float(begin[node]),
                     )
                     for node, name in zip(nodes, names, strict=False)
                 ),
                 tuple(Edge(*edge) for edge in index.between(nodes)),
-                damping, walked.iterations, walked.change, int((restart > 0).sum()), count, corpus.size,
+                damping,
+                walked.iterations,
+                walked.change,
+                int((restart > 0).sum()),
+                count,
+                corpus.size,
                 index.edges,
             ),
             where=self.context.where,
-        )  # fmt: skip
+        )
         return tuple(
             Hit(passage, float(walked.scores[count + row]))
             for passage, row in zip(passages, rows.tolist(), strict=True)

@@ -163,13 +163,17 @@ class Iterate(Retrieve):
         shown = names[: len(LETTERS)]
         letters = LETTERS[: len(shown)]
         reply = self._ask(
-            CHOOSE_NAME, max_tokens=1, top_logprobs=20, reuse_prefix=True,
-            grammar=one_of([letter.upper() for letter in letters]), question=question,
+            CHOOSE_NAME,
+            max_tokens=1,
+            top_logprobs=20,
+            reuse_prefix=True,
+            grammar=one_of([letter.upper() for letter in letters]),
+            question=question,
             passages=_mentions(shown, read),
             names="\n".join(
                 f"{letter.upper()}. {in_line(one.name)}" for letter, one in zip(letters, shown, strict=True)
             ),
-        )  # fmt: skip
+        )
         found = odds(reply, tuple(letters))
         if found is None:
             why = f"the reply is none of the letters: {reply.text[:40]!r}"

@@ -235,6 +235,13 @@ class Linker:
         words = (word for word in self.missing(text) if word not in wording(name).split())
         score = min(1.0, covered + gained) * match
         return LinkedName(
-            name, passage.id if passage else "", about.id, round(covered, 4), round(gained, 4),
-            round(match, 4), round(score, 4), " ".join((name, *words)), sentence,
-        )  # fmt: skip
+            name,
+            passage.id if passage else "",
+            about.id,
+            round(covered, 4),
+            round(gained, 4),
+            round(match, 4),
+            round(score, 4),
+            " ".join((name, *words)),
+            sentence,
+        )

@@ -101,11 +101,14 @@ class OrderByModel(Rerank):
         if n == 1:
             return (0,)
         reply = self._ask(
-            ORDER_PASSAGES, max_tokens=6 * n + 8, grammar=order_grammar(n),
+            ORDER_PASSAGES,
+            max_tokens=6 * n + 8,
+            grammar=order_grammar(n),
             unusable=lambda text: None if any(mark.isdigit() for mark in text) else "no number",
             passages="\n\n".join(between(at, one.title, one.text) for at, one in enumerate(passages, 1)),
-            question=text, n=str(n),
-        )  # fmt: skip
+            question=text,
+            n=str(n),
+        )
         return permutation(reply.text, n)
 
     def _heap(
@@ -135,9 +138,12 @@ class OrderByModel(Rerank):
             for label, one in zip(LABELS, passages, strict=False)
         ]
         answer = self._ask(
-            BEST_PASSAGE, max_tokens=1, top_logprobs=20, passages="\n\n".join(shown),
+            BEST_PASSAGE,
+            max_tokens=1,
+            top_logprobs=20,
+            passages="\n\n".join(shown),
             question=without_marks(text),
-        )  # fmt: skip
+        )
         if not answer.logprobs:
             self.span.attributes["compared by"] = "the letter it wrote: the endpoint gives no probabilities"
         shares = label_shares(answer, len(passages))

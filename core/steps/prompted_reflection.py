@@ -56,9 +56,16 @@ class Judged:
         """The segment as readers take it: the first and last of its path."""
         support = None if self.support is None else dict(self.support)
         return Segment(
-            self.passage, self.text, self.relevance, support, self.utility, 0.0, ended="end", why=self.why,
+            self.passage,
+            self.text,
+            self.relevance,
+            support,
+            self.utility,
+            0.0,
+            ended="end",
+            why=self.why,
             by=self.by,
-        )  # fmt: skip
+        )
 
 
 class PromptedReflection(StepBase):
@@ -110,9 +117,14 @@ class PromptedReflection(StepBase):
 
         def judge(what: str, prompt: Prompt, words: tuple[str, ...]) -> TokenProbabilities:
             reply = self._ask(
-                prompt, max_tokens=4, top_logprobs=10, reuse_prefix=True,
-                passages=shown, question=text, segment=in_line(segment),
-            )  # fmt: skip
+                prompt,
+                max_tokens=4,
+                top_logprobs=10,
+                reuse_prefix=True,
+                passages=shown,
+                question=text,
+                segment=in_line(segment),
+            )
             found = odds(reply, words)
             if found is None:
                 raise ModelFailed(f"{what}: none of {', '.join(words)} but {reply.text[:40]!r}")
@@ -134,9 +146,13 @@ class PromptedReflection(StepBase):
         except ModelFailed as error:
             return Judged(passage.id, segment, why=str(error))
         return Judged(
-            passage.id, unmarked(segment), relevance.of["yes"], dict(support.of), (utility.mean() - 3) / 2,
+            passage.id,
+            unmarked(segment),
+            relevance.of["yes"],
+            dict(support.of),
+            (utility.mean() - 3) / 2,
             (relevance.by, support.by, utility.by),
-        )  # fmt: skip
+        )
 
     @step("RERANKER", "order by the segments written")
     def by_judged(
@@ -150,12 +166,15 @@ class PromptedReflection(StepBase):
             self.context.llm.model,
             tuple(
                 Reranked(
-                    hit.passage.id, at, hit.score, scores.get(hit.passage.id),
+                    hit.passage.id,
+                    at,
+                    hit.score,
+                    scores.get(hit.passage.id),
                     state="scored" if hit.passage.id in scores else "not scored",
                 )
                 for at, hit in order
             ),
-        )  # fmt: skip
+        )
         return tuple(Hit(hit.passage, 1 / rank) for rank, (_, hit) in enumerate(order, 1))
 
     @step("EVALUATOR", "choose the best segment")
@@ -185,9 +204,10 @@ class PromptedReflection(StepBase):
         why = (
             f"its weighted score {scores[best]:.2f} is the highest of {len(full)}"
             if best is not None
-            else "no passage was found to write from" if not segments
+            else "no passage was found to write from"
+            if not segments
             else f"none of {len(rest)} passages supports an answer"
-        )  # fmt: skip
+        )
         if spent:
             why += f"; the budget was spent before {spent} more"
         self.span.output = SegmentTree(

@@ -64,8 +64,12 @@ def read(text: str, fields: Sequence[Field]) -> tuple[Named, ...]:
     one for a field, but for dates and numbers one for each comparison.
     """
     rules: tuple[Callable[[str, Sequence[Field]], Iterator[tuple[int, Named]]], ...] = (
-        _explicit, _dates, _states, _versions, _names,
-    )  # fmt: skip
+        _explicit,
+        _dates,
+        _states,
+        _versions,
+        _names,
+    )
     found = sorted((one for rule in rules for one in rule(text, fields)), key=lambda one: one[0])
     ranged = {field.name for field in fields if field.kind != "text"}  # which may have two bounds
     first: dict[tuple[str, str], Named] = {}

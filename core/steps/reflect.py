@@ -78,10 +78,14 @@ class Reflect(Generate):
         """
         shown = found[:TOLD]
         reply = self._ask(
-            REFORMULATE, max_tokens=40, stop=("\n",), unusable=_no_question,
+            REFORMULATE,
+            max_tokens=40,
+            stop=("\n",),
+            unusable=_no_question,
             passages=quoted(shown, {hit.passage.id: hit.passage.text[:EXCERPT] for hit in shown}),
-            question=text, tried="\n".join(f"- {in_line(one)}" for one in tried),
-        )  # fmt: skip
+            question=text,
+            tried="\n".join(f"- {in_line(one)}" for one in tried),
+        )
         other = first_line(reply.text)
         self.span.output = Rewrite(text, (other,), "question")
         return other

@@ -80,9 +80,12 @@ class Remember(Retrieve):
             else "the question by itself is near no passage: what was recalled is searched with"
         )
         self.span.output = Decision(
-            "stands alone" if alone else "needs what was said", ("stands alone", "needs what was said"), why,
-            best, float(threshold),
-        )  # fmt: skip
+            "stands alone" if alone else "needs what was said",
+            ("stands alone", "needs what was said"),
+            why,
+            best,
+            float(threshold),
+        )
         return alone
 
     @step("CHAIN", "put recalled turns before the question")

@@ -182,14 +182,18 @@ class Select(Retrieve):
             "mmr",
             tuple(
                 PickOutput(
-                    head[pick.row].passage.id, pick.row + 1, pick.score, pick.relevance, pick.similarity,
+                    head[pick.row].passage.id,
+                    pick.row + 1,
+                    pick.score,
+                    pick.relevance,
+                    pick.similarity,
                     None if pick.nearest is None else head[pick.nearest].passage.id,
                 )
                 for pick in picks
             ),
             tuple(near.tolist()) if small else (),
             tuple(pack(alike)) if small else (),
-        )  # fmt: skip
+        )
         if [pick.row for pick in picks] == list(range(len(picks))):
             self.span.attributes["note"] = "no passage moved; the most relevant ones are diverse enough"
         ordered = {head[pick.row].passage.id: head[pick.row].passage for pick in picks}

@@ -65,9 +65,16 @@ class Branch:
     def recorded(self) -> SegmentOutput:
         """The segment as readers take it."""
         return SegmentOutput(
-            self.passage, self.text, self.relevance, self.support, self.utility, self.likelihood, self.parent,
-            self.depth, self.ended,
-        )  # fmt: skip
+            self.passage,
+            self.text,
+            self.relevance,
+            self.support,
+            self.utility,
+            self.likelihood,
+            self.parent,
+            self.depth,
+            self.ended,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +164,7 @@ class SelfRag(StepBase):
             raise ModelFailed(
                 f"the model judged none of {len(written)} passages; it writes no reflection tokens"
             )
-        self.span.output = Pass([
-            {"passage": hit.passage.id, **plain(segment)} for hit, segment in written
-        ])  # fmt: skip
+        self.span.output = Pass([{"passage": hit.passage.id, **plain(segment)} for hit, segment in written])
         return written
 
     @step("EVALUATOR", "keep the best paths")
@@ -171,9 +176,19 @@ class SelfRag(StepBase):
             for hit, one in written:
                 support = None if one.support is None else dict(one.support)
                 branches.append(
-                    Branch(hit.passage.id, one.text, one.relevance, support, one.utility, one.likelihood,
-                           one.ended, one.raw, parent, depth)
-                )  # fmt: skip
+                    Branch(
+                        hit.passage.id,
+                        one.text,
+                        one.relevance,
+                        support,
+                        one.utility,
+                        one.likelihood,
+                        one.ended,
+                        one.raw,
+                        parent,
+                        depth,
+                    )
+                )
                 found.append(hit)
         _, result = judged_tree(
             [branch.recorded() for branch in branches], tree.weights, tree.beam, tree.segments

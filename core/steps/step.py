@@ -53,9 +53,11 @@ def step(
         MADE[method.__qualname__] = name, method
         signature = inspect.signature(method)
         known = _Step(
-            kind, name, signature.return_annotation == "Ranking",
+            kind,
+            name,
+            signature.return_annotation == "Ranking",
             frozenset(p.name for p in signature.parameters.values() if "Ranking" in str(p.annotation)),
-        )  # fmt: skip
+        )
 
         def call(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
             bound = signature.bind(self, *args, **kwargs)

@@ -67,11 +67,21 @@ class Asked:
     def recorded(self) -> TableResult:
         """The result as readers take it; bytes as text."""
         return TableResult(
-            self.sql, self.columns, tuple(tuple(map(plain, row)) for row in self.rows), self.tables,
-            self.database, self.decision, get_args(Decision), self.why, self.truncated, self.error,
+            self.sql,
+            self.columns,
+            tuple(tuple(map(plain, row)) for row in self.rows),
+            self.tables,
+            self.database,
+            self.decision,
+            get_args(Decision),
+            self.why,
+            self.truncated,
+            self.error,
             tuple(AttemptOutput(one.sql, one.error, one.repairs) for one in self.attempts),
-            self.links, self.joins, self.bounded,
-        )  # fmt: skip
+            self.links,
+            self.joins,
+            self.bounded,
+        )
 
 
 def extract_sql(reply: str) -> str:

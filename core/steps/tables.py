@@ -154,10 +154,11 @@ class AskTables(Generate, Fuse):
         if len(tables) <= most and (columns <= COLUMNS or len(tables) <= 1):
             why = f"{len(tables)} tables with {columns} columns: at most {most} with {COLUMNS}"
             self.span.output = DecisionOutput(
-                "all tables" if tables else "no tables", CHOICES,
+                "all tables" if tables else "no tables",
+                CHOICES,
                 why if tables else "the database has no table",
                 details={"tables": [{"name": table.name} for table in tables]},
-            )  # fmt: skip
+            )
             return tuple(table.name for table in tables)
         texts = [described(database, table) for table in tables]
         words = RankBM25Index(texts, _words(self.context.corpus.info.language)).scores(text)
@@ -332,7 +333,7 @@ class AskTables(Generate, Fuse):
                 question=filled["question"],
                 sql=filled.get("sql", ""),
                 error=filled.get("error", ""),
-            )  # fmt: skip
+            )
 
         try:
             reply = ask(bound)
@@ -382,9 +383,13 @@ class AskTables(Generate, Fuse):
             return result
         more = written.source if isinstance(written.source, Draft) else Draft(written.text, written.citations)
         return Draft(
-            f"{result.text} {more.text}", tuple(dict.fromkeys((*result.citations, *more.citations))),
-            False, more.wrong, more.uncited, more.shown,
-        )  # fmt: skip
+            f"{result.text} {more.text}",
+            tuple(dict.fromkeys((*result.citations, *more.citations))),
+            False,
+            more.wrong,
+            more.uncited,
+            more.shown,
+        )
 
     @step("CHAIN", "take the result as a passage")
     def result_passage(self, asked: Asked) -> Ranking:
@@ -444,18 +449,27 @@ def _asked(
         told_why = f"{len(done)} of {repairs + 1} allowed attempts: {wrong}" if done else why
         kind: Decision = "rejected by the guard" if ran and isinstance(ran[-1], Rejected) else "failed"
         sql = done[-1].sql if done else ""
-        return Asked(
-            sql, (), (), "", tables, database, kind, told_why, wrong, done, links, joined, bounded
-        )  # fmt: skip
+        return Asked(sql, (), (), "", tables, database, kind, told_why, wrong, done, links, joined, bounded)
     at, found = results[-1]
     nulls = _only_null(found)
     count = "only NULL, as it met no row" if nulls else counted(len(found.rows))
     again = f", after {at} that did not do" if at else ""
     kind = "no rows" if nulls or not found.rows else "repaired" if at else "answered"
     return Asked(
-        done[at].sql, found.columns, () if nulls else found.rows, found.truncated, tables, database, kind,
-        f"the query returned {count}{again}{f'; {why}' if why else ''}", "", done, links, joined, bounded,
-    )  # fmt: skip
+        done[at].sql,
+        found.columns,
+        () if nulls else found.rows,
+        found.truncated,
+        tables,
+        database,
+        kind,
+        f"the query returned {count}{again}{f'; {why}' if why else ''}",
+        "",
+        done,
+        links,
+        joined,
+        bounded,
+    )
 
 
 def _words(language: str) -> Analyzer:

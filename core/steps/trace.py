@@ -60,10 +60,25 @@ class OpenSpan:
         itself.
         """
         return Span(
-            self.id, self.parent, self.name, self.kind, self.start_ms, ms, plain(self.args),
-            self.output or NOTHING, self.hits, self.links, self.set_by, plain(self.attributes), self.tokens,
-            self.cost, self.calls, self.shared_with, self.cached, self.error,
-        )  # fmt: skip
+            self.id,
+            self.parent,
+            self.name,
+            self.kind,
+            self.start_ms,
+            ms,
+            plain(self.args),
+            self.output or NOTHING,
+            self.hits,
+            self.links,
+            self.set_by,
+            plain(self.attributes),
+            self.tokens,
+            self.cost,
+            self.calls,
+            self.shared_with,
+            self.cached,
+            self.error,
+        )
 
 
 @dataclass(slots=True)

@@ -43,8 +43,10 @@ def newest(connection: sqlite3.Connection, deed: str) -> dict[str, Done]:
     found = connection.execute(
         "SELECT at, who, deed, about FROM deeds WHERE deed = ? ORDER BY number", (deed,)
     ).fetchall()
-    return {text(row["about"]): Done(row["at"], text(row["who"]), row["deed"], text(row["about"]))
-            for row in found}  # fmt: skip
+    return {
+        text(row["about"]): Done(row["at"], text(row["who"]), row["deed"], text(row["about"]))
+        for row in found
+    }
 
 
 def first(connection: sqlite3.Connection, deed: str, about: str) -> str:

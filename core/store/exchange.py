@@ -30,8 +30,15 @@ MAX_DEPTH = 100  # of lists and objects in each other
 MAX_TOTAL = 512 * 2**20  # bytes, unpacked
 _MEMBER = re.compile(r"runs/\d{5}\.json")
 _UNREADABLE = (  # what zipfile, zlib and json raise over bytes that were made to confuse them
-    zlib.error, struct.error, RuntimeError, EOFError, OSError, ValueError, ArithmeticError, LookupError
-)  # fmt: skip
+    zlib.error,
+    struct.error,
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+)
 
 
 @dataclass(frozen=True, slots=True)

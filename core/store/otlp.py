@@ -101,10 +101,15 @@ class _Trace:
             "openinference.span.kind": "CHAIN",
             **_value("input", run.query.text),
             "metadata": _json(
-                {"run": run.id, "corpus": run.corpus, "fingerprint": run.fingerprint, "status": run.status,
-                 "settings": run.settings}
+                {
+                    "run": run.id,
+                    "corpus": run.corpus,
+                    "fingerprint": run.fingerprint,
+                    "status": run.status,
+                    "settings": run.settings,
+                }
             ),
-        }  # fmt: skip
+        }
         if session := run.settings.get("session"):
             attributes["session.id"] = str(session)
         return self._span(self.root, None, "ask", 0.0, max([run.wall_ms, *ends]), attributes)
@@ -117,12 +122,17 @@ class _Trace:
             **_value("input", self.run.query.text),
             **({} if result.answer is None else _value("output", result.answer)),
             "metadata": _json(
-                {"route": result.route, "status": result.status, "parameters": result.parameters,
-                 "citations": result.citations, "answer_status": result.answer_status,
-                 "answer_error": result.answer_error}
+                {
+                    "route": result.route,
+                    "status": result.status,
+                    "parameters": result.parameters,
+                    "citations": result.citations,
+                    "answer_status": result.answer_status,
+                    "answer_error": result.answer_error,
+                }
             ),
             **self._documents("retrieval.documents", ((h.passage.id, h.score) for h in result.hits)),
-        }  # fmt: skip
+        }
         links = self._links(result, [result.origin] if result.origin else [])
         yield self._span(
             own, self.root, result.title, result.start_ms, result.ms, attributes, links, result.error
@@ -138,17 +148,27 @@ class _Trace:
         if number.isdecimal():
             links.append(self._link(self._span_id(route, int(number)), {"routescope.shared_with": route}))
         return self._span(
-            self._span_id(result.route, span.id), parent, span.name, result.start_ms + span.start_ms, span.ms,
-            attributes, links, span.error, CLIENT if isinstance(span.output, Reply) else INTERNAL,
-        )  # fmt: skip
+            self._span_id(result.route, span.id),
+            parent,
+            span.name,
+            result.start_ms + span.start_ms,
+            span.ms,
+            attributes,
+            links,
+            span.error,
+            CLIENT if isinstance(span.output, Reply) else INTERNAL,
+        )
 
     def _of_step(self, result: RouteResult, span: Span) -> Attributes:
         output = span.output
         by_hand = [{"arg": link.arg, "size": link.size} for link in span.links if link.span is None]
         more = {
-            "set_by": span.set_by, "attributes": span.attributes, "shared_with": span.shared_with,
-            "cached": span.cached, "made_by_the_route": by_hand,
-        }  # fmt: skip
+            "set_by": span.set_by,
+            "attributes": span.attributes,
+            "shared_with": span.shared_with,
+            "cached": span.cached,
+            "made_by_the_route": by_hand,
+        }
         asks = isinstance(output, Reply)
         found: Attributes = {
             # a step that asks a model has the call, with its tokens, as a span of its own below it
@@ -161,8 +181,11 @@ class _Trace:
             found |= _model_call(span, output)
         if isinstance(output, Embedding):
             model = str(self.run.settings.get("embedder", ""))
-            found |= {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": model,
-                      "embedding.model_name": model}  # fmt: skip
+            found |= {
+                "gen_ai.operation.name": "embeddings",
+                "gen_ai.request.model": model,
+                "embedding.model_name": model,
+            }
             for n, text in enumerate(output.texts):
                 found[f"embedding.embeddings.{n}.embedding.text"] = text
         if span.kind == "TOOL":

@@ -77,9 +77,13 @@ class Connection:
         while True:
             try:
                 self._raw = psycopg.connect(
-                    dsn.conninfo(), autocommit=True, connect_timeout=CONNECT_S, row_factory=_rows,
-                    application_name="routescope", options=f"-c search_path={NAMESPACE}",
-                )  # fmt: skip
+                    dsn.conninfo(),
+                    autocommit=True,
+                    connect_timeout=CONNECT_S,
+                    row_factory=_rows,
+                    application_name="routescope",
+                    options=f"-c search_path={NAMESPACE}",
+                )
                 break
             except psycopg.ProgrammingError:  # it quotes what it could not read, password and all
                 raise BadInput(f"the address {dsn} is not one that PostgreSQL's client can read") from None
@@ -265,18 +269,26 @@ _SAYS = (  # what SQLite says and PostgreSQL does otherwise
     (re.compile(r"\binstr\("), "strpos("),
     (re.compile(r"\btemp\."), "pg_temp."),
     (re.compile(r"search MATCH \?"), "words @@ ?::tsquery"),
-    (re.compile(r"SELECT value FROM json_each\(\?\)"),
-     "SELECT value::bigint FROM json_array_elements_text(?::json)"),
-    (re.compile(r"SELECT p\.value FROM runs r, json_each\(r\.passages\) p"),
-     "SELECT p.value::bigint FROM runs r, json_array_elements_text(r.passages::json) p"),
+    (
+        re.compile(r"SELECT value FROM json_each\(\?\)"),
+        "SELECT value::bigint FROM json_array_elements_text(?::json)",
+    ),
+    (
+        re.compile(r"SELECT p\.value FROM runs r, json_each\(r\.passages\) p"),
+        "SELECT p.value::bigint FROM runs r, json_array_elements_text(r.passages::json) p",
+    ),
     (re.compile(r"unhexed\(json_extract\(t\.value, '\$\[1\]'\)\)"), "decode(t.value->>1, 'hex')"),
     (re.compile(r"json_each\(CAST\(r\.history AS TEXT\)\)"), "json_array_elements(r.history::json)"),
     # a tag is compared as it stands in its list: `json` keeps the text, and a NUL in it as \\u0000
-    (re.compile(r"json_each\(CAST\(r\.tags AS TEXT\)\) WHERE CAST\(value AS BLOB\) = CAST\(\? AS BLOB\)"),
-     "json_array_elements(r.tags::json) WHERE value::text = to_json(?::text)::text"),
-    (re.compile(r"SELECT seq FROM sqlite_sequence WHERE name = 'purged'"),
-     "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM purged_number_seq"),
-)  # fmt: skip
+    (
+        re.compile(r"json_each\(CAST\(r\.tags AS TEXT\)\) WHERE CAST\(value AS BLOB\) = CAST\(\? AS BLOB\)"),
+        "json_array_elements(r.tags::json) WHERE value::text = to_json(?::text)::text",
+    ),
+    (
+        re.compile(r"SELECT seq FROM sqlite_sequence WHERE name = 'purged'"),
+        "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM purged_number_seq",
+    ),
+)
 
 
 @lru_cache(512)

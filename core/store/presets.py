@@ -43,11 +43,15 @@ def every(store: Store, corpus: str | None = None) -> tuple[Preset, ...]:
         ).fetchall()
     found = [
         Preset(
-            text(row["name"]), text(row["corpus"]), parsed(row["knobs"]), row["evidence"], text(row["note"]),
+            text(row["name"]),
+            text(row["corpus"]),
+            parsed(row["knobs"]),
+            row["evidence"],
+            text(row["note"]),
             row["changed"],
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     kept = [one for one in found if corpus is None or one.corpus == corpus]
     return tuple(sorted(kept, key=lambda one: (one.name.casefold(), one.name)))
 
@@ -110,7 +114,11 @@ def _put(connection: sqlite3.Connection, preset: Preset) -> None:
         "INSERT OR REPLACE INTO presets (name, corpus, knobs, evidence, note, changed) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         (
-            bind(preset.name), bind(preset.corpus), bind(dumps(preset.parameters)), preset.evidence,
-            bind(preset.note), datetime.now(UTC).isoformat(timespec="milliseconds"),
+            bind(preset.name),
+            bind(preset.corpus),
+            bind(dumps(preset.parameters)),
+            preset.evidence,
+            bind(preset.note),
+            datetime.now(UTC).isoformat(timespec="milliseconds"),
         ),
-    )  # fmt: skip
+    )

@@ -23,9 +23,23 @@ GROWING = 64  # running runs of which is known what is written
 Key = tuple[str, int]  # route, and which of its results in the run
 
 RUN_COLUMNS = (
-    "id", "created", "corpus", "fingerprint", "question", "history", "settings", "status", "wall_ms",
-    "routes", "passages", "host", "pid", "born", "saved", "boot",
-)  # fmt: skip
+    "id",
+    "created",
+    "corpus",
+    "fingerprint",
+    "question",
+    "history",
+    "settings",
+    "status",
+    "wall_ms",
+    "routes",
+    "passages",
+    "host",
+    "pid",
+    "born",
+    "saved",
+    "boot",
+)
 ONCE = ("maker", "private")  # who asked, and whether only they see it: whoever saves it later
 _SAVE_RUN = (
     f"INSERT INTO runs ({', '.join((*RUN_COLUMNS, *ONCE))}) "
@@ -34,9 +48,19 @@ _SAVE_RUN = (
     "RETURNING number, tags, note"
 )
 RESULT_COLUMNS = (
-    "title", "status", "ms", "start_ms", "wall_ms", "hits", "answer", "citations", "abstained", "knobs",
-    "error", "spans",
-)  # fmt: skip
+    "title",
+    "status",
+    "ms",
+    "start_ms",
+    "wall_ms",
+    "hits",
+    "answer",
+    "citations",
+    "abstained",
+    "knobs",
+    "error",
+    "spans",
+)
 RECORDED = "recorded"  # a column with the rest of a result's document; NULL: from before there was one
 JSON_COLUMNS = ("hits", "citations", "abstained", "knobs", "spans")
 REAL_COLUMNS = ("ms", "start_ms", "wall_ms")

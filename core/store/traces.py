@@ -88,8 +88,16 @@ def _result(row: sqlite3.Row) -> RouteResult:
 def _span(given: Mapping[str, Any]) -> Span:
     tokens = given.get("tokens")
     return Span(
-        given["id"], given["parent"], given["name"], given["kind"], given["start_ms"], given["ms"],
+        given["id"],
+        given["parent"],
+        given["name"],
+        given["kind"],
+        given["start_ms"],
+        given["ms"],
         tokens=None if tokens is None else Tokens(**tokens),
-        cost=given.get("cost"), calls=given.get("calls", 0), shared_with=given.get("shared_with"),
-        cached=given.get("cached"), error=given.get("error"),
-    )  # fmt: skip
+        cost=given.get("cost"),
+        calls=given.get("calls", 0),
+        shared_with=given.get("shared_with"),
+        cached=given.get("cached"),
+        error=given.get("error"),
+    )

@@ -39,20 +39,41 @@ EVENTS = "events"  # the attribute that has a span's events
 OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output")
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
 _OPERATIONS: Mapping[str, SpanKind] = {  # gen_ai.operation.name
-    "retrieval": "RETRIEVER", "chat": "LLM", "text_completion": "LLM", "generate_content": "LLM",
-    "embeddings": "EMBEDDING", "execute_tool": "TOOL", "invoke_agent": "AGENT", "create_agent": "AGENT",
+    "retrieval": "RETRIEVER",
+    "chat": "LLM",
+    "text_completion": "LLM",
+    "generate_content": "LLM",
+    "embeddings": "EMBEDDING",
+    "execute_tool": "TOOL",
+    "invoke_agent": "AGENT",
+    "create_agent": "AGENT",
     "invoke_workflow": "CHAIN",
-}  # fmt: skip
+}
 _ALSO: Mapping[str, SpanKind] = {  # Langfuse' types of observations, and traceloop's kinds of spans
-    "generation": "LLM", "span": "CHAIN", "workflow": "CHAIN", "task": "CHAIN", "unknown": "CHAIN",
-    "prompt": "CHAIN", "parser": "CHAIN", "rerank": "RERANKER", "evaluator": "EVALUATOR",
-}  # fmt: skip
+    "generation": "LLM",
+    "span": "CHAIN",
+    "workflow": "CHAIN",
+    "task": "CHAIN",
+    "unknown": "CHAIN",
+    "prompt": "CHAIN",
+    "parser": "CHAIN",
+    "rerank": "RERANKER",
+    "evaluator": "EVALUATOR",
+}
 _SCORE = ("score", "relevance_score", "similarity", "_score", "similarity_score")
 _DISTANCE = ("distance", "_distance")
 _DOCUMENT = (
-    "document", "doc_id", "document_id", "ref_doc_id", "source", "file_path", "file_name", "filename", "url",
+    "document",
+    "doc_id",
+    "document_id",
+    "ref_doc_id",
+    "source",
+    "file_path",
+    "file_name",
+    "filename",
+    "url",
     "title",
-)  # fmt: skip
+)
 _START, _END = ("start", "start_char_idx", "start_index"), ("end", "end_char_idx", "end_index")
 _PAGES = ("data", "traces", "runs", "spans", "results", "items")
 Attributes = dict[str, Any]
@@ -437,20 +458,34 @@ def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
 def _record(record: Mapping[str, Any]) -> ForeignSpan:
     """A span as `core.store.trace_sources` gives it."""
     return _span(
-        record.get("trace_id"), record.get("span_id"), record.get("parent_id"), record.get("name"),
-        record.get("kind"), record.get("start"), record.get("end"),
-        str(record["error"]) if record.get("error") else None, record.get("attributes") or {},
+        record.get("trace_id"),
+        record.get("span_id"),
+        record.get("parent_id"),
+        record.get("name"),
+        record.get("kind"),
+        record.get("start"),
+        record.get("end"),
+        str(record["error"]) if record.get("error") else None,
+        record.get("attributes") or {},
         str(record.get("service") or ""),
-    )  # fmt: skip
+    )
 
 
 # Spans.
 
 
 def _span(
-    trace: Any, id: Any, parent: Any, name: Any, kind: Any, start: Any, end: Any, error: str | None,
-    attributes: Attributes, service: str,
-) -> ForeignSpan:  # fmt: skip
+    trace: Any,
+    id: Any,
+    parent: Any,
+    name: Any,
+    kind: Any,
+    start: Any,
+    end: Any,
+    error: str | None,
+    attributes: Attributes,
+    service: str,
+) -> ForeignSpan:
     if not isinstance(trace, str) or not trace or not isinstance(id, str) or not id:
         raise ValueError("no trace id or span id")
     began = _nanoseconds(start)

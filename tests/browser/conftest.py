@@ -139,8 +139,22 @@ def labels(address, home):
 def kept(labels, home):
     """The name of an evaluation made on the command line."""
     env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    command = [sys.executable, "-m", "core", "eval", "handbook", "--labels", labels, "--split", "all",
-               "--routes", ROUTES, "--keep", "decided", "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "core",
+        "eval",
+        "handbook",
+        "--labels",
+        labels,
+        "--split",
+        "all",
+        "--routes",
+        ROUTES,
+        "--keep",
+        "decided",
+        "--json",
+    ]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=170)
     assert json.loads(done.stdout)["labelled"] == len(ASKED)
     return "decided"

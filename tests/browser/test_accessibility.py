@@ -17,12 +17,25 @@ STREAMLIT = (
     ("color-contrast", "[data-testid=stCode] .token", "the colours are those of its syntax highlighter"),
 )
 PAGES = (
-    "/", "/?run=good", "/why?run=good", "/transform?run=good", "/fusion?run=good", "/graph?run=good",
+    "/",
+    "/?run=good",
+    "/why?run=good",
+    "/transform?run=good",
+    "/fusion?run=good",
+    "/graph?run=good",
     "/evaluators?run=good",
-    "/latency?run=good", "/label?set=decide", "/evaluate?evaluation=decided", "/tune?evaluation=decided",
-    "/release?evaluation=decided", "/sessions", "/present", "/corpus", "/your_pipeline", "/settings",
+    "/latency?run=good",
+    "/label?set=decide",
+    "/evaluate?evaluation=decided",
+    "/tune?evaluation=decided",
+    "/release?evaluation=decided",
+    "/sessions",
+    "/present",
+    "/corpus",
+    "/your_pipeline",
+    "/settings",
     "/shortcuts",
-)  # fmt: skip
+)
 # What axe finds to be serious or critical and is not excluded, one line an element.
 FINDINGS = """async ([rules, excluded]) => {
   const found = await axe.run(document, {runOnly: rules, resultTypes: ['violations'], elementRef: true})

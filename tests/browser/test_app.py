@@ -81,9 +81,12 @@ def send(url, method, origin, **headers):
 def shaken(address, origin):
     """The status that a WebSocket's handshake from `origin` gets."""
     wanted = {
-        "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==", "Sec-WebSocket-Protocol": "streamlit",
-    }  # fmt: skip
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
+        "Sec-WebSocket-Protocol": "streamlit",
+    }
     return send(f"{address}/_stcore/stream", "GET", origin, **wanted)[0]
 
 
@@ -91,10 +94,19 @@ def foreign(address):
     """Origins of other programs: on this machine by another port, scheme or name, and elsewhere."""
     port = urlsplit(address).port
     return (
-        f"http://localhost:{port + 1}", "http://localhost", f"http://127.0.0.1:{port + 1}", "https://localhost",
-        "http://evil.example", f"http://evil.example:{port}", f"http://localhost.evil.example:{port}",
-        f"http://localhost:{port}@evil.example", "null", "file://", "", "x",
-    )  # fmt: skip
+        f"http://localhost:{port + 1}",
+        "http://localhost",
+        f"http://127.0.0.1:{port + 1}",
+        "https://localhost",
+        "http://evil.example",
+        f"http://evil.example:{port}",
+        f"http://localhost.evil.example:{port}",
+        f"http://localhost:{port}@evil.example",
+        "null",
+        "file://",
+        "",
+        "x",
+    )
 
 
 @pytest.mark.trust

@@ -46,8 +46,18 @@ def large(address, home):
 @pytest.fixture(scope="module")
 def asked(address, home):
     """A run that was really made here, of the routes that need no model."""
-    command = [sys.executable, "-m", "core", "ask", "refund for the returned item", "--corpus", "handbook",
-               "--routes", "bm25,dense,hybrid_rrf,hybrid_linear,mmr", "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "core",
+        "ask",
+        "refund for the returned item",
+        "--corpus",
+        "handbook",
+        "--routes",
+        "bm25,dense,hybrid_rrf,hybrid_linear,mmr",
+        "--json",
+    ]
     env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=120)
     return json.loads(done.stdout)
@@ -270,8 +280,18 @@ def test_a_hostile_corpus_is_searched_and_read_on_every_page(tab, home, address)
     index = [sys.executable, "-m", "core", "index", str(folder), "--name", "hostile"]
     subprocess.run(index, cwd=ROOT, env=env, check=True, capture_output=True, timeout=170)
     question = f"When is a parcel returned? {HOSTILE[0]}"
-    command = [sys.executable, "-m", "core", "ask", question, "--corpus", "hostile", "--routes",
-               "bm25,dense,hybrid_rrf,mmr,dedupe,compress", "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "core",
+        "ask",
+        question,
+        "--corpus",
+        "hostile",
+        "--routes",
+        "bm25,dense,hybrid_rrf,mmr,dedupe,compress",
+        "--json",
+    ]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=120)
     run_id = json.loads(done.stdout)["run_id"]
     names = ("why", "transform", "fusion", "evaluators", "latency", "sessions", "corpus", "present")

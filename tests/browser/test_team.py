@@ -52,12 +52,15 @@ def server(team_home, identity):
     """The dashboard with a login."""
     port = free_port()
     environment = {
-        "ROUTESCOPE_HOME": str(team_home), "ROUTESCOPE_LLM_MODE": "replay",
+        "ROUTESCOPE_HOME": str(team_home),
+        "ROUTESCOPE_LLM_MODE": "replay",
         "ROUTESCOPE_OIDC_URL": f"{identity.address}/.well-known/openid-configuration",
-        "ROUTESCOPE_OIDC_CLIENT_ID": CLIENT, "ROUTESCOPE_OIDC_CLIENT_SECRET": SECRET,
-        "ROUTESCOPE_COOKIE_SECRET": "c" * 40, "ROUTESCOPE_PUBLIC_URL": f"http://localhost:{port}",
+        "ROUTESCOPE_OIDC_CLIENT_ID": CLIENT,
+        "ROUTESCOPE_OIDC_CLIENT_SECRET": SECRET,
+        "ROUTESCOPE_COOKIE_SECRET": "c" * 40,
+        "ROUTESCOPE_PUBLIC_URL": f"http://localhost:{port}",
         "no_proxy": "localhost,127.0.0.1",
-    }  # fmt: skip
+    }
     with serving.served(team_home / "server.log", environment, port) as (there, _):
         yield there
 
@@ -187,9 +190,11 @@ def test_a_forged_cookie_is_nobody(server):
 @contextmanager
 def behind_a_proxy(home, addresses="127.0.0.1"):
     environment = {
-        "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay",
-        "ROUTESCOPE_PROXY_HEADER": "X-Forwarded-Email", "ROUTESCOPE_PROXY_ADDRESSES": addresses,
-    }  # fmt: skip
+        "ROUTESCOPE_HOME": str(home),
+        "ROUTESCOPE_LLM_MODE": "replay",
+        "ROUTESCOPE_PROXY_HEADER": "X-Forwarded-Email",
+        "ROUTESCOPE_PROXY_ADDRESSES": addresses,
+    }
     with serving.served(home / "proxy.log", environment) as found:
         yield found[0]
 
@@ -241,12 +246,25 @@ def test_what_could_be_reached_without_a_login_does_not_start(environment, addre
     import os
 
     plain = {name: value for name, value in os.environ.items() if name != "FORWARDED_ALLOW_IPS"}
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(free_port()),
-               "--server.address", address]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        str(free_port()),
+        "--server.address",
+        address,
+    ]
     done = subprocess.run(
-        command, cwd=ROOT, env={**plain, "ROUTESCOPE_HOME": str(tmp_path), **environment},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        command,
+        cwd=ROOT,
+        env={**plain, "ROUTESCOPE_HOME": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert told in line
@@ -280,6 +298,8 @@ def own_addresses():
     import psutil
 
     return [
-        one.address for found in psutil.net_if_addrs().values() for one in found
+        one.address
+        for found in psutil.net_if_addrs().values()
+        for one in found
         if one.family == socket.AF_INET
-    ]  # fmt: skip
+    ]

@@ -90,8 +90,10 @@ def indexed(installed):
 def test_the_wheel_holds_what_the_checkout_holds_in_one_folder(wheel):
     listed = subprocess.run(
         ["git", "ls-files", "-z", "core", "data", "pages", "ui", ".streamlit", "app.py", "requirements.txt"],
-        cwd=PROJECT, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+    )
     if listed.returncode:
         pytest.skip("this is no git checkout")
     wanted = {
@@ -202,9 +204,13 @@ def test_an_agent_asks_over_stdin_and_stdout(indexed):
 def test_the_dashboard_is_served_with_its_pages_and_ends_at_ctrl_c(indexed):
     before = indexed.files()
     with subprocess.Popen(
-        ["routescope", "serve", "--port", "0", "--json"], executable=str(indexed.bin / "routescope"),
-        cwd=indexed.empty, env=indexed.environment, stdout=subprocess.PIPE, text=True,
-    ) as server:  # fmt: skip
+        ["routescope", "serve", "--port", "0", "--json"],
+        executable=str(indexed.bin / "routescope"),
+        cwd=indexed.empty,
+        env=indexed.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
         try:
             told = "".join(iter(server.stdout.readline, "}\n")) + "}"
             address = json.loads(told)["url"]

@@ -47,9 +47,14 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     (here / "models").mkdir()
     (here / "models" / shared.name).symlink_to(shared)
     made = settings_module.load(
-        home=here, models_dir=here / "models", llm=catalogue.TINY, llm_context=4096, llm_mode="live",
-        llm_base_url=None, route_timeout_s=600.0,
-    )  # fmt: skip
+        home=here,
+        models_dir=here / "models",
+        llm=catalogue.TINY,
+        llm_context=4096,
+        llm_mode="live",
+        llm_base_url=None,
+        route_timeout_s=600.0,
+    )
     yield made
     stop_server(made)
 
@@ -63,9 +68,12 @@ def attacks() -> list[str]:
 def ask(settings: Settings, home: Path, route: str, tail: str) -> RouteResult:
     texts = {CLEAN: TEXTS[CLEAN], ATTACKED: f"{TEXTS[ATTACKED]} {tail}"}
     engine = FakeEngine(
-        home, llm=load_llm(settings), texts=texts, web={"w:0-9": "Carriers ask for photos of the box."},
+        home,
+        llm=load_llm(settings),
+        texts=texts,
+        web={"w:0-9": "Carriers ask for photos of the box."},
         route_timeout_s=600.0,
-    )  # fmt: skip
+    )
     request = Request(Query("What do I do when a box of order 48291 arrived crushed?"), "tiny", (route,))
     return engine.ask(request).results[0]
 

@@ -42,10 +42,14 @@ def shop(engine, tmp_path, monkeypatch):
 @pytest.fixture
 def spec(tmp_path):
     rows = [
-        {"id": f"q-{name}", "text": f"What is the {name} rule?", "mode": "plain",
-         "relevant": [{"doc": f"{name}.md", "quote": f"The {name} rule is {n} days."}]}
+        {
+            "id": f"q-{name}",
+            "text": f"What is the {name} rule?",
+            "mode": "plain",
+            "relevant": [{"doc": f"{name}.md", "quote": f"The {name} rule is {n} days."}],
+        }
         for n, name in ((3, "returns"), (4, "refund"), (5, "customs"), (9, "evil"))
-    ]  # fmt: skip
+    ]
     path = tmp_path / "questions.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     return Spec("shop", ("bm25", "dense"), split="all", questions=(str(path),), chunkings=("100", "headings"))
@@ -201,9 +205,12 @@ def test_a_corpus_that_has_gone_leaves_the_table_and_says_so(view, measured, sho
 def test_a_stopped_one_says_that_it_is_not_whole(view, shop, spec):
     out, done = place(shop.settings, "half"), []
     measuring.perform(
-        shop, measuring.prepare(shop, spec), out=out, progress=lambda n, _: done.append(n),
+        shop,
+        measuring.prepare(shop, spec),
+        out=out,
+        progress=lambda n, _: done.append(n),
         ended=lambda: done[-1:] >= [9],
-    )  # fmt: skip
+    )
     assert report.read(out)["interrupted"]
     experiment_store.opened(out)
     app = view("evaluate.py", "Chunkings", evaluation="half")

@@ -98,9 +98,13 @@ def test_movement_against_another_baseline(visit, stored):
 def test_every_view_of_a_run_draws(visit, stored, tab):
     app = visit(run="good", tab=tab)
     told = {
-        "Side by side": "rs-grid", "Overlap": "Found by only one route", "Answers": "Use the Answers menu",
-        "Matches": "recorded which tokens", "Cost": "Prices are not set", "Steps": "rs-trace",
-    }  # fmt: skip
+        "Side by side": "rs-grid",
+        "Overlap": "Found by only one route",
+        "Answers": "Use the Answers menu",
+        "Matches": "recorded which tokens",
+        "Cost": "Prices are not set",
+        "Steps": "rs-trace",
+    }
     assert told.get(tab, "") in html(app)
     assert ("matrix" in [table.key for table in app.dataframe]) == (tab == "Ranks")
     assert (app.query_params.get("tab") or [TABS[0]]) in (tab, [tab])
@@ -302,9 +306,13 @@ def test_a_sample_about_answers_has_those_routes_answer(visit, monkeypatch):
 
 def test_a_link_to_a_run_lets_it_be_asked_again_as_it_was(visit, engine):
     request = Request(
-        Query("fragile"), "tiny", ("hybrid_rrf", "bm25", "dense"), {"hybrid_rrf": {"k": 7}},
-        "selected", ("dense",),
-    )  # fmt: skip
+        Query("fragile"),
+        "tiny",
+        ("hybrid_rrf", "bm25", "dense"),
+        {"hybrid_rrf": {"k": 7}},
+        "selected",
+        ("dense",),
+    )
     run = engine.ask(request)
     engine.store.flush()
     app = visit(corpus="tiny")

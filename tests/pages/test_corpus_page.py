@@ -116,9 +116,18 @@ def test_enrichments_are_offered_with_their_cost_and_told_once_they_are(visit, e
 
 def test_the_cost_of_an_enrichment_is_what_was_recorded():
     made = store.Made(
-        "contexts", "shop", "f", 1, 40, "hash", "writer", "2026-11-21", {"ask": 1500.0, "embed": 500.0}, 2048,
+        "contexts",
+        "shop",
+        "f",
+        1,
+        40,
+        "hash",
+        "writer",
+        "2026-11-21",
+        {"ask": 1500.0, "embed": 500.0},
+        2048,
         store.Spent(40, 30, 1, 12_000, 900, 61_000.0),
-    )  # fmt: skip
+    )
     page = str(enrichments.costs([(made, True)], 40))
     for value in ("2.0 s (61.0 s)", "20.0", "40, 30 cached, 1 failed", "12,000 / 900", "2.0 KiB"):
         assert value in page
@@ -174,8 +183,11 @@ def test_a_preview_can_become_a_copy_or_the_index(visit, real, monkeypatch):
     app.button(key="index_like_this").click().run()
     (copy, source, _), (again, same, _) = begun
     assert (copy, source.chunking, again, same.chunking) == (
-        "shop-60-10", Chunking(60, 10), "shop", Chunking(60, 10),
-    )  # fmt: skip
+        "shop-60-10",
+        Chunking(60, 10),
+        "shop",
+        Chunking(60, 10),
+    )
     assert source.path == same.path
 
 

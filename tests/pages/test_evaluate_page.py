@@ -147,8 +147,10 @@ def test_a_metric_sorts_the_leaderboard_and_is_in_the_address(look, made):
 def test_questions_by_disagreement_and_two_routes_side_by_side(look, made):
     evaluation = made()
     app = look("Questions", a="bm25", b="dense")
-    by = {q: evaluation.values["bm25"][q]["ndcg@10"] - evaluation.values["dense"][q]["ndcg@10"]
-          for q in evaluation.values["bm25"]}  # fmt: skip
+    by = {
+        q: evaluation.values["bm25"][q]["ndcg@10"] - evaluation.values["dense"][q]["ndcg@10"]
+        for q in evaluation.values["bm25"]
+    }
     better, worse = (sum(sign * d > 1e-12 for d in by.values()) for sign in (1, -1))
     assert f"better on {better}, worse on {worse}" in html(app)
     assert set(frame(app, "Difference")["Question"]) == {ASKED[q][0] for q in by}  # scored on by both
@@ -410,23 +412,34 @@ def test_what_broke_and_what_was_fixed_is_listed_with_the_step(look, made, engin
     made("first")
     made("second")
     app = look(AGAINST, evaluation="second", metric="precision@5", other="first", then="bm25", now="dense")
-    first, second = (experiment_store.opened(experiment_store.place(engine.settings, name))
-                     for name in ("first", "second"))  # fmt: skip
+    first, second = (
+        experiment_store.opened(experiment_store.place(engine.settings, name)) for name in ("first", "second")
+    )
     (one,) = evaluations_diff(first, second, [("bm25", "dense")], "precision@5").routes
     counts = {change: len(one.questions.of(change)) for change in ("broken", "fixed", "unchanged")}
     told = ", ".join(f"{count} {change}" for change, count in counts.items())
     assert f"{told} of 1 question (exact McNemar test" in html(app)
     assert counts == {"broken": 0, "fixed": 1, "unchanged": 0}
     side, changed = "fixed", one.questions.of("fixed")[0]
-    app = look(AGAINST, evaluation="second", metric="precision@5", other="first", then="bm25", now="dense",
-               change=side, question=changed.id)  # fmt: skip
+    app = look(
+        AGAINST,
+        evaluation="second",
+        metric="precision@5",
+        other="first",
+        then="bm25",
+        now="dense",
+        change=side,
+        question=changed.id,
+    )
     table = frame(app, "Rank before")
     assert list(table["Step"]) == [q.decisive.loss.step for q in one.questions.of(side)]
     assert changed.decisive.loss.step in ("search BM25", "search vectors")
     assert changed.decisive.loss.words in html(app)
     assert (address(app, "other"), address(app, "now"), address(app, "question")) == (
-        "first", "dense", changed.id,
-    )  # fmt: skip
+        "first",
+        "dense",
+        changed.id,
+    )
     app.button(key="evaluate_against_why_1").click().run()
     run = second.run_id(changed.id)
     assert engine.store.load(run).query.text == changed.text
@@ -437,9 +450,10 @@ def test_evaluations_of_other_questions_are_not_compared(look, made, questions):
     made("first")
     others = labelled_set()
     questions["set"] = replace(
-        others, questions=tuple(replace(q, id=f"x{q.id}") for q in others.questions),
+        others,
+        questions=tuple(replace(q, id=f"x{q.id}") for q in others.questions),
         qrels={f"x{id}": by for id, by in others.qrels.items()},
-    )  # fmt: skip
+    )
     made("second")
     app = look(AGAINST, evaluation="second", other="first")
     assert "have no question in common" in shown(app)

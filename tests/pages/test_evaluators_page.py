@@ -161,14 +161,20 @@ def test_every_tab_draws_and_hostile_text_is_text(page, stored, engine, run_id):
     run = stored[run_id]
     made = Span(900, None, HOSTILE[2], "AGENT", 0, 3, {}, Decision(HOSTILE[1], (HOSTILE[2],), HOSTILE[0]))
     cut = replace(made, id=901, output=SentenceFilter((Sentence(HOSTILE[0], HOSTILE[0], 0.4, True),), 0.3))
-    draft = replace(made, id=902, output=Critique(
-        HOSTILE[0], (), None, HOSTILE[1], None, HOSTILE[1], (), HOSTILE[2]
-    ))  # fmt: skip
+    draft = replace(
+        made, id=902, output=Critique(HOSTILE[0], (), None, HOSTILE[1], None, HOSTILE[1], (), HOSTILE[2])
+    )
     branch = Segment(HOSTILE[2], HOSTILE[0], 0.2, score=1.5, chosen=True)
     tree = replace(made, id=903, output=SegmentTree(HOSTILE[0], "", (branch,), {}))
     grades = (PassageGrade(HOSTILE[0], 0.4, "scored", HOSTILE[1]),)
-    odd = replace(made, id=904, kind="EVALUATOR", name=HOSTILE[1], args={"low": 0.9, "high": "x"},
-                  output=Grading(grades, 0.9, float("inf"), "correct", "", ()))  # fmt: skip
+    odd = replace(
+        made,
+        id=904,
+        kind="EVALUATOR",
+        name=HOSTILE[1],
+        args={"low": 0.9, "high": "x"},
+        output=Grading(grades, 0.9, float("inf"), "correct", "", ()),
+    )
     spans = (*run.results[0].spans, made, cut, draft, tree, odd)
     keep(engine, replace(run, results=(replace(run.results[0], spans=spans), *run.results[1:])))
     app = page(run_id)
@@ -203,9 +209,18 @@ def test_decisions_are_told_in_order_with_the_ways_not_taken(page, engine):
 def test_a_decision_that_an_audit_forced_says_so(page, engine):
     engine.fake_llm = ScriptedLLM({"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1]."})
     step = "is the answer in the passages"
-    run = keep(engine, engine.ask(Request(
-        Query("fragile"), "tiny", ("bm25",), answers="all", forced={step: "abstain"},
-    )))  # fmt: skip
+    run = keep(
+        engine,
+        engine.ask(
+            Request(
+                Query("fragile"),
+                "tiny",
+                ("bm25",),
+                answers="all",
+                forced={step: "abstain"},
+            )
+        ),
+    )
     text = html(page(run.id, tab="Decisions"))
     assert "Forced by an audit: on its own the step decided “answer”." in text
     assert "abstain (forced)" in text

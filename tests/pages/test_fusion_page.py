@@ -99,8 +99,10 @@ def test_a_slider_recomputes_at_once_and_is_in_the_address(visit, asked):
     slider(app, "k").set_value(5).run()
     assert app.query_params["k"] in ("5", ["5"])
     assert app.query_params["weights.0"] in ("0.0", ["0.0"])
-    address = {name: value[0] if isinstance(value, list) else value for name, value in
-               ((name, app.query_params[name]) for name in ("run", "route", "k", "weights.0"))}  # fmt: skip
+    address = {
+        name: value[0] if isinstance(value, list) else value
+        for name, value in ((name, app.query_params[name]) for name in ("run", "route", "k", "weights.0"))
+    }
     again = visit("fusion.py", **address)
     assert bars(again) == bars(app)
     app.button(key="fusion_reset").click().run()
@@ -213,8 +215,12 @@ def test_hostile_text_is_shown_as_text(visit, engine, asked):
     result, _ = span_of(asked, "hybrid_rrf")
     passages = {id: replace(one, title=f"{HOSTILE[0]} {HOSTILE[2]}") for id, one in asked.passages.items()}
     spans = tuple(replace(span, name=f"{span.name} {HOSTILE[0]}") for span in result.spans)
-    bent = replace(result, spans=spans, title=HOSTILE[1],
-                   hits=tuple(replace(h, passage=passages[h.passage.id]) for h in result.hits))  # fmt: skip
+    bent = replace(
+        result,
+        spans=spans,
+        title=HOSTILE[1],
+        hits=tuple(replace(h, passage=passages[h.passage.id]) for h in result.hits),
+    )
     engine.store.save(replace(asked, id="evil", results=(bent,), passages=passages))
     app = visit("fusion.py", run="evil")
     page = html(app)
@@ -240,11 +246,14 @@ def test_hostile_text_is_shown_as_text(visit, engine, asked):
         {"args": {"norm": ["x"]}, "output": Fusion("linear")},
         {"args": {"fitted": "x", "candidates": 3}, "output": Fusion("fitted")},
         {"args": {"lam": 0.5, "k": 3, "pool": 9}, "output": Selection("mmr", near=(0.5,), alike=(1, 2, 3))},
-        {"args": {"lam": "x", "k": 3, "pool": 9}, "links": (Link("hits", 1, 7),),
-         "output": Selection("mmr", near=(0.5,) * 7, alike=(1,) * 21)},
+        {
+            "args": {"lam": "x", "k": 3, "pool": 9},
+            "links": (Link("hits", 1, 7),),
+            "output": Selection("mmr", near=(0.5,) * 7, alike=(1,) * 21),
+        },
         {"output": Selection("mmr")},
     ],
-)  # fmt: skip
+)
 def test_spans_of_an_import_may_hold_anything(visit, engine, asked, changed):
     result, fusion = span_of(asked, "hybrid_rrf")
     spans = tuple(replace(s, **changed) if s.id == fusion.span.id else s for s in result.spans)

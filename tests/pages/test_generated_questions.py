@@ -15,12 +15,15 @@ from tests.runs import HOSTILE
 
 MADE = tuple(
     Question(
-        f"g-{n}", Query(f"When is refund number {n} paid?"), mode="plain", answer="in five days",
+        f"g-{n}",
+        Query(f"When is refund number {n} paid?"),
+        mode="plain",
+        answer="in five days",
         answerable=True,
         generated=Generated("scripted", passages=("returns:0-90",), checks={"easy": n == 2, "P(yes)": 0.9}),
     )
     for n in range(1, 4)
-)  # fmt: skip
+)
 
 
 @pytest.fixture

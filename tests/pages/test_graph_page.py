@@ -68,10 +68,13 @@ def test_names_of_a_graph_are_text(visit, engine):
         one.entities, seeds=tuple(replace(seed, phrase=EVIL, asked=EVIL) for seed in one.entities.seeds)
     )
     spans = tuple(
-        replace(span, output=Search(walk=walk)) if span.id == one.span.id
-        else replace(span, output=entities) if span.output == one.entities else span
+        replace(span, output=Search(walk=walk))
+        if span.id == one.span.id
+        else replace(span, output=entities)
+        if span.output == one.entities
+        else span
         for span in result.spans
-    )  # fmt: skip
+    )
     engine.store.save(replace(run, id="hostile", results=(run.results[0], replace(result, spans=spans))))
     assert engine.store.flush()
     app = visit("graph.py", run="hostile")

@@ -101,9 +101,15 @@ def test_the_leaderboard_shows_the_range_beside_the_figure_of_people(view, visit
     table = next(one.value for one in plain.dataframe if "scored" in one.value.columns)
     assert column not in table.columns
     whole = filling.added(
-        parcels, figures, drawn, outcomes, record, out=folder, cancel=threading.Event(),
+        parcels,
+        figures,
+        drawn,
+        outcomes,
+        record,
+        out=folder,
+        cancel=threading.Event(),
         progress=lambda _done, _of: None,
-    )  # fmt: skip
+    )
     app = view("evaluate.py")
     table = next(one.value for one in app.dataframe if "scored" in one.value.columns)
     for route in ("bm25", "dense"):

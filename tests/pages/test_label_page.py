@@ -183,8 +183,10 @@ def test_what_stored_sessions_found_is_taken_over_without_asking_again(visit, en
     desks.create(engine.store, "one", "tiny", ASKED)
     app = visit("label.py", set="one", tab="Pool")
     assert not [one for one in app.selectbox if one.key == "label_pool_from"]  # there is nothing to take
-    asked = [Request(Query(ASKED[0].query.text), "tiny", ("bm25", "dense")),
-             Request(Query(ASKED[1].query.text), "tiny", ("bm25",))]  # fmt: skip
+    asked = [
+        Request(Query(ASKED[0].query.text), "tiny", ("bm25", "dense")),
+        Request(Query(ASKED[1].query.text), "tiny", ("bm25",)),
+    ]
     runs = [engine.ask(one) for one in asked]
     app = visit("label.py", set="one", tab="Pool")
     app.selectbox(key="label_pool_from").set_value(SESSIONS).run()

@@ -343,7 +343,8 @@ def test_costs_are_the_stores_and_priced_where_prices_are_told(visit, engine, st
     page = html(app.run())
     spent = add(one.spent for one in used.values())
     assert f'<td class="num">{price(most, 2.0, 8.0):.4g}</td>' in page
-    assert f'<td class="num">{price(spent, 2.0, 8.0):.4g}</td></tr></tfoot>' in page
+    foot = page[page.index("<tfoot>") : page.index("</tfoot>")]
+    assert f'<td class="num">{price(spent, 2.0, 8.0):.4g}</td>' in foot
     assert "Prices are not set" not in page
 
 

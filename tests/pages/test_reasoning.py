@@ -20,9 +20,10 @@ def thinking(run: Run) -> Run:
             replace(
                 span, output=replace(span.output, reasoning=HOSTILE[0]), tokens=Tokens(2000, 1500, 0, 1234)
             )
-            if isinstance(span.output, Reply) else span
+            if isinstance(span.output, Reply)
+            else span
             for span in result.spans
-        ]  # fmt: skip
+        ]
         wrote = next((span.id for span in spans if isinstance(span.output, Reply)), None)
         results.append(
             replace(result, spans=tuple(spans), answer="As said [1]." if wrote else None, answer_span=wrote)

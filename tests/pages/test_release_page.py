@@ -25,9 +25,15 @@ from tests.released import evaluation, labelled, outcome
 from tests.runs import HOSTILE, make_run
 
 TABS = (
-    "Criteria", "What it rests on", "What it does worse", "Regressions", "Ladder", "Against a release",
-    "Report and build", "Python module",
-)  # fmt: skip
+    "Criteria",
+    "What it rests on",
+    "What it does worse",
+    "Regressions",
+    "Ladder",
+    "Against a release",
+    "Report and build",
+    "Python module",
+)
 
 
 def routes(shift=0, run=""):
@@ -240,15 +246,18 @@ def test_a_regression_that_broke_is_named_below_the_verdict_and_in_its_tab(look,
     spec = {**made.spec, "labels": "regressions"}
     experiment_store.write_labelled(folder, asked, spec)
     app = look(evaluation="first", tab="Regressions")
-    route = decide(of_evaluation(experiment_store.opened(experiment_store.place(engine.settings, "first"))),
-                   Criteria()).chosen  # fmt: skip
+    route = decide(
+        of_evaluation(experiment_store.opened(experiment_store.place(engine.settings, "first"))), Criteria()
+    ).chosen
     assert route
     assert "passes 0 of 1 question, 1 broke again." in shown(app)
     assert "See the tab Regressions." in shown(app)
     (table,) = [one.value for one in app.dataframe if "reported as" in one.value]
     assert list(table.iloc[0])[:3] == [
-        "✗ broke again", "where is the box?", "gold is not found, wanted in the first 10",
-    ]  # fmt: skip
+        "✗ broke again",
+        "where is the box?",
+        "gold is not found, wanted in the first 10",
+    ]
     assert list(table.iloc[0])[3:5] == ["Ranked too low", "ann"]
 
 

@@ -114,8 +114,12 @@ def test_what_is_gone_for_good_is_not_offered_back(visit, engine, stored):
     app.run()
     assert not app.info
     assert [time_left(seconds) for seconds in (599.5, 61, 60, 1.2, 0.5)] == [
-        "10 minutes", "2 minutes", "60 seconds", "2 seconds", "1 second",
-    ]  # fmt: skip
+        "10 minutes",
+        "2 minutes",
+        "60 seconds",
+        "2 seconds",
+        "1 second",
+    ]
     app.session_state["sessions_deleted"] = ["bad"], time.monotonic()
     app.run()
     engine.store.deletion.before(datetime(2030, 1, 1, tzinfo=UTC))  # by another process, whose clock is ahead

@@ -20,9 +20,13 @@ from tests.runs import HOSTILE
 
 ROUTES = ("hybrid_rrf", "hybrid_linear", "rerank", "rag_fusion", "bm25")
 ASKED = (
-    "How do I send a fragile item back?", "When is the refund paid?", "Does customs hold a parcel?",
-    "The box arrived crushed", "Express shipping to Belgium", "How long are keys stored?",
-)  # fmt: skip
+    "How do I send a fragile item back?",
+    "When is the refund paid?",
+    "Does customs hold a parcel?",
+    "The box arrived crushed",
+    "Express shipping to Belgium",
+    "How long are keys stored?",
+)
 GOLD = ("fragile:0-80", "returns:90-180", "customs:0-80", "crushed:0-80", "express:0-80", "keys:0-80")
 
 

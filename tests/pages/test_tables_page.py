@@ -29,9 +29,12 @@ def test_the_query_its_rows_and_what_was_tried_before(engine):
     assert "Attempt 1 </span><code>DELETE FROM orders</code>" in page
     assert "only SELECT, or WITH ... SELECT, runs" in page
     for cell in (
-        "<th>status</th>", '<td class="num">48293</td>', ">shipped</td>", '<td class="dim">NULL</td>',
+        "<th>status</th>",
+        '<td class="num">48293</td>',
+        ">shipped</td>",
+        '<td class="dim">NULL</td>',
         ">1 row<",
-    ):  # fmt: skip
+    ):
         assert cell in page
     assert "<b>repaired</b>" in page
     assert "shop.sqlite" in page

@@ -107,8 +107,9 @@ def test_runs_are_listed_to_who_sees_them_with_who_asked(visit, sign_in, engine)
     sign_in("viewer")
     table = visit("sessions.py").dataframe[0].value
     assert list(table["By"]) == ["cat@example.org", "ann@example.org"] or list(table["By"]) == [
-        "ann@example.org", "cat@example.org",
-    ]  # fmt: skip
+        "ann@example.org",
+        "cat@example.org",
+    ]
     assert set(table["Seen by"]) == {"only you", "all"}
     assert "there is no run" in plain(visit(run="dans").error[0].value)
 

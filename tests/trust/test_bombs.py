@@ -87,11 +87,16 @@ def test_a_bomb_is_a_failed_call_of_every_client(call: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    [bomb("deflate", ZLIB, 40), bomb("x-gzip", GZIP, 40),
-     packed(gzip.compress(b" " * (MAX_BYTES + 1)), "gzip, gzip"), packed(b"{}", "br"),
-     packed(b"{}", "deflate", RAW), http(b"{}", more="Content-Encoding: gzip\r\n")],
+    [
+        bomb("deflate", ZLIB, 40),
+        bomb("x-gzip", GZIP, 40),
+        packed(gzip.compress(b" " * (MAX_BYTES + 1)), "gzip, gzip"),
+        packed(b"{}", "br"),
+        packed(b"{}", "deflate", RAW),
+        http(b"{}", more="Content-Encoding: gzip\r\n"),
+    ],
     ids=["deflate", "x-gzip", "twice", "brotli", "raw deflate", "not gzip"],
-)  # fmt: skip
+)
 def test_other_encodings_unpack_no_further_and_are_one_line(reply: bytes) -> None:
     with loopback(reply) as server, pytest.raises(RouteScopeError) as raised:
         chat(server.url)
@@ -120,9 +125,23 @@ def test_a_bomb_of_a_model_is_a_failed_answer_below_600_megabytes(tmp_path: Path
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("Returns are free for thirty days.")
     own = {"HOME": str(tmp_path / "home"), "LLM": "remote:tiny", "LLM_API_KEY": "sk-very-secret-0123"}
-    command = [sys.executable, "-c", PEAK, sys.executable, "-m", "core", "ask", "Are returns free?",
-               "--corpus", str(tmp_path / "docs"), "--routes", "bm25", "--answers", "all",
-               "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        PEAK,
+        sys.executable,
+        "-m",
+        "core",
+        "ask",
+        "Are returns free?",
+        "--corpus",
+        str(tmp_path / "docs"),
+        "--routes",
+        "bm25",
+        "--answers",
+        "all",
+        "--json",
+    ]
     with loopback(bomb()) as server:
         variables = {f"ROUTESCOPE_{name}": value for name, value in own.items()}
         asked = subprocess.run(

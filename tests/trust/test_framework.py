@@ -32,9 +32,11 @@ def server(tmp_path_factory):
         store.save(make_run(mishaps=False, run_id="good"))
         assert store.flush()
     environment = {
-        "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay",
-        "ROUTESCOPE_PROXY_HEADER": "X-User", "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1",
-    }  # fmt: skip
+        "ROUTESCOPE_HOME": str(home),
+        "ROUTESCOPE_LLM_MODE": "replay",
+        "ROUTESCOPE_PROXY_HEADER": "X-User",
+        "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1",
+    }
     small = (
         "framework.SESSION_BYTES, framework.ALL_BYTES, framework.SWEEP_S = 3 << 20, 5 << 20, 0.2\n"
         "framework.UNKNOWN = 3\n"
@@ -44,12 +46,15 @@ def server(tmp_path_factory):
     whole = (serving.PROJECT / "app.py").read_text(encoding="utf-8")
     app = home / "app.py"
     app.write_text(
-        whole.replace("import streamlit as st", f"sys.path.insert(0, {str(serving.PROJECT)!r})\n"
-                      "import streamlit as st\nfrom streamlit.runtime.memory_session_storage import "
-                      "MemorySessionStorage\nfrom ui.app import framework")
+        whole.replace(
+            "import streamlit as st",
+            f"sys.path.insert(0, {str(serving.PROJECT)!r})\n"
+            "import streamlit as st\nfrom streamlit.runtime.memory_session_storage import "
+            "MemorySessionStorage\nfrom ui.app import framework",
+        )
         .replace("app = st.App(", small)
         .replace('"pages/frame.py"', repr(str(serving.PROJECT / "pages" / "frame.py")))
-    )  # fmt: skip
+    )
     with serving.served(home / "server.log", environment, app=app) as (there, _):
         yield there
 

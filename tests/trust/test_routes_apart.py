@@ -141,9 +141,16 @@ def test_stop_ends_the_run_for_whoever_looks_at_it(visit, engine):
 # --- sixteen broken endpoints, nine routes that ask a model
 
 ASKING = (
-    "hyde", "rag_fusion", "rewrite", "step_back", "decompose", "self_correct", "critique_loop", "iterative",
+    "hyde",
+    "rag_fusion",
+    "rewrite",
+    "step_back",
+    "decompose",
+    "self_correct",
+    "critique_loop",
+    "iterative",
     "agentic",
-)  # fmt: skip
+)
 
 
 def said(content, **more):

@@ -19,9 +19,17 @@ from ui.components.hits import _score
 pytestmark = pytest.mark.trust
 
 ASKED = (
-    "bm25", "dense", "hybrid_rrf", "hybrid_linear", "mmr", "dedupe", "rewrite", "hyde", "rag_fusion",
+    "bm25",
+    "dense",
+    "hybrid_rrf",
+    "hybrid_linear",
+    "mmr",
+    "dedupe",
+    "rewrite",
+    "hyde",
+    "rag_fusion",
     "rerank",
-)  # fmt: skip
+)
 QUERY = Query("What of a fragile box?", (Turn("user", "My box arrived crushed."),))
 REPLIES = {"hyde": "Fragile items are double boxed.", "variants": "fragile box\nsend back", "grade": "0.6"}
 
@@ -149,8 +157,11 @@ def test_two_replays_are_byte_for_byte_the_run_they_repeat(engine, tmp_path):
     assert trec[0]
     for one, other, again in zip(live.results, first.results, second.results, strict=True):
         assert (one.status, one.answer, one.citations, one.hits) == (
-            other.status, other.answer, other.citations, other.hits,
-        )  # fmt: skip
+            other.status,
+            other.answer,
+            other.citations,
+            other.hits,
+        )
         told = [
             [(span.name, span.kind, span.parent, span.output, span.hits, span.calls) for span in result.spans]
             for result in (one, other, again)

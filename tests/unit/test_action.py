@@ -56,14 +56,17 @@ class Job:
     def __init__(self, folder):
         self.folder, self.temp = folder, folder / "temp"
         (self.temp / "routescope" / "bin").mkdir(parents=True)
-        self._script(self.temp / "routescope" / "bin" / "routescope",
-                     f'#!/bin/sh\nPYTHONPATH="{PROJECT}" exec "{sys.executable}" -m core "$@"\n')  # fmt: skip
+        self._script(
+            self.temp / "routescope" / "bin" / "routescope",
+            f'#!/bin/sh\nPYTHONPATH="{PROJECT}" exec "{sys.executable}" -m core "$@"\n',
+        )
         (folder / "bin").mkdir()
         (folder / "gh.py").write_text(GH.format())
         self._script(folder / "bin" / "gh", f'#!/bin/sh\nexec "{sys.executable}" "{folder}/gh.py" "$@"\n')
         self.comments = folder / "comments.json"
-        self.comments.write_text(json.dumps(
-            [{"id": 5, "bot": False, "body": "why?\n> <!-- routescope gate gate -->"}]))  # fmt: skip
+        self.comments.write_text(
+            json.dumps([{"id": 5, "bot": False, "body": "why?\n> <!-- routescope gate gate -->"}])
+        )
         self.summary, self.output = folder / "summary.md", folder / "output"
 
     @staticmethod
@@ -77,9 +80,12 @@ class Job:
         assert not set(inputs) - set(known)
         values = {f"inputs.{name}": value for name, value in {**known, **inputs}.items()}
         values |= {
-            "runner.temp": str(self.temp), "github.action_path": str(PROJECT), "github.token": token,
-            "github.repository": "me/docs", "github.event.pull_request.number": "7" if event else "",
-        }  # fmt: skip
+            "runner.temp": str(self.temp),
+            "github.action_path": str(PROJECT),
+            "github.token": token,
+            "github.repository": "me/docs",
+            "github.event.pull_request.number": "7" if event else "",
+        }
         said = ""
         for step in STEPS:
             if "run" not in step or step["id"] in skip or not self._wanted(step, values):
@@ -90,14 +96,21 @@ class Job:
                 for name, value in step.get("env", {}).items()
             }
             done = subprocess.run(
-                ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], cwd=self.folder,
-                capture_output=True, text=True, check=False, timeout=300,
+                ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
                 env={
-                    "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "HOME": str(self.folder),
-                    "GITHUB_OUTPUT": str(self.output), "GITHUB_STEP_SUMMARY": str(self.summary),
-                    "COMMENTS": str(self.comments), **environment,
+                    "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+                    "HOME": str(self.folder),
+                    "GITHUB_OUTPUT": str(self.output),
+                    "GITHUB_STEP_SUMMARY": str(self.summary),
+                    "COMMENTS": str(self.comments),
+                    **environment,
                 },
-            )  # fmt: skip
+            )
             said += done.stdout + done.stderr
             for line in self.output.read_text().splitlines():
                 name, _, value = line.partition("=")
@@ -137,15 +150,21 @@ THINGS = [
 def write_set(folder, more=()):
     """A BEIR folder: a document on each thing, and a question on each."""
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
-    documents = [(f"d{n}", f"The {thing} is handled at desk {n} by the team of floor {n}.")
-                 for n, thing in enumerate(THINGS)]  # fmt: skip
+    documents = [
+        (f"d{n}", f"The {thing} is handled at desk {n} by the team of floor {n}.")
+        for n, thing in enumerate(THINGS)
+    ]
     lines = [json.dumps({"_id": id, "title": "", "text": text}) for id, text in (*documents, *more)]
     (folder / "corpus.jsonl").write_text("\n".join(lines))
-    (folder / "queries.jsonl").write_text("".join(
-        json.dumps({"_id": f"q{n}", "text": f"Who handles a {thing}, @octocat?"}) + "\n"
-        for n, thing in enumerate(THINGS)))  # fmt: skip
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(
-        f"q{n}\td{n}\t1\n" for n in range(len(THINGS))))  # fmt: skip
+    (folder / "queries.jsonl").write_text(
+        "".join(
+            json.dumps({"_id": f"q{n}", "text": f"Who handles a {thing}, @octocat?"}) + "\n"
+            for n, thing in enumerate(THINGS)
+        )
+    )
+    (folder / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n" + "".join(f"q{n}\td{n}\t1\n" for n in range(len(THINGS)))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +179,13 @@ def built(tmp_path_factory):
     write_set(
         folder / "docs", [(f"n{n}", f"A voucher is handled: voucher news {n}, voucher.") for n in range(12)]
     )
-    changed = {"set": "docs", "routes": "bm25", "against": "release.json", "eval": "--timing isolated",
-               "criteria": "--max-broken 0 --min-quality 0.5"}  # fmt: skip
+    changed = {
+        "set": "docs",
+        "routes": "bm25",
+        "against": "release.json",
+        "eval": "--timing isolated",
+        "criteria": "--max-broken 0 --min-quality 0.5",
+    }
     return job, first, before, job.run(**changed), changed
 
 
@@ -178,8 +202,9 @@ def test_a_change_that_breaks_a_question_fails_and_says_which(built):
     assert re.search(r"rank 1, now rank 13; found too low \(search BM25\)", comment)
     assert comment.endswith("<!-- routescope gate gate -->\n")
     assert comment in job.summary.read_text()
-    (broken,) = [one for one in ET.parse(job.file("junit.xml")).iter("testcase")
-                 if one.get("name").startswith("q3:")]  # fmt: skip
+    (broken,) = [
+        one for one in ET.parse(job.file("junit.xml")).iter("testcase") if one.get("name").startswith("q3:")
+    ]
     assert broken.find("failure").text.endswith("Step: search BM25.")
     decision = json.loads(job.file("decision.json").read_text())
     assert [one["question"] for one in decision["against"]["questions"] if one["change"] == "broken"] == [
@@ -222,15 +247,23 @@ def test_what_is_installed_is_this_commit_in_an_environment_of_its_own(tmp_path)
     shim = tmp_path / "bin" / "python"
     shim.parent.mkdir()
     # `python -m venv FOLDER` makes this program the environment's, too; all it does is write what it is asked
-    shim.write_text('#!/bin/bash\nprintf "%s|" "$@" >> "$LOG"; echo >> "$LOG"\n'
-                    'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi\n')  # fmt: skip
+    shim.write_text(
+        '#!/bin/bash\nprintf "%s|" "$@" >> "$LOG"; echo >> "$LOG"\n'
+        'if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi\n'
+    )
     shim.chmod(0o755)
     step = next(step for step in STEPS if step.get("id") == "install")
     subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], check=True,
-        env={"PATH": f"{shim.parent}:{os.environ['PATH']}", "LOG": str(tmp_path / "log"),
-             "TEMP": str(tmp_path), "ACTION": "/the/action", "PIP_ARGS": "--extra-index-url https://example.org/cpu"},
-    )  # fmt: skip
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        check=True,
+        env={
+            "PATH": f"{shim.parent}:{os.environ['PATH']}",
+            "LOG": str(tmp_path / "log"),
+            "TEMP": str(tmp_path),
+            "ACTION": "/the/action",
+            "PIP_ARGS": "--extra-index-url https://example.org/cpu",
+        },
+    )
     assert (tmp_path / "log").read_text().splitlines() == [
         f"-m|venv|{tmp_path}/routescope|",
         "-m|pip|install|--quiet|--extra-index-url|https://example.org/cpu|/the/action|",

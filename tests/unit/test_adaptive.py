@@ -63,9 +63,12 @@ def always(kind, *names):
     rows = tuple((0.0,) * len(FEATURES) for _ in CLASSES)
     intercepts = tuple(9.0 if name == kind else 0.0 for name in CLASSES)
     return replace(
-        SHIPPED, classes=CLASSES, coefficients=rows, intercepts=intercepts,
+        SHIPPED,
+        classes=CLASSES,
+        coefficients=rows,
+        intercepts=intercepts,
         routes={kind: tuple(replace(EARNED, route=name) for name in names)},
-    )  # fmt: skip
+    )
 
 
 # --- the classifier
@@ -282,9 +285,13 @@ def test_what_needs_no_search_is_answered_only_where_answers_are_asked_for(tmp_p
     silent, llm = ask(tmp_path / "a", "Thanks a lot!", history=TALK, classifier=classifier)
     assert (silent.answer, silent.hits, llm.requests) == (None, (), [])
     replied, llm = ask(
-        tmp_path / "b", "Thanks a lot!", {"direct": "You are welcome."}, TALK, answers="all",
+        tmp_path / "b",
+        "Thanks a lot!",
+        {"direct": "You are welcome."},
+        TALK,
+        answers="all",
         classifier=classifier,
-    )  # fmt: skip
+    )
     assert (replied.answer, replied.hits, replied.citations) == ("You are welcome.", (), ())
     copied, quiet = ask(
         tmp_path / "c", "Thanks a lot!", history=TALK, answers="all", by="extract", classifier=classifier
@@ -316,8 +323,10 @@ def test_the_choice_can_be_forced_both_ways(tmp_path):
     assert span.attributes["forced"] == "dense"
     dispatch = Dispatch("dense", "", ("dense", "bm25", DEFAULT_ROUTE))
     assert [other_way("choose the route", name) for name in dispatch.ways] == [
-        (True, DEFAULT_ROUTE), (True, DEFAULT_ROUTE), None,
-    ]  # fmt: skip
+        (True, DEFAULT_ROUTE),
+        (True, DEFAULT_ROUTE),
+        None,
+    ]
     assert "choose the route" in own("adaptive")
     with pytest.raises(BadInput, match="expected one of dense, bm25, rerank"):
         dispatch.turned("hyde")

@@ -352,8 +352,11 @@ def test_a_run_tells_what_it_waits_for_and_stop_ends_it_in_the_queue(tmp_path, c
 
 def test_answers_from_the_cache_take_no_turn(tmp_path):
     scripted = ScriptedLLM()
-    inner = SimpleNamespace(**{name: getattr(scripted, name) for name in ("model", "endpoint", "local")},
-                            identity="m", status=lambda: None)  # fmt: skip
+    inner = SimpleNamespace(
+        **{name: getattr(scripted, name) for name in ("model", "endpoint", "local")},
+        identity="m",
+        status=lambda: None,
+    )
     turns = admission.turns("http://cached")
 
     def complete(request, **more):
@@ -384,9 +387,13 @@ def publish(llm, state):
 
 @pytest.mark.parametrize(
     ("props", "slots"),
-    [(http('{"total_slots": 3}'), 3), (http("[]"), 1), (http("x", status="404 Not Found"), 1),
-     (http('{"total_slots": 0}'), 1)],
-)  # fmt: skip
+    [
+        (http('{"total_slots": 3}'), 3),
+        (http("[]"), 1),
+        (http("x", status="404 Not Found"), 1),
+        (http('{"total_slots": 0}'), 1),
+    ],
+)
 def test_the_embedded_server_says_itself_how_many_it_serves(tmp_path, props, slots):
     def reply(server, talk, sent):
         talk.sendall(props if sent.startswith(b"GET /props") else SAID)

@@ -99,7 +99,7 @@ def test_a_gold_answer_stands_in_the_text_word_by_word():
         ("The parcel has sides on all of its sides [1].", PARCEL, 0.0),
         ("to be or not to be, that is it", "to be or not to be", 1.0),
     ],
-)  # fmt: skip
+)
 def test_the_rule_for_a_correct_answer(text, gold, right):
     assert measure(Given(text), [gold], True)["correct"] == right
 
@@ -110,16 +110,26 @@ def test_what_abstaining_is_worth():
     none = dict.fromkeys(ANSWERS)
     zeros = dict.fromkeys(("exact", "f1", "contains", "gold_recall"), 0.0)
     assert measure(gave_up, ["not"], True, relevant) == {
-        **none, **zeros, "correct": 0.0, "supported_accuracy": 0.0,
-        "abstention_precision": 0.0, "false_abstention": 1.0,
-    }  # fmt: skip
+        **none,
+        **zeros,
+        "correct": 0.0,
+        "supported_accuracy": 0.0,
+        "abstention_precision": 0.0,
+        "false_abstention": 1.0,
+    }
     assert measure(gave_up, [], False) == {
-        **none, "correct": 1.0, "supported_accuracy": 1.0,
-        "abstention_precision": 1.0, "abstention_recall": 1.0,
-    }  # fmt: skip
+        **none,
+        "correct": 1.0,
+        "supported_accuracy": 1.0,
+        "abstention_precision": 1.0,
+        "abstention_recall": 1.0,
+    }
     assert measure(said, [], False) == {
-        **none, "correct": 0.0, "supported_accuracy": 0.0, "abstention_recall": 0.0,
-    }  # fmt: skip
+        **none,
+        "correct": 0.0,
+        "supported_accuracy": 0.0,
+        "abstention_recall": 0.0,
+    }
     # what only the web knows: a right answer is right, whether it is supported nobody labelled
     assert measure(said, ["24 hours"], False) == {**none, "correct": 1.0}
     # whether the documents answer it is not known: the gold answer counts, abstaining is not judged
@@ -159,9 +169,11 @@ def test_whatever_was_written_every_measure_is_a_share_or_nothing(
     text, cited, wrong, abstained, answerable, golds, labelled
 ):
     found = measure(
-        Given(text, tuple(cited), abstained, tuple(wrong)), golds, answerable,
+        Given(text, tuple(cited), abstained, tuple(wrong)),
+        golds,
+        answerable,
         frozenset("ab" if labelled else ""),
-    )  # fmt: skip
+    )
     assert set(found) == set(ANSWERS)
     assert all(value is None or 0.0 <= value <= 1.0 for value in found.values())
     if found["supported_accuracy"]:
@@ -266,8 +278,13 @@ def test_what_is_written_down_can_be_read_by_people(tmp_path):
     assert json.loads((tmp_path / "metrics.json").read_text()) == figures
     lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
     assert [(line["question"], line["route"]) for line in lines] == [
-        ("q1", "one"), ("q1", "two"), ("q2", "one"), ("q2", "two"), ("q3", "one"), ("q3", "two"),
-    ]  # fmt: skip
+        ("q1", "one"),
+        ("q1", "two"),
+        ("q2", "one"),
+        ("q2", "two"),
+        ("q3", "one"),
+        ("q3", "two"),
+    ]
     assert lines[0]["gold"] == ["24 hours"]
     assert lines[0]["measures"]["correct"] == 1.0
     assert lines[3]["wrong citations"] == [7]
@@ -312,8 +329,12 @@ def test_from_the_question_to_the_figures(tmp_path):
 
 
 def test_a_failing_model_is_counted_beside_the_means(tmp_path):
-    llm = ScriptedLLM({"answer": lambda r: 1 / 0 if "mayor" in r.messages[-1].content else "24 hours [1].",
-                       "evidence": "0.9"})  # fmt: skip
+    llm = ScriptedLLM(
+        {
+            "answer": lambda r: 1 / 0 if "mayor" in r.messages[-1].content else "24 hours [1].",
+            "evidence": "0.9",
+        }
+    )
     plan = Plan("tiny", ("dense",), style=AnswerStyle())
     with Journal.open(tmp_path / "out", {}) as journal:
         outcomes, _ = run(FakeEngine(tmp_path, llm=llm), SET, plan, journal=journal)
@@ -346,8 +367,15 @@ def test_the_last_decision_and_the_class_are_kept(tmp_path):
 
 
 def test_an_older_journal_goes_on_and_one_with_other_answers_is_refused(tmp_path):
-    old = {"status": "ok", "ms": 1.0, "hits": [["d", 0.5]], "calls": 1, "prompt_tokens": 2,
-           "completion_tokens": 3, "error": None}  # fmt: skip
+    old = {
+        "status": "ok",
+        "ms": 1.0,
+        "hits": [["d", 0.5]],
+        "calls": 1,
+        "prompt_tokens": 2,
+        "completion_tokens": 3,
+        "error": None,
+    }
     lines = [{"conditions": {"routes": ["bm25"]}}, {"question": "q1", "routes": {"bm25": old}}]
     (tmp_path / JOURNAL).write_text("".join(json.dumps(line) + "\n" for line in lines))
     with Journal.open(tmp_path, {"routes": ["bm25"], "answers": None}) as journal:
@@ -374,8 +402,11 @@ def test_questions_without_an_answer_are_asked_and_count_not_for_rankings(tmp_pa
     (tmp_path / "qrels" / "test.tsv").write_text("q1\td1\t1\nq3\td1\t1\nq5\td1\t1\n")
     found = dataset.beir(tmp_path)
     assert [(q.id, q.answers, q.answerable) for q in found.questions] == [
-        ("q1", ("x", "y"), True), ("q2", (), False), ("q3", ("z",), True), ("q5", (), None),
-    ]  # fmt: skip
+        ("q1", ("x", "y"), True),
+        ("q2", (), False),
+        ("q3", ("z",), True),
+        ("q5", (), None),
+    ]
     assert [q.answer for q in found.questions] == ["x", None, "z", None]
     outcomes = {q.id: {"one": Outcome("ok", 1.0, (("d1", 1.0),))} for q in found.questions}
     figures = summary.summarise(found, outcomes, ["one"])
@@ -402,9 +433,15 @@ def test_which_written_questions_the_documents_answer(tmp_path):
     path.write_text("\n".join(json.dumps({"id": f"{n}", "text": "?", **row}) for n, row in enumerate(rows)))
     found = dataset.written([path], name="s").questions
     assert [(q.answers, q.answerable) for q in found] == [
-        (("24 hours",), True), ((), False), (("Three.",), False), ((), False), ((), None),
-        (("It is held at customs.",), None), ((), None), ((), False),
-    ]  # fmt: skip
+        (("24 hours",), True),
+        ((), False),
+        (("Three.",), False),
+        ((), False),
+        ((), None),
+        (("It is held at customs.",), None),
+        ((), None),
+        ((), False),
+    ]
     assert found[1].answer == "The documents do not say."
 
 

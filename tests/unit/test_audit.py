@@ -70,8 +70,11 @@ def test_precision_recall_gain_and_price_are_those_known_by_hand(wary, tmp_path)
     assert found["touched"]
     # One call of 10 and 5 tokens more, each made for its question.
     assert {key: row["price"][key] for key in ("n", "calls", "tokens", "timed")} == {
-        "n": 5, "calls": 1.0, "tokens": 15.0, "timed": 5,
-    }  # fmt: skip
+        "n": 5,
+        "calls": 1.0,
+        "tokens": 15.0,
+        "timed": 5,
+    }
     assert row["price"]["seconds"] is not None
 
 
@@ -96,9 +99,15 @@ def test_every_figure_can_be_made_again_of_the_folder(wary, tmp_path):
     assert decisions.table(found) == figures["decisions"]
     gains = {case.question: case.gain("recall@10") for case in found}
     assert gains == {
-        "better": 1, "worse": -1, "better too": 1, "tied": 0, "no label": None, "missed": 1,
-        "rightly quiet": -1, "quiet and tied": 0,
-    }  # fmt: skip
+        "better": 1,
+        "worse": -1,
+        "better too": 1,
+        "tied": 0,
+        "no label": None,
+        "missed": 1,
+        "rightly quiet": -1,
+        "quiet and tied": 0,
+    }
     assert [case.question for case in found if case.acted] == FIRED
     rows = [json.loads(line) for line in (tmp_path / "out" / report.BY_ROUTE).read_text().splitlines()]
     of_route = [row["routes"]["wary"]["recall@10"] for row in rows if row["routes"]["wary"]]
@@ -182,9 +191,13 @@ def test_crag_runs_the_way_it_is_forced(tmp_path, decision):
     seen = {}
     for forced in (decision, dict(loops.fires()["act on the grades"])[decision]):
         request = Request(
-            Query("How far away is the moon?"), "tiny", ("crag",), {"crag": {"low": low, "high": 0.5}}, "all",
+            Query("How far away is the moon?"),
+            "tiny",
+            ("crag",),
+            {"crag": {"low": low, "high": 0.5}},
+            "all",
             forced={"act on the grades": forced},
-        )  # fmt: skip
+        )
         (result,) = made.ask(request).results
         span = next(span for span in result.spans if span.name == "act on the grades")
         assert (result.status, span.output.decision) == ("ok", forced)
@@ -222,12 +235,20 @@ def test_a_route_runs_either_way_of_a_pair(tmp_path, route, step):
 VALUES = st.none() | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 A_CASE = st.builds(
     Case,
-    question=st.just("q"), route=st.sampled_from(["a", "b"]), step=st.just("s"), decision=st.just("x"),
-    turned_to=st.just("y"), acted=st.booleans(), fired=st.fixed_dictionaries({"recall@10": VALUES}),
-    quiet=st.fixed_dictionaries({"recall@10": VALUES}), calls=st.integers(-3, 3), tokens=st.just(0),
-    seconds=st.none() | st.floats(-2, 2), runs=st.just(("", "")),
+    question=st.just("q"),
+    route=st.sampled_from(["a", "b"]),
+    step=st.just("s"),
+    decision=st.just("x"),
+    turned_to=st.just("y"),
+    acted=st.booleans(),
+    fired=st.fixed_dictionaries({"recall@10": VALUES}),
+    quiet=st.fixed_dictionaries({"recall@10": VALUES}),
+    calls=st.integers(-3, 3),
+    tokens=st.just(0),
+    seconds=st.none() | st.floats(-2, 2),
+    runs=st.just(("", "")),
     left_out=st.sampled_from(["", "", "", MISSED]),
-)  # fmt: skip
+)
 
 
 @given(st.lists(A_CASE, max_size=12))

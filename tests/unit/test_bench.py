@@ -31,8 +31,9 @@ def test_a_part_takes_the_place_of_its_last_figures_and_the_others_stay(
 ) -> None:
     assert asked(monkeypatch, "cold", ratio=9.0) == 0
     assert json.loads(kept.read_text()) == {
-        "cold": {"ratios": {"ours / theirs": 9.0}, "part": "cold"}, "other": {"ms": 7},
-    }  # fmt: skip
+        "cold": {"ratios": {"ours / theirs": 9.0}, "part": "cold"},
+        "other": {"ms": 7},
+    }
 
 
 @pytest.mark.parametrize(("ratio", "code"), [(1.0, 0), (1.59, 0), (1.61, 1)])

@@ -36,9 +36,18 @@ def choose(cases, *rule):
 
 def target(cases, acts="from", shipped=0.5, **more):
     return Target(
-        "r", "grade", "high", "question", acts, "it trusts", "there is one", True, cases=tuple(cases),
-        stored={shipped: len(cases)}, **more,
-    )  # fmt: skip
+        "r",
+        "grade",
+        "high",
+        "question",
+        acts,
+        "it trusts",
+        "there is one",
+        True,
+        cases=tuple(cases),
+        stored={shipped: len(cases)},
+        **more,
+    )
 
 
 def both(cases):
@@ -91,9 +100,11 @@ def by_scikit_learn(cases, acts, at):
         right, acted, average="binary", pos_label=True, zero_division=np.nan
     )
     return {
-        "precision": precision, "recall": recall, "f1": f1,
+        "precision": precision,
+        "recall": recall,
+        "f1": f1,
         "balanced accuracy": balanced_accuracy_score(right, acted),
-    }  # fmt: skip
+    }
 
 
 def by_brute_force(cases, acts, objective, wanted):
@@ -214,10 +225,13 @@ def test_a_tidy_threshold_decides_as_the_middle(low, more):
 def whole(shipped=0.5, flip=False):
     """20 dev and 20 held-out questions whose scores from .7 on are right."""
     return target(
-        [Judged(f"{part}{n}", n / 20, (n >= 14) != (flip and part == "t" and n % 2 == 0))
-         for part in "dt" for n in range(20)],
+        [
+            Judged(f"{part}{n}", n / 20, (n >= 14) != (flip and part == "t" and n % 2 == 0))
+            for part in "dt"
+            for n in range(20)
+        ],
         shipped=shipped,
-    )  # fmt: skip
+    )
 
 
 PARTS = Split(tuple(f"d{n}" for n in range(20)), tuple(f"t{n}" for n in range(20)), "by hand")
@@ -247,11 +261,16 @@ def test_a_calibration_in_words():
 @pytest.mark.parametrize(
     ("interval", "p", "shown"),
     [
-        ((0.1, 0.4), 0.049, True), ((-0.4, -0.1), 0.049, True), ((0.1, 0.4), 0.05, False),
-        ((0.1, 0.4), 0.12, False), ((0.0, 0.4), 0.01, False), ((-0.4, 0.0), 0.01, False),
-        ((-0.1, 0.4), 0.01, False), (None, 0.01, False),
+        ((0.1, 0.4), 0.049, True),
+        ((-0.4, -0.1), 0.049, True),
+        ((0.1, 0.4), 0.05, False),
+        ((0.1, 0.4), 0.12, False),
+        ((0.0, 0.4), 0.01, False),
+        ((-0.4, 0.0), 0.01, False),
+        ((-0.1, 0.4), 0.01, False),
+        (None, 0.01, False),
     ],
-)  # fmt: skip
+)
 def test_a_difference_is_shown_by_its_interval_and_by_p_below_five_percent(interval, p, shown):
     found = calibrate(whole(), PARTS, "f1")
     assert replace(found, difference=Measured(0.2, interval), p=p).shown is shown
@@ -279,8 +298,12 @@ def test_one_that_is_no_better_says_so():
 
 
 def test_too_few_cases_are_refused_with_their_number():
-    few = target([*judged([(n / 10, n > 6) for n in range(10)], "d"),
-                  *judged([(n / 10, n > 4) for n in range(10)], "t")])  # fmt: skip
+    few = target(
+        [
+            *judged([(n / 10, n > 6) for n in range(10)], "d"),
+            *judged([(n / 10, n > 4) for n in range(10)], "t"),
+        ]
+    )
     with pytest.raises(
         BadInput, match="the questions to choose on have 3 questions where there is one; at leas"
     ):

@@ -114,9 +114,18 @@ def sure(text, score, threshold=0.9):
     output = Decision(ways[score < threshold], ways, "", score, threshold)
     return (
         Span(1, None, "answer without searching", "LLM", 0, 1, {}, Written(text, unaided=True)),
-        Span(2, None, "decide by confidence", "EVALUATOR", 0, 1, {"threshold": threshold}, output,
-             links=(Link("unaided", 1, 1),)),
-    )  # fmt: skip
+        Span(
+            2,
+            None,
+            "decide by confidence",
+            "EVALUATOR",
+            0,
+            1,
+            {"threshold": threshold},
+            output,
+            links=(Link("unaided", 1, 1),),
+        ),
+    )
 
 
 def test_confidence_is_right_where_the_unaided_answer_is():

@@ -16,10 +16,19 @@ from core.steps.calibrated import PROMPTS, worth
 from tests.fakes import FakeEngine, ScriptedLLM
 
 MADE = Calibration(
-    "evidence", "scripted", PROMPTS["evidence"], 0.4, 0.9, (0.8, 0.97), 40, 25,
+    "evidence",
+    "scripted",
+    PROMPTS["evidence"],
+    0.4,
+    0.9,
+    (0.8, 0.97),
+    40,
+    25,
     (HeldOut("one", 20, 12, 0.88, 0.41, 0.8), HeldOut("two", 20, 20, None, 0.39, None)),
-    {"one": ("q1", "q2")}, {"bins": [], "ece": 0.1, "brier": 0.1, "n": 40}, "2026-11-23",
-)  # fmt: skip
+    {"one": ("q1", "q2")},
+    {"bins": [], "ece": 0.1, "brier": 0.1, "n": 40},
+    "2026-11-23",
+)
 
 
 def test_a_calibration_is_read_as_it_was_written_and_that_of_this_place_goes_first(tmp_path):

@@ -55,8 +55,14 @@ def answer(server: Any, talk: Any, sent: bytes) -> None:
         body = "".join(f"data: {line}\n\n" for line in lines) + "data: [DONE]\n\n"
         talk.sendall(http(body, kind="text/event-stream", more=more))
     else:
-        tokens = [{"token": ECHO[at : at + 4], "logprob": -0.1, "top_logprobs": [{"token": ECHO[at : at + 4],
-                  "logprob": -0.1}]} for at in range(0, len(ECHO), 4)]  # fmt: skip
+        tokens = [
+            {
+                "token": ECHO[at : at + 4],
+                "logprob": -0.1,
+                "top_logprobs": [{"token": ECHO[at : at + 4], "logprob": -0.1}],
+            }
+            for at in range(0, len(ECHO), 4)
+        ]
         message = {"role": "assistant", "content": ECHO}
         first = {"message": message, "finish_reason": KEY, "logprobs": {"content": tokens}}
         talk.sendall(http(json.dumps({"model": f"m {KEY}", "choices": [first]}), more=more))
@@ -68,9 +74,12 @@ def call(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any
     caplog.set_level(logging.DEBUG)
     with loopback(answer) as server:
         settings = {
-            "llm": "echo", "llm_base_url": f"{server.url}/v1", "llm_api_key": KEY, "reranker_api_key": OTHER,
+            "llm": "echo",
+            "llm_base_url": f"{server.url}/v1",
+            "llm_api_key": KEY,
+            "reranker_api_key": OTHER,
             "llm_mode": "record",
-        }  # fmt: skip
+        }
         now = Settings(home=tmp_path, **settings)
         store = Store(tmp_path / "routescope.sqlite")
         engine = FakeEngine(tmp_path, store=store, llm=load_llm(now, recordings=tmp_path / "recordings"))
@@ -93,9 +102,17 @@ def call(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any
 def test_a_canary_key_is_nowhere(call: Any, caplog: Any) -> None:
     # Some of their calls write, some grade by token probabilities, each third fails and repeats the key.
     code, out, err = call(
-        "ask", "My box arrived crushed", "--corpus", "tiny", "--routes", "hyde,rewrite,crag,bm25",
-        "--answers", "all", "--json", "--debug",
-    )  # fmt: skip
+        "ask",
+        "My box arrived crushed",
+        "--corpus",
+        "tiny",
+        "--routes",
+        "hyde,rewrite,crag,bm25",
+        "--answers",
+        "all",
+        "--json",
+        "--debug",
+    )
     assert code == 0, err
     run = json.loads(out)
     assert len(call.server.requests) > 3
@@ -105,11 +122,15 @@ def test_a_canary_key_is_nowhere(call: Any, caplog: Any) -> None:
         file = call.home / f"out.{kind}"
         assert call("export", run["run_id"], "--format", kind, "--out", str(file))[0] == 0
         data = file.read_bytes()
-        places[kind] = "".join(
-            archive.read(name).decode("utf-8", "replace")
-            for archive in [zipfile.ZipFile(BytesIO(data))]
-            for name in archive.namelist()
-        ) if kind == "bundle" else data.decode()  # fmt: skip
+        places[kind] = (
+            "".join(
+                archive.read(name).decode("utf-8", "replace")
+                for archive in [zipfile.ZipFile(BytesIO(data))]
+                for name in archive.namelist()
+            )
+            if kind == "bundle"
+            else data.decode()
+        )
     files = [path for path in call.home.rglob("*") if path.is_file()]
     assert {"llm.sqlite", "routescope.sqlite", "echo.jsonl"} <= {path.name for path in files}
     places |= {

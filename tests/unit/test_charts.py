@@ -132,8 +132,9 @@ def test_what_a_step_was_given_is_told_in_words():
     hybrid = route(RUN, "hybrid_rrf").spans
     fused = hybrid[-1]
     assert [describe(link, hybrid) for link in fused.links] == [
-        ("list 1", "search BM25, ranks 1 to 30"), ("list 2", "search vectors, ranks 1 to 30"),
-    ]  # fmt: skip
+        ("list 1", "search BM25, ranks 1 to 30"),
+        ("list 2", "search vectors, ranks 1 to 30"),
+    ]
     assert describe(Link("vector", 2, 384), hybrid) == ("vector", "embed")
     assert describe(Link("hits", 1, 5, 20), hybrid) == ("hits", "search BM25, ranks 21 to 25")
     assert describe(Link("hits", 1, 1, 3), hybrid) == ("hits", "search BM25, rank 4")

@@ -97,8 +97,9 @@ def test_names_of_points_at_one_height_do_not_stand_at_one_place():
     figure = tradeoff(points, NAMES, "a", metric="m", cost="Median time", time=True)
     front = next(trace for trace in figure.data if trace.name == "on the front")
     assert dict(zip(front.text, front.textposition, strict=True)) == {
-        "Route B": "bottom right", "Route C": "top left",
-    }  # fmt: skip
+        "Route B": "bottom right",
+        "Route C": "top left",
+    }
 
 
 def test_no_point_with_a_place_draws_an_empty_chart():

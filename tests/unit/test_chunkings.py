@@ -35,11 +35,12 @@ DOCS = {
 }
 QUOTED = [
     {
-        "id": f"q-{name}", "text": f"What is the {name} rule?",
+        "id": f"q-{name}",
+        "text": f"What is the {name} rule?",
         "relevant": [{"doc": f"{name}.md", "quote": f"The {name} rule is {number} days.", "grade": 3}],
     }
     for number, name in enumerate(("returns", "refund", "customs", "damage", "gift", "invoice"), 3)
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -155,12 +156,20 @@ def test_differences_are_paired_and_one_holm_family():
     better = found["routes"]["a"]["s@1"]["vs_base"]
     assert better["delta"] == pytest.approx(0.3)
     assert better["verdict"] == "better"
-    family = effects.family({
-        (route, name): [v - w for v, w in zip(
-            (q[COVERAGE] for q in values[name][route].values()),
-            (q[COVERAGE] for q in values["s"][route].values()), strict=True)]
-        for route in "ab" for name in ("s@1", "s@2")
-    })  # fmt: skip
+    family = effects.family(
+        {
+            (route, name): [
+                v - w
+                for v, w in zip(
+                    (q[COVERAGE] for q in values[name][route].values()),
+                    (q[COVERAGE] for q in values["s"][route].values()),
+                    strict=True,
+                )
+            ]
+            for route in "ab"
+            for name in ("s@1", "s@2")
+        }
+    )
     assert better["p_holm"] == family["a", "s@1"]["p_holm"]
     assert found["best"]["a"] == {"chunking": "s@1", "verdict": "better"}
     assert found["best"]["b"]["chunking"] == "s", "of equals the one in use"
@@ -326,8 +335,20 @@ def test_a_route_that_failed_too_often_over_a_chunking_is_said_first(
     built(engine, folder, "100")
     own = tmp_path / "own.py"
     own.write_text("def search(query, k):\n    raise RuntimeError('no such service')\n")
-    asked = ("eval", "shop", "--questions", questions, "--routes", "bm25", "--route", f"mine={own}:search",
-             "--chunkings", "100", "--out", tmp_path / "out")  # fmt: skip
+    asked = (
+        "eval",
+        "shop",
+        "--questions",
+        questions,
+        "--routes",
+        "bm25",
+        "--route",
+        f"mine={own}:search",
+        "--chunkings",
+        "100",
+        "--out",
+        tmp_path / "out",
+    )
     code, out, err = call(*asked)
     assert code == 1, err
     assert out.startswith("FAILED: mine over shop failed on 6 of 6 questions")

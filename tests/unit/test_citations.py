@@ -63,7 +63,7 @@ def test_markers_by_hand(text, found):
         ("It took 5` more. It ended.", ("It took 5` more.", "It ended.")),
         ("", ()),
     ],
-)  # fmt: skip
+)
 def test_sentences_by_hand(text, found):
     assert sentences(text) == found
 

@@ -67,9 +67,20 @@ def test_ask_json_has_the_promised_shape(engine, call):
         assert {"id", "score", "title"} <= result["hits"][0].keys()
         for span in result["spans"]:
             assert {
-                "id", "parent", "name", "kind", "start_ms", "ms", "inputs", "output", "hits", "shared_with",
-                "cached", "error", "tokens",
-            } <= span.keys()  # fmt: skip
+                "id",
+                "parent",
+                "name",
+                "kind",
+                "start_ms",
+                "ms",
+                "inputs",
+                "output",
+                "hits",
+                "shared_with",
+                "cached",
+                "error",
+                "tokens",
+            } <= span.keys()
     found = engine.job(run["run_id"]).snapshot()
     for result, of_engine in zip(run["results"], found.results, strict=True):
         assert [(h["id"], h["score"]) for h in result["hits"]] == [
@@ -81,9 +92,18 @@ def test_ask_json_has_the_promised_shape(engine, call):
 
 def test_ask_json_says_where_arguments_come_from_and_what_steps_came_to(engine, call):
     code, out, _ = call(
-        "ask", "crushed box", "--corpus", "tiny", "--routes", "hybrid_rrf,hyde", "--answers", "all", "--json",
-        "--parameter", "hybrid_rrf.k=7",
-    )  # fmt: skip
+        "ask",
+        "crushed box",
+        "--corpus",
+        "tiny",
+        "--routes",
+        "hybrid_rrf,hyde",
+        "--answers",
+        "all",
+        "--json",
+        "--parameter",
+        "hybrid_rrf.k=7",
+    )
     assert code == 0
     hybrid, hyde = json.loads(out)["results"]
     steps = {span["name"]: span for span in hybrid["spans"] if span["parent"] is None}
@@ -270,7 +290,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         (("index", "no/such/folder"), "unknown corpus 'no/such/folder'"),
         (("models", "pull", "nope"), "unknown model 'nope'; known: qwen2.5-coder-1.5b"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_exit_code_2(engine, call, args, told):
     code, out, err = call(*args)
     assert (code, out) == (2, "")
@@ -414,9 +434,17 @@ def test_eval_json_has_the_promised_shape(beir, call, tmp_path):
     assert (figures["dataset"], figures["queries"], figures["warnings"]) == ("tiny", 3, [])
     for name, row in figures["routes"].items():
         assert {
-            "ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "p50_ms", "p95_ms", "unjudged@10",
-            "failed", "ci95",
-        } <= row.keys()  # fmt: skip
+            "ndcg@10",
+            "recall@10",
+            "recall@100",
+            "mrr@10",
+            "map",
+            "p50_ms",
+            "p95_ms",
+            "unjudged@10",
+            "failed",
+            "ci95",
+        } <= row.keys()
         assert row["ci95"]["ndcg@10"][0] <= row["ndcg@10"] <= row["ci95"]["ndcg@10"][1]
         if name != "bm25":
             assert {"delta", "p", "p_holm"} <= row["vs_baseline"]["map"].keys()
@@ -424,8 +452,14 @@ def test_eval_json_has_the_promised_shape(beir, call, tmp_path):
     assert figures["routes"]["hyde"]["llm_calls"] == 3
     assert json.loads((out / "metrics.json").read_text()) == figures
     assert {file.name for file in out.iterdir()} >= {
-        "metrics.json", "bm25.run", "dense.run", "hyde.run", "qrels.txt", "latency.json", "report.html",
-    }  # fmt: skip
+        "metrics.json",
+        "bm25.run",
+        "dense.run",
+        "hyde.run",
+        "qrels.txt",
+        "latency.json",
+        "report.html",
+    }
 
 
 def test_eval_and_ask_find_the_same(beir, call, tmp_path):
@@ -635,8 +669,11 @@ def test_the_doctor_says_what_to_do_and_tells_no_secret(tmp_path):
     }
     done = subprocess.run(
         [sys.executable, "-m", "core", "doctor", "--quick", "--json"],
-        cwd=PROJECT, env=env, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=PROJECT,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.returncode == 0
     assert {
@@ -672,8 +709,12 @@ def test_ctrl_c_stops_an_index_at_a_safe_point(tmp_path):
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "core", "index", str(folder), "--json"],
-        cwd=PROJECT, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=PROJECT,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     while not list(tmp_path.glob("indexes/many/.new-*/passages.sqlite")):
         assert process.poll() is None
         time.sleep(0.02)

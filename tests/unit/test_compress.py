@@ -231,12 +231,30 @@ def test_a_route_that_its_parameters_make_ask_the_model_waits_for_those_that_do_
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("none", ()), (" None. ", ()), ("2", (2,)), ("3, 1", (1, 3)), ("1,2 ,3.", (1, 2, 3)), ("2, 2", (2,)),
-        ("", None), ("0", None), ("4", None), ("1, 4", None), ("1 and 2", None), ("1; 2", None), ("-1", None),
-        ("none, 1", None), ("Sentence 1", None), ("1.5", None), ("1,", None), ("٣", None), ("1\n2", None),
-        ("[1]", None), ("9" * 5000, None), ("no", None),
+        ("none", ()),
+        (" None. ", ()),
+        ("2", (2,)),
+        ("3, 1", (1, 3)),
+        ("1,2 ,3.", (1, 2, 3)),
+        ("2, 2", (2,)),
+        ("", None),
+        ("0", None),
+        ("4", None),
+        ("1, 4", None),
+        ("1 and 2", None),
+        ("1; 2", None),
+        ("-1", None),
+        ("none, 1", None),
+        ("Sentence 1", None),
+        ("1.5", None),
+        ("1,", None),
+        ("٣", None),
+        ("1\n2", None),
+        ("[1]", None),
+        ("9" * 5000, None),
+        ("no", None),
     ],
-)  # fmt: skip
+)
 def test_replies_are_read_strictly(reply, expected):
     assert numbers(reply, 3) == expected
 

@@ -107,9 +107,20 @@ def test_what_is_an_answer_and_what_is_none():
 
 @pytest.mark.parametrize(
     ("reply", "value"),
-    [("85", 0.85), ("85%", 0.85), ("Confidence: 7", 0.07), ("100/100", 1.0), ("0", 0.0), ("95.5", 0.955),
-     ("101", None), ("-5", None), ("10 20", None), ("1000", None), ("none", None)],
-)  # fmt: skip
+    [
+        ("85", 0.85),
+        ("85%", 0.85),
+        ("Confidence: 7", 0.07),
+        ("100/100", 1.0),
+        ("0", 0.0),
+        ("95.5", 0.955),
+        ("101", None),
+        ("-5", None),
+        ("10 20", None),
+        ("1000", None),
+        ("none", None),
+    ],
+)
 def test_a_stated_confidence_is_one_number_of_a_hundred(reply, value):
     assert stated(reply) == value
 

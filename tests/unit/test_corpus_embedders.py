@@ -50,8 +50,11 @@ def settings(tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("core.backends.endpoint.PAUSE_S", 0.001)
     monkeypatch.setenv("TEST_EMBEDDING_KEY", KEY)
     common: dict[str, Any] = {
-        "model": "small", "base_url": f"{server.url}/v1", "key_env": "TEST_EMBEDDING_KEY", "price": 2.0,
-    }  # fmt: skip
+        "model": "small",
+        "base_url": f"{server.url}/v1",
+        "key_env": "TEST_EMBEDDING_KEY",
+        "price": 2.0,
+    }
     tables = {
         "a": EmbedderSettings(**common),
         "b": EmbedderSettings(**common, query_prefix="b: ", document_prefix="b: ", batch=4),
@@ -89,8 +92,11 @@ def test_each_embedder_has_its_own_vectors_and_is_asked_with_its_own_question(
     assert other.fingerprint != corpus.fingerprint
     engine = Engine(settings)
     server.requests.clear()
-    results = engine.ask(Request(Query("the parcel"), "documents", ("dense", "bm25", "hybrid_rrf"),
-                                 {"dense": {"embedder": "b"}})).results  # fmt: skip
+    results = engine.ask(
+        Request(
+            Query("the parcel"), "documents", ("dense", "bm25", "hybrid_rrf"), {"dense": {"embedder": "b"}}
+        )
+    ).results
     assert [one.status for one in results] == ["ok", "ok", "ok"]
     assert {"b: the parcel", "the parcel"} <= set(texts(server))
     by_b = next(one for one in results if one.route == "dense")
@@ -240,8 +246,10 @@ def test_a_route_with_an_embedder_is_a_route_of_its_own(documents: Path, setting
     results = engine.ask(asked).results
     assert {one.route: one.status for one in results} == dict.fromkeys(("dense@a", "dense@b", "bm25"), "ok")
     assert {one.route: one.parameters.get("embedder") for one in results} == {
-        "dense@a": "a", "dense@b": "b", "bm25": None,
-    }  # fmt: skip
+        "dense@a": "a",
+        "dense@b": "b",
+        "bm25": None,
+    }
     assert "dense@a" in routes()
     assert "dense@a" not in list(routes())
     assert routes().get("dense@nobody") is None

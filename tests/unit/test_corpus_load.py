@@ -120,8 +120,14 @@ def test_folder_of_every_format(tmp_path: Path) -> None:
     (tmp_path / ".hidden.md").write_text("secret")
     found = {d.id: d for d in documents(tmp_path)}
     assert set(found) == {
-        "sub/guide.md", "notes-of-may.txt", "page.html", "paper.pdf", "j1", "rows.jsonl#2", "c1",
-    }  # fmt: skip
+        "sub/guide.md",
+        "notes-of-may.txt",
+        "page.html",
+        "paper.pdf",
+        "j1",
+        "rows.jsonl#2",
+        "c1",
+    }
     assert found["sub/guide.md"].title == "The guide"
     assert found["sub/guide.md"].text == "Body with `# not a heading`.\n"
     assert found["notes-of-may.txt"].title == "notes of may"
@@ -292,8 +298,9 @@ def test_each_row_of_a_price_list_is_searched_and_numbers_alone_are_described(tm
     assert found["price list.csv#2"] == "article: vase\nprice: 12.5"
     assert sorted(found) == ["a.md", "price list.csv#2", "price list.csv#3", "series.csv/series"]
     assert found["series.csv/series"].splitlines()[1:] == [
-        "- year (integer): 2020, 2021", "- value (real): 12.5, 7.0",
-    ]  # fmt: skip
+        "- year (integer): 2020, 2021",
+        "- value (real): 12.5, 7.0",
+    ]
 
 
 @pytest.mark.process

@@ -48,9 +48,16 @@ class Pairs:
 
 
 def crag(
-    tmp_path: Any, *, question: str = CRUSHED, llm: ScriptedLLM | None = None, logit: float | None = None,
-    web: Any = WEB, texts: Any = TEXTS, settings: Any = None, **parameters: Any,
-) -> RouteResult:  # fmt: skip
+    tmp_path: Any,
+    *,
+    question: str = CRUSHED,
+    llm: ScriptedLLM | None = None,
+    logit: float | None = None,
+    web: Any = WEB,
+    texts: Any = TEXTS,
+    settings: Any = None,
+    **parameters: Any,
+) -> RouteResult:
     more = {"reranker": "tiny-pairs"} if logit is not None else {}
     engine = FakeEngine(tmp_path, llm=llm, web=web, texts=texts, **more, **(settings or {}))
     if logit is not None:
@@ -150,8 +157,11 @@ def test_what_other_thresholds_would_do_follows_from_the_grades_of_the_web(tmp_p
         for low, high in ((0.1, 0.7), (0.1, 0.9), (0.8, 0.9), (0.1, 0.999))
     ]
     assert [act.decision for act in acts if act is not None] == [
-        "use what was found", "add the web", "replace it by the web", "keep what was found",
-    ]  # fmt: skip
+        "use what was found",
+        "add the web",
+        "replace it by the web",
+        "keep what was found",
+    ]
 
 
 def test_token_vectors_of_pages_are_not_said_to_be_what_an_index_could_hold(tmp_path: Any) -> None:
@@ -218,11 +228,15 @@ def test_no_page_passes_a_passage_that_is_graded_as_high_as_every_page(
         return str(value)
 
     result = crag(
-        tmp_path_factory.mktemp("crag"), llm=ScriptedLLM({"grade": answer}), evaluator="llm",
+        tmp_path_factory.mktemp("crag"),
+        llm=ScriptedLLM({"grade": answer}),
+        evaluator="llm",
         texts={f"own{n}:0-9": f"crushed box, six sides {n}" for n in range(len(own))},
         web={f"page{n}:0-9": f"crushed box, page {n}" for n in range(len(pages))},
-        low=edges[0], high=edges[1], web_passages=most,
-    )  # fmt: skip
+        low=edges[0],
+        high=edges[1],
+        web_passages=most,
+    )
     assert (result.status, result.error) == ("ok", None)
     graded = {one.id: one.grade for one in output(result, "grade and decide").grades}
     web = [one for span in result.spans if isinstance(span.output, WebGrades) for one in span.output.grades]

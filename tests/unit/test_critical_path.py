@@ -116,10 +116,13 @@ def test_whatever_was_imported_the_path_fits_into_the_route(given_spans, ms):
 def test_a_hand_worked_fork():
     spans = [
         span(1, 0, 10),
-        span(2, 10, 5), span(3, 15, 5),  # one branch, over at 20
-        span(4, 10, 30), span(5, 12, 20, parent=4), span(6, 12, 8, parent=4),  # the other, over at 40
+        span(2, 10, 5),
+        span(3, 15, 5),  # one branch, over at 20
+        span(4, 10, 30),
+        span(5, 12, 20, parent=4),
+        span(6, 12, 8, parent=4),  # the other, over at 40
         span(7, 42, 3),
-    ]  # fmt: skip
+    ]
     result = route(spans, 50)
     path = critical(result)
     assert [s.id for s in path.spans] == [1, 4, 7]

@@ -53,8 +53,9 @@ def test_all_three_scores_of_each_branch_are_kept_and_the_best_is_the_answer(tmp
     best = next(branch for branch in tree.branches if branch.chosen)
     assert best.passage == "crushed:0-80" == result.hits[0].passage.id
     assert best.relevance == pytest.approx(0.8)
-    assert best.support == {word: pytest.approx(p) for word, p in zip(
-        ("fully", "partially", "no"), (0.5, 0.3, 0.2), strict=True)}  # fmt: skip
+    assert best.support == {
+        word: pytest.approx(p) for word, p in zip(("fully", "partially", "no"), (0.5, 0.3, 0.2), strict=True)
+    }
     assert best.utility == 1
     assert best.score == pytest.approx(0.8 + 0.5 + 0.5 * 0.3 + 0.5 * 1)
     assert tree.why == "its weighted score 1.95 is the highest of 3"

@@ -27,9 +27,15 @@ def made(name, ids, *, ms=10.0, answer_ms=0.0, status="ok", spans=None, error=No
     spans = own if spans is None else spans
     last = next((one.id for one in reversed(spans) if one.hits is not None), None)
     return RouteResult(
-        name, name.title(), status, ms, hits=hits, spans=spans, error=error,
+        name,
+        name.title(),
+        status,
+        ms,
+        hits=hits,
+        spans=spans,
+        error=error,
         origin=Link("hits", last, len(hits)) if hits else None,
-    )  # fmt: skip
+    )
 
 
 def run_of(*results, text="why", history=()):
@@ -129,7 +135,10 @@ def test_the_mode_is_the_authors_or_derived_and_says_so():
     assert (said.name, said.labelled) == ("no terms in common with the passage", True)
     follow = mode_of(run_of(text="and then", history=(Turn("user", "x"),)), gold, None, texts, words)
     assert (follow.name, follow.labelled, follow.why) == (
-        "a follow-up that needs the conversation", False, "it follows 1 message")  # fmt: skip
+        "a follow-up that needs the conversation",
+        False,
+        "it follows 1 message",
+    )
     exact = mode_of(run_of(text="What is error E-4711X?"), gold, None, texts, words)
     assert exact.name == "an exact identifier"
     assert "E-4711X" in exact.why

@@ -53,8 +53,10 @@ def test_a_question_breaks_where_its_passage_leaves_the_first_ten(tmp_path):
     assert route.difference["n"] == 5
     gains = [1 / math.log2(1 + rank) if rank else 0 for rank in (10, None, 1, 4, 2)]
     assert route.means[1] == pytest.approx(sum(gains) / 5)
-    assert any("failed on 2 questions before and 2 after" in one for one in text.summary(
-        evaluations_diff(before, after), route))  # fmt: skip
+    assert any(
+        "failed on 2 questions before and 2 after" in one
+        for one in text.summary(evaluations_diff(before, after), route)
+    )
 
 
 def test_the_depth_is_that_of_the_metric(tmp_path):
@@ -71,8 +73,9 @@ class Hand:
 
     def __init__(self, name, questions, relevant_from=1):
         self.name, self.route, self.relevant_from = name, "r", relevant_from
-        self.questions = {id: Asked(f"text of {id}", "", labels, ranks, "ok")
-                          for id, (labels, ranks) in questions.items()}  # fmt: skip
+        self.questions = {
+            id: Asked(f"text of {id}", "", labels, ranks, "ok") for id, (labels, ranks) in questions.items()
+        }
 
     def loss(self, question, passage, depth):
         return PassageLoss("fused away", f"step of {self.name}", 1, f"{question} {passage} {depth}")
@@ -85,8 +88,10 @@ def test_of_several_passages_their_number_counts_and_an_exchange_is_told():
     found = questions_diff(before, after, 10)
     less, swap = found.questions
     assert (less.change, [one.passage for one in less.lost], [one.passage for one in less.gained]) == (
-        "broken", ["b", "a"], ["c"],
-    )  # fmt: skip
+        "broken",
+        ["b", "a"],
+        ["c"],
+    )
     # the passage of the highest grade is told first; each is explained by the side that lacks it
     assert less.decisive.loss.step == "step of after"
     assert less.gained[0].loss.step == "step of before"
@@ -132,17 +137,22 @@ def test_questions_that_differ_are_left_out_and_counted(tmp_path):
     asked = replace(
         asked,
         questions=(*asked.questions[:4], replace(asked.questions[4], id="q9")),
-        qrels={"q0": {"gold": 1}, "q1": {"gold": 1}, "q2": {"other1": 1}, "q3": {"gold": 1, "other0": 1},
-               "q9": {"gold": 1}},
-    )  # fmt: skip
-    after = made(tmp_path / "b", [None, None, None, None, None], asked=asked,
-                 more={"fingerprint": "f2" * 8})  # fmt: skip
+        qrels={
+            "q0": {"gold": 1},
+            "q1": {"gold": 1},
+            "q2": {"other1": 1},
+            "q3": {"gold": 1, "other0": 1},
+            "q9": {"gold": 1},
+        },
+    )
+    after = made(tmp_path / "b", [None, None, None, None, None], asked=asked, more={"fingerprint": "f2" * 8})
     found = evaluations_diff(before, after)
     questions = found.routes[0].questions
     assert questions.left_out == LeftOut(1, 1, 1, 1, 0)
     assert [(one.id, one.change, one.relabelled) for one in questions.questions] == [
-        ("q0", "broken", False), ("q3", "broken", True),
-    ]  # fmt: skip
+        ("q0", "broken", False),
+        ("q3", "broken", True),
+    ]
     # other0 was judged later: at rank 1 it is no gain of q3, in the counts or in the mean
     assert (questions.questions[1].gained, found.routes[0].means) == ((), (1.0, 0.0))
     told = " ".join(found.notes)
@@ -191,8 +201,10 @@ def test_the_command_writes_one_document(folders, capsys):
     assert main(["diff", *folders, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(one["question"], one["change"], one["passage"], one["step"]) for one in found["questions"]] == [
-        ("q0", "unchanged", None, None), ("q1", "broken", "gold", None), ("q2", "fixed", "gold", None),
-    ]  # fmt: skip
+        ("q0", "unchanged", None, None),
+        ("q1", "broken", "gold", None),
+        ("q2", "fixed", "gold", None),
+    ]
     (route,) = found["routes"]
     assert (route["fixed"], route["broken"], route["unchanged"], route["mcnemar_p"]) == (1, 1, 1, 1.0)
     assert route["difference"]["wins"] == route["difference"]["losses"] == 1
@@ -248,8 +260,9 @@ def test_a_route_with_two_models_is_two_rows_and_two_parts_of_the_text(tmp_path,
     assert main(["diff", *folders, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["routes"]
     assert [(one["route_before"], one["broken"], one["fixed"]) for one in rows] == [
-        ("hyde@a", 1, 0), ("hyde@b", 0, 1),
-    ]  # fmt: skip
+        ("hyde@a", 1, 0),
+        ("hyde@b", 0, 1),
+    ]
     assert main(["diff", *folders]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line in names] == [*names]

@@ -15,14 +15,24 @@ from ui.evaluators.drafts import drafts
 FIRST = Critique(
     "Take photos of the box [1]. Towels are free.",
     (Criticised("Photos are taken", False), Criticised("Towels are free", False)),
-    0.0, "Leave out the towels.", None, "refine", ("refine", "stop"),
+    0.0,
+    "Leave out the towels.",
+    None,
+    "refine",
+    ("refine", "stop"),
     "0 of 2 claims supported; refinement 1 of 2",
-)  # fmt: skip
+)
 SECOND = Critique(
-    "Take six photos of the box [1].", (Criticised("Photos are taken", True, 1),), 1.0, "",
-    ClaimChanges(dropped=("Towels are free",), changed=("Photos are taken",)), "stop", ("refine", "stop"),
-    "1 of 1 claims supported", "all claims supported",
-)  # fmt: skip
+    "Take six photos of the box [1].",
+    (Criticised("Photos are taken", True, 1),),
+    1.0,
+    "",
+    ClaimChanges(dropped=("Towels are free",), changed=("Photos are taken",)),
+    "stop",
+    ("refine", "stop"),
+    "1 of 1 claims supported",
+    "all claims supported",
+)
 KEPT = DraftChoice(2, 2, "draft 2 of 2", "all claims supported", "stopped: all")
 
 
@@ -65,9 +75,15 @@ def test_a_run_without_drafts_says_so():
 def test_hostile_spans_are_shown_as_text():
     for text in HOSTILE:
         odd = Critique(
-            text, (Criticised(text, None), Criticised(text, False, 9)), None, text,
-            ClaimChanges((text,), (text,), (text,), (text,)), text, (text,), text,
-        )  # fmt: skip
+            text,
+            (Criticised(text, None), Criticised(text, False, 9)),
+            None,
+            text,
+            ClaimChanges((text,), (text,), (text,), (text,)),
+            text,
+            (text,),
+            text,
+        )
         page = str(drafts(run_with(odd, odd, DraftChoice(9, 2, text, text, text))))
         for mark in ("<img", "<script", "<svg", "</style>", 'onmouseover="alert'):
             assert mark not in page

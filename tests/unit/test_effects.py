@@ -224,7 +224,12 @@ def test_the_smallest_of_a_set():
         "never": {},
     }
     assert effects.smallest(rows, "m") == {
-        "comparisons": 3, "questions": 40, "power": 0.8, "median": 0.2, "median_holm": 0.3,
-        "least_holm": 0.2, "most_holm": 0.5,
-    }  # fmt: skip
+        "comparisons": 3,
+        "questions": 40,
+        "power": 0.8,
+        "median": 0.2,
+        "median_holm": 0.3,
+        "least_holm": 0.2,
+        "most_holm": 0.5,
+    }
     assert effects.smallest(rows, "other") is None

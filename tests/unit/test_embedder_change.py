@@ -77,8 +77,9 @@ def test_pairs_are_compared_on_the_same_questions_in_one_family_for_each_metric(
     names = [f"{route}@{by}" for route, by in itertools.product(("dense", "rerank"), "ab")]
     found = block(dict(zip((*names, "bm25"), (first, better, first, same, first), strict=True)), ["ndcg@10"])
     assert [(one["route"], one["from"], one["to"]) for one in found] == [
-        ("dense", "a", "b"), ("rerank", "a", "b"),
-    ]  # fmt: skip
+        ("dense", "a", "b"),
+        ("rerank", "a", "b"),
+    ]
     deltas = [one["metrics"]["ndcg@10"]["delta"] for one in found]
     assert deltas == pytest.approx([np.mean([0.2 + 0.01 * (n % 3) for n in range(40)]), 0.0])
     assert len(in_words(found, "ndcg@10")) == 2

@@ -24,7 +24,7 @@ TEXTS = {
     "Japanese": ("返品は商品の到着後三十日以内に行ってください。", ["shift_jis", "euc-jp"]),
     "Chinese": ("退货必须在交货后三十天内完成。如有问题请联系客户支持。", ["gb18030", "big5"]),
     "Korean": ("반품은 배송 후 삼십일 이내에 가능합니다. 고객 지원에 문의하세요.", ["euc-kr"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("language", TEXTS)

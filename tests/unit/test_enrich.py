@@ -314,8 +314,15 @@ def test_headings_in_force_where_a_passage_begins():
     ]
     passages = [Passage(str(i), "d", "t", text) for i, text in enumerate(texts)]
     assert heading_paths(passages) == [
-        [], ["A"], ["A", "B"], ["A", "B"], ["A", "B", "C"], ["A", "D"], ["A", "D"], ["E", "F"],
-    ]  # fmt: skip
+        [],
+        ["A"],
+        ["A", "B"],
+        ["A", "B"],
+        ["A", "B", "C"],
+        ["A", "D"],
+        ["A", "D"],
+        ["E", "F"],
+    ]
 
 
 class Pieces(MemoryCorpus):

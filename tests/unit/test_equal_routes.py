@@ -62,11 +62,12 @@ def test_equal_routes_are_found_and_the_simplest_stands_for_them(twins):
 def test_calls_go_before_steps_and_the_name_comes_last():
     outcomes = {
         f"q{n}": {
-            "b": replace(outcome(1, calls=1), steps=1), "a": replace(outcome(1), steps=5),
+            "b": replace(outcome(1, calls=1), steps=1),
+            "a": replace(outcome(1), steps=5),
             "c": replace(outcome(1), steps=5),
         }
         for n in range(3)
-    }  # fmt: skip
+    }
     (found,) = equal_routes.find(outcomes, ["b", "c", "a"])
     assert found.routes == ("a", "c", "b")
 

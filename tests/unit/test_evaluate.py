@@ -100,8 +100,10 @@ def test_randomisation_by_hand():
     """Differences 1, 2, 3: of the 8 ways to sign them only +++ and --- are as far from 0, so p = 2/8."""
     assert statistics.sign_flip_p([1.0, 2.0, 3.0]) == 0.25
     differences = [0.4, -0.1, 0.3, 0.2, 0.0, 0.25, -0.05]
-    signed = [sum(d * s for d, s in zip(differences, signs, strict=True))
-              for signs in itertools.product((1, -1), repeat=7)]  # fmt: skip
+    signed = [
+        sum(d * s for d, s in zip(differences, signs, strict=True))
+        for signs in itertools.product((1, -1), repeat=7)
+    ]
     exact = sum(abs(total) >= abs(sum(differences)) - 1e-12 for total in signed) / len(signed)
     assert statistics.sign_flip_p(differences) == pytest.approx(exact)
     assert statistics.sign_flip_p([0.0, 0.0]) == 1.0
@@ -156,11 +158,13 @@ def outcomes_of(scores):
 
 def test_failed_questions_are_counted_beside_the_mean_and_never_as_zero():
     labelled = LabelledSet("s", tuple(Question(q, Query("x")) for q in "abc"), {q: {"d": 1} for q in "ab"})
-    outcomes = outcomes_of({
-        "a": {"one": ["d"], "two": ["d"]},
-        "b": {"one": ["x", "d"], "two": None},
-        "c": {"one": ["x"], "two": ["x"]},
-    })  # fmt: skip
+    outcomes = outcomes_of(
+        {
+            "a": {"one": ["d"], "two": ["d"]},
+            "b": {"one": ["x", "d"], "two": None},
+            "c": {"one": ["x"], "two": ["x"]},
+        }
+    )
     figures = summary.summarise(labelled, outcomes, ["one", "two"])
     one, two = figures["routes"]["one"], figures["routes"]["two"]
     assert (one["mrr@10"], one["n"], one["failed"]) == (0.75, 2, 0)
@@ -186,9 +190,10 @@ def test_p_values_are_adjusted_over_all_comparisons():
     rng = random.Random(4)
     names = ["base", "one", "two"]
     labelled = LabelledSet(
-        "s", tuple(Question(f"q{n}", Query("x"), f"m{n % 2}") for n in range(12)),
+        "s",
+        tuple(Question(f"q{n}", Query("x"), f"m{n % 2}") for n in range(12)),
         {f"q{n}": {"d": 1} for n in range(12)},
-    )  # fmt: skip
+    )
     outcomes = outcomes_of(
         {q.id: {name: rng.sample("dabcefghij", 10) for name in names} for q in labelled.questions}
     )
@@ -342,9 +347,27 @@ def test_what_is_written_is_read_by_other_tools_to_the_same_figures(tmp_path):
     tags = Tags()
     tags.feed(html)
     assert {tag for tag, _ in tags.seen} <= {
-        "html", "meta", "title", "style", "body", "h1", "h2", "p", "b", "div", "table", "thead", "tbody",
-        "tr", "th", "td", "small", "span", "ul", "li",
-    }  # fmt: skip
+        "html",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "p",
+        "b",
+        "div",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "small",
+        "span",
+        "ul",
+        "li",
+    }
     assert not any({"src", "href", "style", "onclick"} & attrs.keys() for _, attrs in tags.seen)
     assert "no difference shown" in html
     assert not re.search(r"url\(|@import", html)

@@ -91,9 +91,12 @@ def test_medians_are_of_runs_that_did_the_same_and_rather_of_now():
         return Latency(key, key.upper(), None, source, 3, {50: median}, 9e9, answered)
 
     found = [
-        one("a", "now", 10.0), one("a", "recording", 99.0), one("a", "now", 500.0, answered=True),
-        one("b", "recording", 70.0), one("c", "now", None),
-    ]  # fmt: skip
+        one("a", "now", 10.0),
+        one("a", "recording", 99.0),
+        one("a", "now", 500.0, answered=True),
+        one("b", "recording", 70.0),
+        one("c", "now", None),
+    ]
     assert experiment_index.medians(found, answered=False) == {"a": 10.0, "b": 70.0}
     assert experiment_index.medians(found[::-1], answered=False) == {"a": 10.0, "b": 70.0}
     assert experiment_index.medians(found, answered=True) == {"a": 500.0}

@@ -56,10 +56,20 @@ def test_ask_takes_a_function_and_an_endpoint_beside_routes(engine: FakeEngine, 
     file = engine.settings.home / "rag.py"
     with loopback(http(json.dumps([{"doc_id": id.split(":")[0], "text": text}]))) as server:
         code, out, _ = call(
-            "ask", "box arrived crushed", "--corpus", "tiny", "--routes", "bm25",
-            "--route", f"mine={file}:search", "--route", f"service={server.url}/search",
-            "--python", sys.executable, "--json",
-        )  # fmt: skip
+            "ask",
+            "box arrived crushed",
+            "--corpus",
+            "tiny",
+            "--routes",
+            "bm25",
+            "--route",
+            f"mine={file}:search",
+            "--route",
+            f"service={server.url}/search",
+            "--python",
+            sys.executable,
+            "--json",
+        )
     assert code == 0
     results = {one["route"]: one for one in json.loads(out)["results"]}
     assert list(results) == ["bm25", "mine", "service"]
@@ -84,9 +94,16 @@ def test_without_routes_those_of_a_first_visit_stand_beside(engine: FakeEngine, 
 
 def test_a_route_that_fails_costs_the_others_nothing(engine: FakeEngine, call: Any) -> None:
     code, out, _ = call(
-        "ask", "crushed", "--corpus", "tiny", "--routes", "bm25", "--route",
-        f"mine={engine.settings.home}/rag.py:fails", "--json",
-    )  # fmt: skip
+        "ask",
+        "crushed",
+        "--corpus",
+        "tiny",
+        "--routes",
+        "bm25",
+        "--route",
+        f"mine={engine.settings.home}/rag.py:fails",
+        "--json",
+    )
     assert code == 0
     told = {one["route"]: (one["status"], one["error"]) for one in json.loads(out)["results"]}
     assert told == {"bm25": ("ok", None), "mine": ("failed", "pipeline mine failed: ValueError: no index")}
@@ -125,9 +142,16 @@ def test_eval_measures_it_and_tells_strangers(
     monkeypatch.setattr(engine_module, "Engine", lambda settings: engine)
     monkeypatch.setattr(corpora, "ensure", lambda source, settings: None)
     code, out, _ = call(
-        "eval", folder, "--routes", "bm25", "--route", f"mine={tmp_path}/rag.py:search",
-        "--route", f"odd={tmp_path}/rag.py:strangers", "--json",
-    )  # fmt: skip
+        "eval",
+        folder,
+        "--routes",
+        "bm25",
+        "--route",
+        f"mine={tmp_path}/rag.py:search",
+        "--route",
+        f"odd={tmp_path}/rag.py:strangers",
+        "--json",
+    )
     assert code == 0
     figures = json.loads(out)
     assert list(figures["routes"]) == ["bm25", "mine", "odd"]

@@ -369,8 +369,12 @@ def test_endpoint_is_sent_the_question_and_its_headers(monkeypatch: pytest.Monke
     assert "authorization: Bearer sesame-0123456789" in head
     assert "x-tenant: acme" in head
     assert json.loads(body) == {
-        "query": "why?", "history": [], "k": 3, "filters": {"lang": "en"}, "trace_id": "run 1"
-    }  # fmt: skip
+        "query": "why?",
+        "history": [],
+        "k": 3,
+        "filters": {"lang": "en"},
+        "trace_id": "run 1",
+    }
     assert called.reply.hits[0].doc_id == "a"
 
 

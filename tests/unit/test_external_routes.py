@@ -136,8 +136,11 @@ def test_hits_alone_say_found_or_not_and_nothing_of_the_inside(engine: FakeEngin
 def test_stages_tell_which_step_lost_a_passage(engine: FakeEngine) -> None:
     result = only(ask(engine, "staged"))
     assert [type(span(result, name).output) for name in ("words", "vectors", "rrf", "judge")] == [
-        Search, Search, Fusion, Rerank,
-    ]  # fmt: skip
+        Search,
+        Search,
+        Fusion,
+        Rerank,
+    ]
     call = span(result, "call staged")
     assert isinstance(call.output, External)
     assert all(span(result, name).parent == call.id for name in ("words", "vectors", "rrf", "judge"))

@@ -133,8 +133,10 @@ def test_rocchio_by_hand(tmp_path, passages, feedback):
 def test_query2doc_repeats_the_question_before_the_passage(tmp_path):
     result = asked(tmp_path, "query2doc", times=3)
     assert [span.name for span in result.spans if span.parent is None] == [
-        "write hypothetical passages", "expand the question with passages", "search BM25",
-    ]  # fmt: skip
+        "write hypothetical passages",
+        "expand the question with passages",
+        "search BM25",
+    ]
     (written,) = result.spans[0].output.texts
     assert result.spans[-1].output.texts == (f"customs customs customs {written}",)
 

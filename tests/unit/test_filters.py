@@ -61,8 +61,10 @@ def test_fields_stand_at_the_top_of_a_document():
     assert header("---\nauthor: 'Ada'\ntags: [x]\n---\n# Title\nOwner: x") == {"author": "Ada", "tags": "[x]"}
     known = Metadata([("a/1.md", {}, text), ("b/2.md", {"year": "7"}, "Owner: x\nOnly here: y")])
     assert {(one.name, one.kind, one.documents) for one in known.fields} == {
-        ("owner", "text", 2), ("folder", "text", 2), ("year", "number", 1),
-    }  # fmt: skip
+        ("owner", "text", 2),
+        ("folder", "text", 2),
+        ("year", "number", 1),
+    }
     assert known.value(0, "Owner") == "Hall lead"
 
 
@@ -144,9 +146,13 @@ def meets(meta, field, operator, value):
     if field == "when":
         own, value = date.fromisoformat(own), date.fromisoformat(value)
     return {
-        "=": own == value, "!=": own != value, "<": own < value, ">": own > value, "<=": own <= value,
+        "=": own == value,
+        "!=": own != value,
+        "<": own < value,
+        ">": own > value,
+        "<=": own <= value,
         ">=": own >= value,
-    }[operator]  # fmt: skip
+    }[operator]
 
 
 @given(documents, conditions)
@@ -166,11 +172,13 @@ def corpus(request, tmp_path_factory):
     words = [f"word{n}" for n in range(30)]
     lines = [
         {
-            "_id": f"d{n:03}", "text": " ".join(rng.choice(words, 12)), "title": "",
+            "_id": f"d{n:03}",
+            "text": " ".join(rng.choice(words, 12)),
+            "title": "",
             "metadata": {"owner": OWNERS[n % 4], "when": DATES[n % 3], "n": n},
         }
         for n in range(240)
-    ]  # fmt: skip
+    ]
     folder = home / "set"
     folder.mkdir()
     (folder / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

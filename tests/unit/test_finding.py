@@ -19,9 +19,18 @@ from core.evaluation.finding import (
 )
 
 ROW = {
-    "delta": 0.0421, "ci95": [0.011, 0.0731], "p": 0.002, "p_holm": 0.004, "n": 96, "ties": 40, "wins": 41,
-    "losses": 15, "verdict": "better", "detectable": 0.03, "detectable_holm": 0.05,
-}  # fmt: skip
+    "delta": 0.0421,
+    "ci95": [0.011, 0.0731],
+    "p": 0.002,
+    "p_holm": 0.004,
+    "n": 96,
+    "ties": 40,
+    "wins": 41,
+    "losses": 15,
+    "verdict": "better",
+    "detectable": 0.03,
+    "detectable_holm": 0.05,
+}
 BETTER = compared(ROW, "Hybrid search", "BM25", "nDCG@10")
 OPEN = replace(BETTER, estimate=-0.01, interval=(-0.04, 0.02), p=1.0, verdict=NONE)
 
@@ -90,21 +99,30 @@ def test_the_numbers_alone():
 @pytest.mark.parametrize(
     ("value", "plain", "signed"),
     [
-        (0.0421, ".042", "+.042"), (-0.0421, "-.042", "-.042"), (0.0, ".000", "+.000"),
-        (-0.0, ".000", "+.000"), (1.0, "1.000", "+1.000"), (-1.25, "-1.250", "-1.250"),
-        (-2.8e-17, ".000", "+.000"), (0.00012, ".00012", "+.00012"),
-        (-0.000012, "-1.2e-05", "-1.2e-05"), (0.9996, "1.000", "+1.000"),
+        (0.0421, ".042", "+.042"),
+        (-0.0421, "-.042", "-.042"),
+        (0.0, ".000", "+.000"),
+        (-0.0, ".000", "+.000"),
+        (1.0, "1.000", "+1.000"),
+        (-1.25, "-1.250", "-1.250"),
+        (-2.8e-17, ".000", "+.000"),
+        (0.00012, ".00012", "+.00012"),
+        (-0.000012, "-1.2e-05", "-1.2e-05"),
+        (0.9996, "1.000", "+1.000"),
         (10.5, "10.500", "+10.500"),
     ],
-)  # fmt: skip
+)
 def test_how_numbers_are_written(value, plain, signed):
     assert (number(value), number(value, signed=True)) == (plain, signed)
 
 
 def test_p_counts_and_lists():
     assert [chance(p) for p in (0.0002, 0.001, 0.0449, 1.0)] == [
-        "p < .001", "p = .001", "p = .045", "p = 1.000",
-    ]  # fmt: skip
+        "p < .001",
+        "p = .001",
+        "p = .045",
+        "p = 1.000",
+    ]
     assert [count(n) for n in (0, 1, 2, 1000)] == [
         "0 questions",
         "1 question",

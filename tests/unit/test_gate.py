@@ -123,8 +123,10 @@ def questions(path):
 
 def test_the_labelled_questions_fall_on_the_right_side():
     support = questions("support/questions/*.jsonl")
-    flagged = {mode: [q["text"] for q in support if q["mode"] == mode and exact_terms(q["text"])] for mode in
-               {q["mode"] for q in support}}  # fmt: skip
+    flagged = {
+        mode: [q["text"] for q in support if q["mode"] == mode and exact_terms(q["text"])]
+        for mode in {q["mode"] for q in support}
+    }
     assert len(flagged["exact_identifier"]) == sum(q["mode"] == "exact_identifier" for q in support) == 16
     assert flagged["abstract"] == flagged["vocabulary_mismatch"] == flagged["ambiguous_followup"] == []
     assert flagged["plain"] == ["What does customs hold code H3 mean and what happens?"]  # it names one

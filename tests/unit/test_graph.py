@@ -77,8 +77,11 @@ def test_a_walk_by_hand():
 @pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
-        ("Call asyncio.gather or max_size for useState in ISO-8601.", "identifier",
-         ["asyncio.gather", "max_size", "useState", "ISO-8601"]),
+        (
+            "Call asyncio.gather or max_size for useState in ISO-8601.",
+            "identifier",
+            ["asyncio.gather", "max_size", "useState", "ISO-8601"],
+        ),
         ("In 1994 Tim Burton directed Ed Wood. Refunds take days.", "name", ["Tim Burton", "Ed Wood"]),
         ("The Bank of England met the Duke of York.", "name", ["Bank of England", "Duke of York"]),
         ("Parcels are late. NATO is not.", "name", ["NATO"]),
@@ -89,7 +92,7 @@ def test_a_walk_by_hand():
         ("der an 12345", "word", []),
         ("", "name", []),
     ],
-)  # fmt: skip
+)
 def test_the_rule_by_cases(text, kind, expected):
     found = [one.shown for line in in_sentences(text, ENGLISH) for one in line if one.kind == kind]
     assert found == expected
@@ -207,7 +210,7 @@ def test_replies_that_are_no_triples_leave_passages_without_any(tmp_path):
         ("", []),
         ("\n".join(f"a{n} | b | c" for n in range(20)), [(f"a{n}", "b", "c") for n in range(8)]),
     ],
-)  # fmt: skip
+)
 def test_triples_are_read_line_by_line(reply, expected):
     assert read_triples(reply) == expected
 
@@ -221,8 +224,12 @@ def test_any_reply_gives_triples_with_two_ends_or_none(reply):
 
 def test_a_phrase_has_every_passage_that_says_it_in_any_spelling(tmp_path):
     texts = {f"p{at}:0-9": f"the burbank number {at}" for at in range(15)}
-    _, corpus = built(tmp_path, "graph", texts={**texts, "q:0-9": "We met in Burbank", "w:0-9": "apples"} | {
-        f"w{at}:0-9": f"apples {at}" for at in range(180)})  # fmt: skip
+    _, corpus = built(
+        tmp_path,
+        "graph",
+        texts={**texts, "q:0-9": "We met in Burbank", "w:0-9": "apples"}
+        | {f"w{at}:0-9": f"apples {at}" for at in range(180)},
+    )
     index = store.load("graph", corpus, Settings(home=tmp_path))
     counts = dict(zip(index.phrases, index.passages, strict=True))
     assert counts["Burbank"] == 16  # of 197: a word by itself would be too common
@@ -245,10 +252,13 @@ def test_a_graph_is_made_the_same_twice(tmp_path):
     for name in ("one", "two"):
         built(tmp_path / name, "graph", cancel=threading.Event())
     files = [
-        {file.name: file.read_bytes() for file in (tmp_path / name / "enrichments/tiny/graph").iterdir()
-         if file.suffix in (".npy", ".jsonl")}
+        {
+            file.name: file.read_bytes()
+            for file in (tmp_path / name / "enrichments/tiny/graph").iterdir()
+            if file.suffix in (".npy", ".jsonl")
+        }
         for name in ("one", "two")
-    ]  # fmt: skip
+    ]
     assert files[0] == files[1]
 
 
@@ -258,9 +268,18 @@ def test_why_names_the_walk_that_left_a_passage_of_the_dense_search_behind():
     dense, walked = (tuple((id, 1 / rank) for rank, id in enumerate(some, 1)) for some in ids.values())
     spans = (
         Span(1, None, "search vectors", "RETRIEVER", 0, 1, output=Search(), hits=dense),
-        Span(2, None, "walk the graph", "RETRIEVER", 1, 1, output=Search(walk=walk), hits=walked,
-             links=(Link("first", 1, 3),)),
-    )  # fmt: skip
+        Span(
+            2,
+            None,
+            "walk the graph",
+            "RETRIEVER",
+            1,
+            1,
+            output=Search(walk=walk),
+            hits=walked,
+            links=(Link("first", 1, 3),),
+        ),
+    )
     hits = tuple(Hit(Passage(id, id, id, id, 0, 1), score) for id, score in walked)
     trace = PassageTrace(
         RouteResult("graph", "Graph", "ok", 2.0, hits=hits, spans=spans, origin=Link("hits", 2, 4))

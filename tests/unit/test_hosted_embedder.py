@@ -46,7 +46,8 @@ KINDS: dict[str, tuple[services.Service, dict[str, Any]]] = {
     "azure, v1": (services.azure, {"kind": "azure", "path": "/openai/v1"}),
     "azure, deployment": (services.azure, {"kind": "azure", "path": "/openai/deployments/small"}),
     "azure, ?api-version": (
-        services.azure, {"kind": "azure", "path": "/openai/deployments/small?api-version=2024-10-21"},
+        services.azure,
+        {"kind": "azure", "path": "/openai/deployments/small?api-version=2024-10-21"},
     ),
     "azure, bare": (services.azure, {"kind": "azure", "path": ""}),
     "ollama": (services.ollama, {"kind": "ollama", "key_env": ""}),
@@ -59,7 +60,7 @@ KINDS: dict[str, tuple[services.Service, dict[str, Any]]] = {
     "cohere, base64": (services.cohere, {"kind": "cohere", "path": "/v2", "encoding": "base64"}),
     "voyage": (services.voyage, {"kind": "voyage"}),
     "voyage, shorter": (services.voyage, {"kind": "voyage", "dimensions": 8}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -83,9 +84,11 @@ def test_questions_and_passages_have_their_own_prefixes_types_and_fields() -> No
         return services._openai_answer(body, 10)
 
     given = {
-        "query_prefix": "query: ", "document_prefix": "passage: ", "query_type": "q",
+        "query_prefix": "query: ",
+        "document_prefix": "passage: ",
+        "query_type": "q",
         "document_fields": {"task": "retrieval.passage"},
-    }  # fmt: skip
+    }
     with loopback(served(kept)) as server:
         one = embedder(base_url=f"{server.url}/v1", **given)
         one.embed_query("how?")
@@ -184,13 +187,22 @@ def test_stop_and_the_deadline_end_a_call() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "<!DOCTYPE html><html>Sign in</html>", "", "[]", '{"data": []}', '{"data": [{"embedding": []}]}',
-        '{"data": [{"embedding": [1, "x"]}]}', '{"data": [{"embedding": [NaN, 1]}]}',
-        '{"data": [{"embedding": [0, 0]}]}', '{"data": [{"embedding": "%%%"}]}', '{"data": ["x"]}',
-        '{"data": [{"index": 1, "embedding": [1]}]}', '{"data": [{"index": "a", "embedding": [1]}]}',
-        '{"embeddings": {"float": null}}', '{"error": {"message": "no"}}',
+        "<!DOCTYPE html><html>Sign in</html>",
+        "",
+        "[]",
+        '{"data": []}',
+        '{"data": [{"embedding": []}]}',
+        '{"data": [{"embedding": [1, "x"]}]}',
+        '{"data": [{"embedding": [NaN, 1]}]}',
+        '{"data": [{"embedding": [0, 0]}]}',
+        '{"data": [{"embedding": "%%%"}]}',
+        '{"data": ["x"]}',
+        '{"data": [{"index": 1, "embedding": [1]}]}',
+        '{"data": [{"index": "a", "embedding": [1]}]}',
+        '{"embeddings": {"float": null}}',
+        '{"error": {"message": "no"}}',
     ],
-)  # fmt: skip
+)
 def test_an_answer_that_is_not_one_vector_a_text_is_a_failure(body: str) -> None:
     with loopback(http(body)) as server, pytest.raises(ModelFailed) as caught:
         embedder(base_url=f"{server.url}/v1").embed_query("how?")
@@ -228,11 +240,16 @@ def test_the_key_comes_from_the_environment_and_is_known_as_a_secret(
 @pytest.mark.parametrize(
     "given",
     [
-        {"kind": "ollama", "model": "m"}, {"model": ""}, {"model": "m", "dimensions": 0},
-        {"model": "m", "kind": "other"}, {"model": "m", "unknown": 1}, {"model": "m", "price": -1},
-        {"model": "m", "headers": {"Host": "x"}}, {"model": "m", "key_env": "two words"},
+        {"kind": "ollama", "model": "m"},
+        {"model": ""},
+        {"model": "m", "dimensions": 0},
+        {"model": "m", "kind": "other"},
+        {"model": "m", "unknown": 1},
+        {"model": "m", "price": -1},
+        {"model": "m", "headers": {"Host": "x"}},
+        {"model": "m", "key_env": "two words"},
     ],
-)  # fmt: skip
+)
 def test_a_table_that_is_wrong_is_refused_by_name(tmp_path: Path, given: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match=r"embedders\.mine"):
         load(home=tmp_path, embedders={"mine": given})
@@ -256,8 +273,12 @@ def test_what_an_index_records_changes_with_the_vectors_and_not_with_key_or_pric
 
     same = [{}, {"price": 1.0}, {"key_env": "TEST_EMBEDDING_KEY"}, {"batch": 7}, {"encoding": "float"}]
     other: list[dict[str, Any]] = [
-        {"model": "large"}, {"dimensions": 8}, {"query_prefix": "q: "}, {"document_type": "d"},
-        {"base_url": "http://127.0.0.1:2/v1"}, {"document_fields": {"task": "x"}},
-    ]  # fmt: skip
+        {"model": "large"},
+        {"dimensions": 8},
+        {"query_prefix": "q: "},
+        {"document_type": "d"},
+        {"base_url": "http://127.0.0.1:2/v1"},
+        {"document_fields": {"task": "x"}},
+    ]
     assert len({identity(**more) for more in same}) == 1
     assert len({identity(**more) for more in [{}, *other]}) == len(other) + 1

@@ -77,9 +77,11 @@ def test_every_service_of_ours_reads_only_and_no_secret_has_a_default():
         for name, value in one.get("environment", {}).items():
             if any(word in name for word in ("SECRET", "PASSWORD", "DATABASE")):
                 assert ":?" in value
-    used = {mount.split(":")[0] for one in services.values() for mount in one["volumes"]} if all(
-        "volumes" in one for one in services.values()
-    ) else set()  # fmt: skip
+    used = (
+        {mount.split(":")[0] for one in services.values() for mount in one["volumes"]}
+        if all("volumes" in one for one in services.values())
+        else set()
+    )
     assert used - {"./Caddyfile"} == set(COMPOSE["volumes"])
 
 

@@ -91,14 +91,24 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
     built = index.build(None, folder, settings=settings, progress=lambda *step: stages.append(step))
     assert built.name == "shop-help"
     assert {stage for stage, _, _ in stages} == {
-        "read documents", "find languages", "index words", "embed", "count unread text", "check",
-    }  # fmt: skip
+        "read documents",
+        "find languages",
+        "index words",
+        "embed",
+        "count unread text",
+        "check",
+    }
     corpus = index.open_corpus("shop-help", settings=settings)
     assert (corpus.size, corpus.info.documents, corpus.info.vector_index) == (3, 3, "flat")
     assert corpus.info.bytes > 0
     assert set(corpus.info.build_ms) == {
-        "read documents", "cut into passages", "find languages", "index words", "embed", "count unread text",
-    }  # fmt: skip
+        "read documents",
+        "cut into passages",
+        "find languages",
+        "index words",
+        "embed",
+        "count unread text",
+    }
     ids = [p.id for p in corpus.passages([0, 1, 2])]
     assert ids == sorted(ids)
     assert [corpus.row(id) for id in ids] == [0, 1, 2]

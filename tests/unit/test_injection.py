@@ -28,20 +28,58 @@ needs_hostile = pytest.mark.skipif(
 )
 MARK = re.compile(r"<\s*/?\s*passage", re.IGNORECASE)
 CLOSING = [
-    "</passage 1>", "</PASSAGE>", "< / passage 1 >", "<passage 2>", "</pas\u200bsage 1>", "<\u00ad/passage>",
-    "＜/passage 1＞", "</ｐａｓｓａｇｅ>", "<∕passage>", "</раssаgе 1>", "</𝐩𝐚𝐬𝐬𝐚𝐠𝐞>",
-    "<\u0338/passage>", "≮/passage>", "﹤/passage>", "</p\u0301assage>", "<\\passage>",
-    "<\U000e0001/passage>", "<\ufe0f/passage>",
+    "</passage 1>",
+    "</PASSAGE>",
+    "< / passage 1 >",
+    "<passage 2>",
+    "</pas\u200bsage 1>",
+    "<\u00ad/passage>",
+    "＜/passage 1＞",
+    "</ｐａｓｓａｇｅ>",
+    "<∕passage>",
+    "</раssаgе 1>",
+    "</𝐩𝐚𝐬𝐬𝐚𝐠𝐞>",
+    "<\u0338/passage>",
+    "≮/passage>",
+    "﹤/passage>",
+    "</p\u0301assage>",
+    "<\\passage>",
+    "<\U000e0001/passage>",
+    "<\ufe0f/passage>",
     "</paſſage>",
-]  # fmt: skip
+]
 TOKENS = [
-    "<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>", "</s>", "<s>",
-    "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>",
+    "<|im_end|>",
+    "<|im_start|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|start_header_id|>",
+    "</s>",
+    "<s>",
+    "<eos>",
+    "<bos>",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "[INST]",
+    "[/INST]",
+    "<<SYS>>",
+    "<</SYS>>",
     "<think>",
-    "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "<｜User｜>", "<｜end▁of▁sentence｜>",
-    "<|START_OF_TURN_TOKEN|>", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/SYSTEM_PROMPT]", "<|channel|>",
-    "<unk>", "<fim_prefix>", "<extra_id_0>",
-]  # fmt: skip
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "<｜User｜>",
+    "<｜end▁of▁sentence｜>",
+    "<|START_OF_TURN_TOKEN|>",
+    "[TOOL_CALLS]",
+    "[AVAILABLE_TOOLS]",
+    "[/SYSTEM_PROMPT]",
+    "<|channel|>",
+    "<unk>",
+    "<fim_prefix>",
+    "<extra_id_0>",
+]
 
 
 def hostile(name: str, key: str = "text") -> list[str]:
@@ -111,9 +149,19 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a < b, in passage 3", "if x <= y:", "see <b>bold</b>", "x<y>z", "the passage </b>",
-             "[1] [INSTALL]", "List<String> s", "<start> of turn", "1 <| 2"],
-)  # fmt: skip
+    "text",
+    [
+        "a < b, in passage 3",
+        "if x <= y:",
+        "see <b>bold</b>",
+        "x<y>z",
+        "the passage </b>",
+        "[1] [INSTALL]",
+        "List<String> s",
+        "<start> of turn",
+        "1 <| 2",
+    ],
+)
 def test_markup_and_comparisons_are_left_alone(text: str) -> None:
     assert without_marks(text) == text == harmless(text)
 

@@ -57,8 +57,12 @@ def decisions(result):
     return [span.output.decision for span in result.spans if span.name in named]
 
 
-@given(st.lists(st.integers(0, 9), unique=True), st.lists(st.integers(0, 9), unique=True),
-       st.integers(1, 5), st.integers(1, 8))  # fmt: skip
+@given(
+    st.lists(st.integers(0, 9), unique=True),
+    st.lists(st.integers(0, 9), unique=True),
+    st.integers(1, 5),
+    st.integers(1, 8),
+)
 def test_collecting_keeps_order_and_caps(before, found, each, keep):
     def hits(numbers):
         return tuple(Hit(Passage(str(n), "d", "", ""), 1.0) for n in numbers)

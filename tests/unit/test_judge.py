@@ -75,8 +75,11 @@ def test_the_interval_is_that_of_drawing_whole_questions_by_brute_force(weights)
     drawn = []
     for _ in range(3000):
         some = [one for q in draw.choice(list(by), len(by)) for one in by[q]]
-        drawn.append(cohen_kappa_score([a for _, a, _ in some], [b for _, _, b in some], weights=weights,
-                                       labels=range(4)))  # fmt: skip
+        drawn.append(
+            cohen_kappa_score(
+                [a for _, a, _ in some], [b for _, _, b in some], weights=weights, labels=range(4)
+            )
+        )
     assert found.ci95 == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
     alone = kappa([(str(n), a, b) for n, (_, a, b) in enumerate(pairs)], range(4), weights)
     wide, narrow = (ends[1] - ends[0] for ends in (found.ci95, alone.ci95))
@@ -324,9 +327,13 @@ def test_both_ends_are_the_metrics_over_the_labels_of_people_and_of_both(engine)
     for n in range(0, COUNT, 2):  # people know another passage only, so that what answers is unjudged
         qrels[f"q{n:02}"][ids[(n + 1) % COUNT]] = 2
     some = labelled(qrels)
-    found = outcomes(corpus, {
-        f"q{n:02}": {"a": [(n + 1) % COUNT, (n + 5) % COUNT], "b": [n, (n + 1) % COUNT]} for n in range(COUNT)
-    })  # fmt: skip
+    found = outcomes(
+        corpus,
+        {
+            f"q{n:02}": {"a": [(n + 1) % COUNT, (n + 5) % COUNT], "b": [n, (n + 1) % COUNT]}
+            for n in range(COUNT)
+        },
+    )
     before = json.dumps(qrels)
     filled = filling.fill(engine, corpus, some, found, made, measure.threading.Event())
     assert json.dumps(qrels) == before, "people's labels stay as they are"
@@ -362,9 +369,7 @@ def test_a_change_of_the_order_is_said(engine):
     made = run(engine, labels(engine)).record
     ids = passages(corpus)
     some = labelled({"q00": {ids[1]: 2}, "q02": {ids[3]: 2}})
-    found = outcomes(corpus, {
-        f"q{n:02}": {"a": [9, n + 1], "b": [n, 8, n + 1]} for n in (0, 2)
-    })  # fmt: skip
+    found = outcomes(corpus, {f"q{n:02}": {"a": [9, n + 1], "b": [n, 8, n + 1]} for n in (0, 2)})
     filled = filling.fill(engine, corpus, some, found, made, measure.threading.Event())
     block = filling.block(some, found, ["a", "b"], made, filled)
     assert block["orders"]["mrr@10"]["swapped"] == [["a", "b"]]

@@ -36,8 +36,10 @@ def scores(hits):
 
 def test_rrf_uses_its_weights_and_counts_ranks_from_one():
     assert scores(rrf([A, B], k=60, weights=[3, 1])) == {
-        "x": pytest.approx(3 / 61), "y": pytest.approx(3 / 62 + 1 / 61), "z": pytest.approx(1 / 62),
-    }  # fmt: skip
+        "x": pytest.approx(3 / 61),
+        "y": pytest.approx(3 / 62 + 1 / 61),
+        "z": pytest.approx(1 / 62),
+    }
 
 
 @pytest.mark.parametrize(
@@ -208,14 +210,19 @@ def test_partial_support_and_none_do_not_tie(tmp_path):
 @pytest.mark.parametrize(
     "sql",
     [
-        "DELETE FROM orders", "DROP TABLE orders", "UPDATE orders SET total = 0",
+        "DELETE FROM orders",
+        "DROP TABLE orders",
+        "UPDATE orders SET total = 0",
         "SELECT 1; DELETE FROM orders",
-        "WITH x AS (SELECT 1) DELETE FROM orders", "PRAGMA query_only = OFF",
+        "WITH x AS (SELECT 1) DELETE FROM orders",
+        "PRAGMA query_only = OFF",
         "ATTACH 'other.sqlite' AS other",
-        "SELECT load_extension('other')", "SELECT sql FROM sqlite_master", "VACUUM INTO 'other.sqlite'",
+        "SELECT load_extension('other')",
+        "SELECT sql FROM sqlite_master",
+        "VACUUM INTO 'other.sqlite'",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
     ],
-)  # fmt: skip
+)
 def test_sql_of_a_model_is_held_by_a_guard_not_by_advice(tmp_path, sql):
     tables = FakeEngine(tmp_path).tables("tiny", Need.TABLES)
     with pytest.raises(Rejected):

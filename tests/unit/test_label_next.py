@@ -75,8 +75,9 @@ def test_questions_that_documents_do_not_answer_are_left_out(tmp_path):
         one = evaluation(
             tmp_path / next(iter(more)),
             {"bm25": [hits("a"), hits("b")], "dense": [hits("c"), hits("d")]},
-            asked=asked(2, **more), alike=True,
-        )  # fmt: skip
+            asked=asked(2, **more),
+            alike=True,
+        )
         assert label_next.of_evaluation(one, "bm25", "dense") == []
 
 
@@ -101,8 +102,9 @@ def test_the_queue_is_made_of_the_evaluation_and_keeps_its_labels(made, store):
     assert (ready.set, ready.questions) == ("hand made to settle", ("q3", "q1"))
     desk = desks.load(store, ready.set)
     assert {pair: one.grade for pair, one in final(desk).items() if one.grade is not None} == {
-        ("q0", "g"): 1, ("q1", "g"): 1,
-    }  # fmt: skip
+        ("q0", "g"): 1,
+        ("q1", "g"): 1,
+    }
     assert set(desk.pool["q1"]) == {"g", "x", "y"}
     assert dict(desk.pool["q1"]["x"].found) == {"bm25": 1, "dense": 3}
     first = settling.order(desk, made, "bm25", "dense")
@@ -118,8 +120,11 @@ def test_questions_of_the_set_that_were_not_asked_come_by_their_pool(made, store
     settling.begin(store, made, "bm25", "dense", Corpus())
     desk = desks.load(store, "hand made to settle")
     extra = Question("extra", Query("not asked"))
-    pool = {"extra": {p: Pooled(Corpus().by_ids([p])[p], ((route, 1),)) for route, p in
-                      (("bm25", "m"), ("dense", "n"))}}  # fmt: skip
+    pool = {
+        "extra": {
+            p: Pooled(Corpus().by_ids([p])[p], ((route, 1),)) for route, p in (("bm25", "m"), ("dense", "n"))
+        }
+    }
     wider = replace(desk, questions=(*desk.questions, extra), pool={**desk.pool, **pool})
     assert settling.order(wider, made, "bm25", "dense") == ("q3", "extra", "q1")
 

@@ -73,11 +73,13 @@ def filled(store, name="one"):
     asked = (Question("a", Query("A?"), split="dev"), Question("b", Query("B?")), Question("c", Query("C?")))
     desks.create(store, name, "tiny", asked)
     found = {
-        "a": [Pooled(Passage("p1", "d", "T1", "one"), (("x", 1), ("y", 2))),
-              Pooled(Passage("p2", "d", "T2", "two"), (("x", 2),)),
-              Pooled(Passage("p3", "d", "T3", "three"))],
+        "a": [
+            Pooled(Passage("p1", "d", "T1", "one"), (("x", 1), ("y", 2))),
+            Pooled(Passage("p2", "d", "T2", "two"), (("x", 2),)),
+            Pooled(Passage("p3", "d", "T3", "three")),
+        ],
         "b": [Pooled(Passage("p1", "d", "T1", "one"), (("y", 1),))],
-    }  # fmt: skip
+    }
     desks.add_to_pool(store, name, found)
 
 
@@ -117,10 +119,20 @@ def test_an_empty_pool_has_no_spread(store):
 
 @pytest.mark.parametrize(
     ("kappa", "band"),
-    [(-0.1, "poor"), (0.0, "slight"), (0.2, "slight"), (0.21, "fair"), (0.4, "fair"), (0.5, "moderate"),
-     (0.6, "moderate"), (0.75, "substantial"), (0.8, "substantial"), (0.81, "almost perfect"),
-     (1.0, "almost perfect")],
-)  # fmt: skip
+    [
+        (-0.1, "poor"),
+        (0.0, "slight"),
+        (0.2, "slight"),
+        (0.21, "fair"),
+        (0.4, "fair"),
+        (0.5, "moderate"),
+        (0.6, "moderate"),
+        (0.75, "substantial"),
+        (0.8, "substantial"),
+        (0.81, "almost perfect"),
+        (1.0, "almost perfect"),
+    ],
+)
 def test_bands_are_those_of_the_paper(kappa, band):
     assert landis_koch(kappa) == band
 
@@ -141,8 +153,11 @@ def test_lines_say_who_said_what_and_what_became_of_it(store):
     tied = Tied(carried={("a", "p2"): ("n1", "n2")}, lost=[("b", "p1")], changed=[("a", "p1")])
     found = listing.lines(desk, finals, tied)
     assert [(one.question, one.passage, one.grade) for one in found] == [
-        ("a", "p2", 3), ("a", "p1", 2), ("a", "p3", None), ("b", "p1", 0)
-    ]  # fmt: skip
+        ("a", "p2", 3),
+        ("a", "p1", 2),
+        ("a", "p3", None),
+        ("b", "p1", 0),
+    ]
     assert found[0].now == "carried over by its words to n1, n2"
     assert found[1].how == "adjudicated"
     assert found[1].said == "anna: 1 (by anna); ben: 3 (by ben); carol (final): 2 (by carol)"
@@ -165,9 +180,13 @@ def test_questions_of_sessions_come_once_each_with_their_conversation(store):
     first = make_run(mishaps=False, run_id="a", corpus="tiny")
     bare = Query(first.query.text)
     told = Query(first.query.text, (Turn("user", "Another beginning."),))
-    runs = [first, replace(first, id="b"), replace(first, id="c", query=bare),
-            replace(first, id="d", query=told),
-            replace(first, id="e", corpus="other", query=Query("Elsewhere?"))]  # fmt: skip
+    runs = [
+        first,
+        replace(first, id="b"),
+        replace(first, id="c", query=bare),
+        replace(first, id="d", query=told),
+        replace(first, id="e", corpus="other", query=Query("Elsewhere?")),
+    ]
     for run in runs:
         store.save(run)
     assert store.flush()

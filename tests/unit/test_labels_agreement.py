@@ -51,9 +51,7 @@ def test_kappa_equals_the_table_worked_by_hand():
     # linear: 14 passages one grade apart: 14/50; by chance the sum over cells of row * column * |i - j|
     rows, columns = (25, 12, 6, 7), (23, 13, 8, 6)
     for weight, value in ((1, found.linear), (2, found.quadratic)):
-        chance = sum(
-            rows[i] * columns[j] * abs(i - j) ** weight for i in range(4) for j in range(4)
-        ) / 2500  # fmt: skip
+        chance = sum(rows[i] * columns[j] * abs(i - j) ** weight for i in range(4) for j in range(4)) / 2500
         assert value == pytest.approx(1 - (14 / 50) / chance)
 
 
@@ -124,8 +122,10 @@ def test_cannot_tell_and_later_are_no_grades_and_models_are_apart():
     )
     found = agreement.between(made)
     assert [(a.first, a.second, a.n) for a in found] == [
-        ("Ann", "Bob", 2), ("Ann", "import", 1), ("Bob", "import", 1),
-    ]  # fmt: skip
+        ("Ann", "Bob", 2),
+        ("Ann", "import", 1),
+        ("Bob", "import", 1),
+    ]
     apart = agreement.suggestions(made)
     assert [(a.first, a.second, a.n, a.observed) for a in apart] == [
         ("model:m", "final grade", 3, pytest.approx(2 / 3)),  # median of 3, 1, 2 is 2; 1 of 1, 1; 0
@@ -144,8 +144,10 @@ def test_disagreements_come_furthest_first_and_settled_ones_last():
     )
     found = agreement.disagreements(made)
     assert [(d.passage, d.distance, d.adjudication is not None) for d in found] == [
-        ("b", 2, False), ("a", 1, False), ("c", 3, True),
-    ]  # fmt: skip
+        ("b", 2, False),
+        ("a", 1, False),
+        ("c", 3, True),
+    ]
     assert found[0].grades == (("Ann", 2), ("Bob", 0))
 
 

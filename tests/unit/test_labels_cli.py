@@ -67,9 +67,10 @@ def test_from_questions_to_files_and_back(engine, call, questions, tmp_path):
     passages = [(q, p) for q, found in desk.pool.items() for p in found]
     assert (pooled["new"], pooled["questions"], pooled["failed"]) == (len(passages), 2, {})
     desks.judge_all(
-        engine.store, "release 1",
+        engine.store,
+        "release 1",
         [Judgement(*pair, "Ann", "person", "grade", n % 4) for n, pair in enumerate(passages)],
-    )  # fmt: skip
+    )
     ours = tmp_path / "ours.qrels"
     assert done(call, "export", "release 1", "--out", ours)["judgements"] == len(passages)
     theirs = tmp_path / "theirs.qrels"

@@ -45,8 +45,10 @@ def said(passage="a:1", who="Ann", grade=2, question="q1", source="person", kind
 
 
 def current(store):
-    return [(j.question, j.passage, j.annotator, j.source, j.kind, j.grade)
-            for j in desks.load(store, "set").current()]  # fmt: skip
+    return [
+        (j.question, j.passage, j.annotator, j.source, j.kind, j.grade)
+        for j in desks.load(store, "set").current()
+    ]
 
 
 def test_a_set_comes_back_as_it_was_made(store):
@@ -100,10 +102,14 @@ def test_undo_brings_back_what_held_before_again_and_again(store):
 
 
 ACTS = st.one_of(
-    st.tuples(st.sampled_from(["a:1", "a:2"]), st.sampled_from(["Ann", "Bob"]),
-              st.sampled_from(["person", "adjudication"]), st.integers(0, 3)),
+    st.tuples(
+        st.sampled_from(["a:1", "a:2"]),
+        st.sampled_from(["Ann", "Bob"]),
+        st.sampled_from(["person", "adjudication"]),
+        st.integers(0, 3),
+    ),
     st.tuples(st.just("undo"), st.sampled_from(["Ann", "Bob"])),
-)  # fmt: skip
+)
 
 
 @pytest.mark.slow
@@ -293,9 +299,12 @@ def address(place):
 
 def judging(store, who, count):
     return subprocess.Popen(
-        [sys.executable, "-c", JUDGING, address(store.path), who, str(count)], cwd=ROOT,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", JUDGING, address(store.path), who, str(count)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.process
@@ -329,5 +338,7 @@ def test_two_processes_at_one_set_lose_nothing(store):
         notes = [j.note for j in desk.judgements if j.annotator == who]
         assert notes == [f"note {n}" for n in range(40)]
         assert {p: j.note for (_, p), j in desk.by(who).items()} == {
-            "a:1": "note 39", "a:2": "note 37", "a:3": "note 38",
-        }  # fmt: skip
+            "a:1": "note 39",
+            "a:2": "note 37",
+            "a:3": "note 38",
+        }

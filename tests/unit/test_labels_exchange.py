@@ -24,9 +24,32 @@ from tests.fakes import MemoryCorpus
 TINY = MemoryCorpus({"a b:0-9": "One.", "c%20d:0-9": "Two.", "e:0-9": "Three."})
 texts = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=8)  # lone surrogates and NUL too
 nasty = st.sampled_from(
-    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "'=1", "''-", " \n+x", "＝1", "a,b", 'a"b', "a\r\nb", "'tis",
-     " ", "a b", "a%20b", "a\u3000b", "a\u2028b", "\ufeffa", "%", "\x00=1", "score", "'"]
-)  # fmt: skip
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1",
+        "'=1",
+        "''-",
+        " \n+x",
+        "＝1",
+        "a,b",
+        'a"b',
+        "a\r\nb",
+        "'tis",
+        " ",
+        "a b",
+        "a%20b",
+        "a\u3000b",
+        "a\u2028b",
+        "\ufeffa",
+        "%",
+        "\x00=1",
+        "score",
+        "'",
+    ]
+)
 words = texts | nasty
 shown = words.filter(lambda text: text.strip() != "")
 names = shown.filter(lambda text: not text.split()[0].startswith("model:"))
@@ -50,10 +73,12 @@ def sets_of_labels(draw):
         ):
             said.append(Judgement(*pair, name, source, kind, grade, note))
     found = {
-        q: [Pooled(Passage(p, draw(shown), draw(words), draw(shown), 0, draw(st.integers(0, 99))))
-            for p in passages]
+        q: [
+            Pooled(Passage(p, draw(shown), draw(words), draw(shown), 0, draw(st.integers(0, 99))))
+            for p in passages
+        ]
         for q, passages in pool.items()
-    }  # fmt: skip
+    }
     return [Question(q, Query(draw(shown))) for q in questions], found, said
 
 
@@ -165,8 +190,14 @@ def test_what_the_files_hold(store, tmp_path):
     assert list(rows[0]) == list(COLUMNS)
     assert len(rows) == 4
     assert [rows[0][c] for c in ("question", "annotator", "kind", "grade", "note", "source", "text")] == [
-        "'=How?", "Ann", "grade", "3", "'-note", "person", "One.",
-    ]  # fmt: skip
+        "'=How?",
+        "Ann",
+        "grade",
+        "3",
+        "'-note",
+        "person",
+        "One.",
+    ]
 
 
 def test_judgements_of_others_are_taken_as_they_are_written(store):
@@ -178,8 +209,10 @@ def test_judgements_of_others_are_taken_as_they_are_written(store):
     assert exchange.import_qrels(store, "set", beir, "x.tsv", "NIST", TINY).added == 1
     desk = desks.load(store, "set")
     assert {pair: one.grade for pair, one in desk.by("NIST").items()} == {
-        ("q2", "c%20d:0-9"): 2, ("q2", "e:0-9"): 0, ("q 1", "a b:0-9"): 2,
-    }  # fmt: skip
+        ("q2", "c%20d:0-9"): 2,
+        ("q2", "e:0-9"): 0,
+        ("q 1", "a b:0-9"): 2,
+    }
     assert desk.pool["q2"]["e:0-9"] == Pooled(TINY.by_ids(["e:0-9"])["e:0-9"])
 
 
@@ -224,7 +257,7 @@ HEAD = "question_id,passage_id,annotator,source,kind,grade,doc_id,text,start,end
         (HEAD + "q2,a b:0-9,A,,grade,1,,,,,noon\n", "x.csv line 2: created 'noon'"),
         (HEAD + "q2,a b:0-9,A,,grade,1,,,,,\nq2,a b:0-9,A,,grade,2,,,,,\n", "x.csv line 3: 'A' judged"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_line_of_csv_is_named_and_nothing_is_imported(store, lines, told):
     before = desks.version(store, "set")
     good = "q2,a b:0-9,Good,,grade,1,,,,,\n" if told.startswith("x.csv line 3") else ""

@@ -209,9 +209,17 @@ def test_disagreement_that_nobody_settled_and_another_corpus_are_said(store):
     assert "made over corpus tiny, not recut" in said[0]
     assert "disagree on 1 passage" in said[1]
     desks.judge(store, "set", Judgement("q1", ids[0], "Eve", "adjudication", "grade", 2))
-    assert labelled_set(store, "set", Cut(30)) == (found.__class__(**{
-        "name": "set", "questions": found.questions, "qrels": {"q1": {ids[0]: 2}}, "relevant_from": 2,
-    }), [])  # fmt: skip
+    assert labelled_set(store, "set", Cut(30)) == (
+        found.__class__(
+            **{
+                "name": "set",
+                "questions": found.questions,
+                "qrels": {"q1": {ids[0]: 2}},
+                "relevant_from": 2,
+            }
+        ),
+        [],
+    )
 
 
 def test_passages_that_no_corpus_has_keep_their_labels_and_it_is_said(store):

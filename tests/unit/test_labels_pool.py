@@ -153,8 +153,10 @@ def run(query, *results, corpus="tiny", id="r1"):
 def test_best_of_results():
     found = best([result("x", "a", "b", "c"), result("y", "c", "a"), result("z", "d", status="failed")], 2)
     assert {one.passage.id: one.found for one in found} == {
-        "a": (("x", 1), ("y", 2)), "b": (("x", 2),), "c": (("y", 1),),
-    }  # fmt: skip
+        "a": (("x", 1), ("y", 2)),
+        "b": (("x", 2),),
+        "c": (("y", 1),),
+    }
 
 
 def test_stored_runs_fill_the_pool_where_they_asked_the_same_after_the_same_turns(engine):
@@ -167,8 +169,10 @@ def test_stored_runs_fill_the_pool_where_they_asked_the_same_after_the_same_turn
     ]
     assert from_runs(engine.store, "set", runs, depth=5) == Added(4, 2, 2)
     assert {id: one.found for id, one in pool_of(engine).items()} == {
-        "a": (("x", 1),), "b": (("x", 2),), "c": (("y", 1),),
-    }  # fmt: skip
+        "a": (("x", 1),),
+        "b": (("x", 2),),
+        "c": (("y", 1),),
+    }
     assert set(pool_of(engine, "q2")) == {"d"}
     with pytest.raises(BadInput, match="run r1 is over corpus other, and label set set over tiny"):
         from_runs(engine.store, "set", [replace(runs[0], corpus="other")])
@@ -195,8 +199,9 @@ def test_an_evaluation_fills_the_pool_without_asking(engine, tmp_path):
     corpus = engine.corpus("tiny")
     assert from_evaluation(engine.store, "set", opened, corpus) == Added(2, 1, 1, 1)
     assert {id: one.found for id, one in pool_of(engine).items()} == {
-        known[0]: (("x", 1),), known[1]: (("x", 2), ("y", 1)),
-    }  # fmt: skip
+        known[0]: (("x", 1),),
+        known[1]: (("x", 2), ("y", 1)),
+    }
     assert pool_of(engine)[known[0]].passage == corpus.by_ids([known[0]])[known[0]]
     with pytest.raises(BadInput, match="evaluation e has no route 'q'; it has: x, y"):
         from_evaluation(engine.store, "set", opened, corpus, names=("q",))

@@ -176,9 +176,10 @@ def test_vectors_that_are_no_numbers_are_a_failure(
 
     ours = ColbertTokens(str(folders["saved"]))
     broken: dict[str, Any] = {
-        "attention_mask": torch.ones(2), "input_ids": torch.tensor([5, 6]),
+        "attention_mask": torch.ones(2),
+        "input_ids": torch.tensor([5, 6]),
         "token_embeddings": torch.full((2, 8), torch.nan),
-    }  # fmt: skip
+    }
     monkeypatch.setattr(ours._model, "encode_query", lambda *_, **__: [broken])
     with pytest.raises(ModelFailed, match="not finite"):
         ours.embed_query("a key")

@@ -68,8 +68,9 @@ def test_runs_with_an_answer_and_those_that_failed_are_no_measurements_of_a_sear
         [took("a", float("nan"))],
     ]
     assert {(one.name, one.n, one.largest) for one in by_route(runs)} == {
-        ("A", 1, 1.0), ("A · with answer", 1, 900.0),
-    }  # fmt: skip
+        ("A", 1, 1.0),
+        ("A · with answer", 1, 900.0),
+    }
 
 
 def test_a_step_counts_where_it_was_done_and_only_if_it_went_well():
@@ -82,8 +83,10 @@ def test_a_step_counts_where_it_was_done_and_only_if_it_went_well():
     )
     result = RouteResult("a", "A", "failed", 48, spans=spans)
     assert {(one.name, one.n, one.largest) for one in by_step([[result]])} == {
-        ("embed", 1, 3.0), ("write · from the cache", 1, 40.0), ("ask m · from the cache", 1, 39.0),
-    }  # fmt: skip
+        ("embed", 1, 3.0),
+        ("write · from the cache", 1, 40.0),
+        ("ask m · from the cache", 1, 39.0),
+    }
     assert sources(result) == {1: "now", 2: "now", 3: "cache", 4: "cache", 5: "now"}
     assert origin(result) == "cache"
     recorded = replace(result, spans=(*spans, Span(6, None, "x", "LLM", 48, 1, cached="recording")))

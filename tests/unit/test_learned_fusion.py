@@ -163,9 +163,11 @@ def test_noise_is_worth_nothing_out_of_fold(two_strengths):
     for labels in qrels.values():
         labels[next(iter(labels))] = 1
     found = learn.learned(
-        replace(noise, labelled=replace(noise.labelled, qrels=qrels)), "noise", ("bm25", "dense"),
+        replace(noise, labelled=replace(noise.labelled, qrels=qrels)),
+        "noise",
+        ("bm25", "dense"),
         list(noise.lists),
-    )  # fmt: skip
+    )
     assert found.made["out of fold"]["against"]["hybrid_linear"]["verdict"] == "no difference shown"
 
 
@@ -177,7 +179,7 @@ def test_noise_is_worth_nothing_out_of_fold(two_strengths):
         (200, 119, 4, "at least 120 are needed for 4 lists.*fuse fewer lists"),
         (1, 1, 1, "1 labelled questions.*; 1 relevant passages.*needed for 1 list"),
     ],
-)  # fmt: skip
+)
 def test_too_few_labels_are_refused_with_the_numbers(questions, relevant, lists, said):
     assert re.search(said, learn.refusal(questions, relevant, lists))
 
@@ -195,9 +197,10 @@ def test_few_labels_refuse_to_be_fitted():
 
 def test_pairs_count_what_is_judged_and_what_is_not(material):
     labelled = replace(
-        material.labelled, relevant_from=2,
+        material.labelled,
+        relevant_from=2,
         qrels={**material.labelled.qrels, "q0": {"q0-1": 2, "q0-2": 1, "elsewhere": 3}},
-    )  # fmt: skip
+    )
     changed = replace(material, labelled=labelled)
     found = pairs(changed, ["q0"], ("bm25", "dense"))
     assert [p for p, good in zip(found.passages, found.relevant, strict=True) if good] == ["q0-1"]
@@ -409,14 +412,18 @@ def test_fitting_is_stopped_and_keeps_nothing(labelled_engine):
     seen = threading.Event()
     with pytest.raises(Cancelled):
         fusion_weights.perform(
-            labelled_engine, Wanted("tiny", "mine", ("bm25", "dense")),
-            lambda done, _of: seen.set() if done == 3 else None, ended=seen.is_set,
-        )  # fmt: skip
+            labelled_engine,
+            Wanted("tiny", "mine", ("bm25", "dense")),
+            lambda done, _of: seen.set() if done == 3 else None,
+            ended=seen.is_set,
+        )
     with pytest.raises(Cancelled):
         fusion_weights.perform(
-            labelled_engine, Wanted("tiny", "mine", ("bm25", "dense")),
-            stage=lambda said: seen.set(), ended=seen.is_set,
-        )  # fmt: skip
+            labelled_engine,
+            Wanted("tiny", "mine", ("bm25", "dense")),
+            stage=lambda said: seen.set(),
+            ended=seen.is_set,
+        )
     assert files.names(labelled_engine.settings.home, "tiny") == []
 
 

@@ -112,8 +112,9 @@ def test_a_passage_behind_the_part_of_a_list_that_was_fused_was_cut_by_the_route
     )
     (fusion,) = fusions(result)
     assert list_names(result, fusion, QUESTION) == (
-        "search BM25, the first 20", "search vectors, the first 20",
-    )  # fmt: skip
+        "search BM25, the first 20",
+        "search vectors, the first 20",
+    )
 
 
 def test_as_many_looked_up_as_were_collected_are_two_lists(run):
@@ -150,8 +151,10 @@ def test_an_empty_list_that_was_fused_counts(run):
     assert "not in 1 of 3 lists" in PassageTrace(result).fate(lost, 3).words
     (fusion,) = fusions(result)
     assert list_names(result, fusion, QUESTION) == (
-        "search BM25", "search BM25: “zyzzyva”", "search vectors",
-    )  # fmt: skip
+        "search BM25",
+        "search BM25: “zyzzyva”",
+        "search vectors",
+    )
 
 
 def test_a_route_with_python_of_its_own_is_told_as_far_as_the_trace_says(run):
@@ -175,6 +178,7 @@ def test_a_route_with_python_of_its_own_is_told_as_far_as_the_trace_says(run):
     assert fate(result, cut, 20) == ("cut by the route", None, 13, None)
     (fusion,) = fusions(result)
     assert list_names(result, fusion, QUESTION) == (
-        "search BM25, the first 8", "put lists one behind another",
+        "search BM25, the first 8",
+        "put lists one behind another",
         "a list made by the route's own code",
-    )  # fmt: skip
+    )

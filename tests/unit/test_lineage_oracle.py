@@ -127,9 +127,12 @@ def as_told(found: Loss | None):
         return None
     step, before = found.step, found.before
     return (
-        step.id if step is not None else None, before.id if before is not None else None,
-        found.was, found.now, found.cut is not None,
-    )  # fmt: skip
+        step.id if step is not None else None,
+        before.id if before is not None else None,
+        found.was,
+        found.now,
+        found.cut is not None,
+    )
 
 
 def check_links(result: RouteResult, span: Span, call: Call) -> None:
@@ -273,31 +276,53 @@ def replies(seed: int):
 
     text = some(*WORDS, "customs refund photo", "a carrier, the seal of the glass")
     return {
-        "look-up": some("0.9", "0.1"), "relevant": some("0.6", "0.2"), "segment": "Take photos [1].",
-        "supported": some({"fully": 1.0}, {"no": 1.0}), "useful": some({"4": 1.0}, {"2": 1.0}),
-        "closed-answer": "Photograph it.", "confidence": some("40", "95"),
-        "scale": lambda r: {by(r, "1", "2", "3", "4", "5"): 1.0}, "grade": some("0.9", "0.4", "0.05"),
-        "sql": "SELECT name FROM items", "rewrite": text, "step-back": text, "reformulate": text,
-        "variants": "photo of the seal\nlabel, box\nrefund hour", "next-sentence": text,
+        "look-up": some("0.9", "0.1"),
+        "relevant": some("0.6", "0.2"),
+        "segment": "Take photos [1].",
+        "supported": some({"fully": 1.0}, {"no": 1.0}),
+        "useful": some({"4": 1.0}, {"2": 1.0}),
+        "closed-answer": "Photograph it.",
+        "confidence": some("40", "95"),
+        "scale": lambda r: {by(r, "1", "2", "3", "4", "5"): 1.0},
+        "grade": some("0.9", "0.4", "0.05"),
+        "sql": "SELECT name FROM items",
+        "rewrite": text,
+        "step-back": text,
+        "reformulate": text,
+        "variants": "photo of the seal\nlabel, box\nrefund hour",
+        "next-sentence": text,
         "decompose": "Who has the seal?\nWhich label is on the box?",
-        "decompose-steps": "Who has the seal?\nWhere is #1?", "short-answer": some("the carrier", "unknown"),
-        "answer": some("It is so [1].", "The passages do not answer this."), "evidence": some("0.8", "0.3"),
+        "decompose-steps": "Who has the seal?\nWhere is #1?",
+        "short-answer": some("the carrier", "unknown"),
+        "answer": some("It is so [1].", "The passages do not answer this."),
+        "evidence": some("0.8", "0.3"),
         "choose-action": some(
-            '{"action": "search", "input": "photo of a seal"}', '{"action": "look_up", "input": "vase"}',
-            '{"action": "look_up", "input": "parcel"}', '{"action": "answer", "input": ""}',
+            '{"action": "search", "input": "photo of a seal"}',
+            '{"action": "look_up", "input": "vase"}',
+            '{"action": "look_up", "input": "parcel"}',
+            '{"action": "answer", "input": ""}',
         ),
-        "critique": '{"claims": [], "feedback": "Shorter.", "good": false}', "refine": "It is so [1].",
-    }  # fmt: skip
+        "critique": '{"claims": [], "feedback": "Shorter.", "good": false}',
+        "refine": "It is so [1].",
+    }
 
 
 PARAMETERS = {
-    "compress": {"floor": 0.4}, "crag": {"graded": 3}, "rerank": {"candidates": 6}, "parent": {"alpha": 0.5},
-    "late_interaction": {"candidates": 8}, "agentic": {"each": 2},
+    "compress": {"floor": 0.4},
+    "crag": {"graded": 3},
+    "rerank": {"candidates": 6},
+    "parent": {"alpha": 0.5},
+    "late_interaction": {"candidates": 8},
+    "agentic": {"each": 2},
     "decompose": {"sequential": True, "split_from": 1},
-    "multistage": {"candidates": 7}, "self_reflective": {"rounds": 3, "gain": 0.0},
-    "quantised": {"candidates": 10, "compare": True}, "adaptive_k": {"least": 1, "beyond": 0},
-    "noise": {"count": 3}, "prf_rm3": {"original": 0.2}, "prf_rocchio": {"feedback": 0.9},
-}  # fmt: skip
+    "multistage": {"candidates": 7},
+    "self_reflective": {"rounds": 3, "gain": 0.0},
+    "quantised": {"candidates": 10, "compare": True},
+    "adaptive_k": {"least": 1, "beyond": 0},
+    "noise": {"count": 3},
+    "prf_rm3": {"original": 0.2},
+    "prf_rocchio": {"feedback": 0.9},
+}
 
 
 @pytest.mark.slow
@@ -311,9 +336,12 @@ PARAMETERS = {
     ],  # a smaller corpus is no simpler one, and takes as long
 )
 @given(
-    count=st.integers(3, 150), words=st.integers(2, len(WORDS)), seed=st.integers(0, 9999),
-    answers=st.sampled_from(["none", "all"]), depth=st.sampled_from([1, 2, 5, 10, 30]),
-)  # fmt: skip
+    count=st.integers(3, 150),
+    words=st.integers(2, len(WORDS)),
+    seed=st.integers(0, 9999),
+    answers=st.sampled_from(["none", "all"]),
+    depth=st.sampled_from([1, 2, 5, 10, 30]),
+)
 def test_what_readers_say_of_every_step_of_every_route_is_so(
     tmp_path_factory, count, words, seed, answers, depth
 ):
@@ -322,9 +350,11 @@ def test_what_readers_say_of_every_step_of_every_route_is_so(
     asked = draw.choice([some, "zyzzyva", f"Which {some} and whose?"])
     history = (Turn("user", "the seal"), Turn("assistant", "a vase")) if draw.random() < 0.3 else ()
     engine = FakeEngine(
-        tmp_path_factory.mktemp("home"), llm=ScriptedLLM(replies(seed)),
-        web={"w:0-9": "a seal", "x:0-9": some}, texts=corpus(count, words, seed),
-    )  # fmt: skip
+        tmp_path_factory.mktemp("home"),
+        llm=ScriptedLLM(replies(seed)),
+        web={"w:0-9": "a seal", "x:0-9": some},
+        texts=corpus(count, words, seed),
+    )
     parameters = {**(PARAMETERS if draw.random() < 0.5 else {}), "any_steps": {"seed": seed, "steps": 8}}
     with added():
         names = tuple(routes())

@@ -51,11 +51,25 @@ READ: list[tuple[Callable[[str], Any], str]] = [
 ]
 SHORTER = 200_000  # of which the square still takes minutes
 UNITS = [
-    ("A", "A", "b"), ("X-A", "Aa-Aa-", ""), ("", "1'", ""), ("", "a.a ", ""), ("", "#1234 ", ""),
-    ("v", "1.", ""), ("", "Dr. ", ""), ("", ".", ""), ("[", "1, ", ""), ("", "[1 ", ""), ("", "[1] ", ""),
-    ("", "\n", ""), ("", " ", "."), ("", "# \n", ""), ("system", " ", ""), ("[", " ", ""),
-    ("", "a_", ""), ("", "/a", ""),
-]  # fmt: skip
+    ("A", "A", "b"),
+    ("X-A", "Aa-Aa-", ""),
+    ("", "1'", ""),
+    ("", "a.a ", ""),
+    ("", "#1234 ", ""),
+    ("v", "1.", ""),
+    ("", "Dr. ", ""),
+    ("", ".", ""),
+    ("[", "1, ", ""),
+    ("", "[1 ", ""),
+    ("", "[1] ", ""),
+    ("", "\n", ""),
+    ("", " ", "."),
+    ("", "# \n", ""),
+    ("system", " ", ""),
+    ("[", " ", ""),
+    ("", "a_", ""),
+    ("", "/a", ""),
+]
 SAID: list[tuple[Callable[[str], Any], str]] = [
     (function, before + times(unit, SHORTER) + after)
     for function in (
@@ -149,13 +163,15 @@ def test_headings_are_those_of_markdown() -> None:
 
 def test_abbreviations_join_what_follows_them() -> None:
     assert citations.sentences("See Dr. No. He left. Then e.g. this.") == (
-        "See Dr. No. He left.", "Then e.g. this.",
-    )  # fmt: skip
+        "See Dr. No. He left.",
+        "Then e.g. this.",
+    )
 
 
 def test_differences_of_long_texts_are_told_by_sentences() -> None:
     old = "".join(f"Sentence {n} stands here. " for n in range(1_000))
     drawn = word_diff(old, old.replace("Sentence 7 stands", "Sentence 7 stood"))
     assert re.findall("<(del|ins)>(.*?)</", drawn) == [
-        ("del", "Sentence 7 stands here."), ("ins", "Sentence 7 stood here."),
-    ]  # fmt: skip
+        ("del", "Sentence 7 stands here."),
+        ("ins", "Sentence 7 stood here."),
+    ]

@@ -53,14 +53,18 @@ KINDS: dict[str, tuple[Reply, LLMRequest, type[ModelFailed], str]] = {
     "null choices": (http('{"choices": null}'), ASK, ModelFailed, "without a choice (choices: null)"),
     "redirect": (
         http("", status="302 Found", more="Location: http://169.254.169.254/\r\n"),
-        ASK, ModelFailed, "redirects elsewhere (302)",
+        ASK,
+        ModelFailed,
+        "redirects elsewhere (302)",
     ),
     "hang": (hold, ASK, ModelTimedOut, "did not answer within"),
     "drip": (drip, ASK, ModelTimedOut, "did not answer within"),
     "huge": (http(TOO_MUCH), ASK, ConnectionLost, "larger than 16 MiB"),
     "refusal": (
         said(None, message={"content": None, "refusal": "I must not"}),
-        ASK, ModelFailed, 'refused to answer: "I must not"',
+        ASK,
+        ModelFailed,
+        'refused to answer: "I must not"',
     ),
     "truncated JSON": (http('{"choices": [{"message": {"cont'), ASK, ConnectionLost, "middle of its answer"),
     "wrong content type": (http("%PDF-1.7", kind="application/pdf"), ASK, ModelFailed, "broken JSON"),
@@ -69,7 +73,7 @@ KINDS: dict[str, tuple[Reply, LLMRequest, type[ModelFailed], str]] = {
     "invalid UTF-8": (http(b'{"choices": "\xff\xfe"}'), ASK, ModelFailed, "broken JSON"),
     "NaN log-probabilities": (said(logprobs={"content": NAN}), TOKENS, ModelFailed, "token probabilities"),
     "wrong schema": (http('{"result": {"output": "Hello"}}'), ASK, ModelFailed, "without a choice"),
-}  # fmt: skip
+}
 CALLERS: dict[str, tuple[type[ChatClient], bool]] = {
     "chat": (ChatClient, False),
     "streamed chat": (ChatClient, True),
@@ -183,14 +187,20 @@ def test_waiting_stops_when_it_is_told_to() -> None:
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        (None, None), ("", None), ("soon", None), ("nan", None), ("inf", None),
-        ("3", 3.0), ("2.5", 2.5), ("-4", 0.0),
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("nan", None),
+        ("inf", None),
+        ("3", 3.0),
+        ("2.5", 2.5),
+        ("-4", 0.0),
         ("Sun, 22 Nov 2026 12:00:30 GMT", 30.0),
         ("Sun, 22 Nov 2026 11:00:00 GMT", 0.0),
         ("Sunday, 22-Nov-26 12:01:00 GMT", 60.0),
         ("Sun Nov 22 12:00:01 2026", 1.0),
     ],
-)  # fmt: skip
+)
 def test_retry_after_is_read_as_seconds_or_as_a_date(value: str | None, seconds: float | None) -> None:
     assert retry_after(value, datetime(2026, 11, 22, 12, tzinfo=UTC)) == seconds
 

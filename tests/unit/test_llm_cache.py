@@ -33,15 +33,20 @@ NEVER = threading.Event()
 number = st.floats(-1e4, 0, allow_nan=False)
 completion = st.builds(
     Completion,
-    text=st.text(), model=st.text(), finish=st.sampled_from(["stop", "length"]), ms=st.floats(0, 1e6),
-    prompt_tokens=st.integers(0), completion_tokens=st.integers(0), cached_tokens=st.integers(0),
+    text=st.text(),
+    model=st.text(),
+    finish=st.sampled_from(["stop", "length"]),
+    ms=st.floats(0, 1e6),
+    prompt_tokens=st.integers(0),
+    completion_tokens=st.integers(0),
+    cached_tokens=st.integers(0),
     created=st.text(),
     source=st.just("cache"),
     logprobs=st.lists(
         st.builds(TokenLogprob, st.text(), number, st.lists(st.tuples(st.text(), number)).map(tuple)),
         max_size=3,
     ).map(tuple),
-)  # fmt: skip
+)
 
 
 class Model:
@@ -81,11 +86,18 @@ def test_a_completion_survives_json(made: Completion) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"prompt": "test/2"}, {"messages": (Message("system", "Hi"),)}, {"messages": ASK.messages * 2},
-        {"max_tokens": 6}, {"temperature": 0.1}, {"seed": 1}, {"top_logprobs": 1}, {"schema": {}},
-        {"stop": ("x",)}, {"grammar": 'root ::= "a"'},
+        {"prompt": "test/2"},
+        {"messages": (Message("system", "Hi"),)},
+        {"messages": ASK.messages * 2},
+        {"max_tokens": 6},
+        {"temperature": 0.1},
+        {"seed": 1},
+        {"top_logprobs": 1},
+        {"schema": {}},
+        {"stop": ("x",)},
+        {"grammar": 'root ::= "a"'},
     ],
-)  # fmt: skip
+)
 def test_everything_that_decides_the_answer_is_in_the_key(change: dict[str, Any]) -> None:
     assert key_of(replace(ASK, **change), endpoint="e", model="m") != key_of(ASK, endpoint="e", model="m")
 
@@ -95,9 +107,17 @@ def test_the_key_names_endpoint_and_model_and_covers_every_field() -> None:
     assert base == key_of(ASK, endpoint="e", model="m")
     assert len({base, key_of(ASK, endpoint="f", model="m"), key_of(ASK, endpoint="e", model="n")}) == 3
     assert {f.name for f in fields(LLMRequest)} == {
-        "prompt", "messages", "max_tokens", "temperature", "seed", "top_logprobs", "schema", "stop",
-        "reuse_prefix", "grammar",
-    }  # fmt: skip
+        "prompt",
+        "messages",
+        "max_tokens",
+        "temperature",
+        "seed",
+        "top_logprobs",
+        "schema",
+        "stop",
+        "reuse_prefix",
+        "grammar",
+    }
     # The fields that do not decide the answer: what was made without them stays good.
     for field in COST_ONLY:
         assert base == key_of(replace(ASK, **{field: True}), endpoint="e", model="m")
@@ -366,8 +386,10 @@ def test_a_cache_of_an_earlier_version_is_read_and_its_answers_go_first(tmp_path
             "create table completions (key text primary key, prompt text not null, model text not null,"
             " created text not null, completion text not null) without rowid"
         )
-        rows = [(f"key {n}", "p", "m", "2026", canonical(to_plain(replace(DONE, text="x" * 20_000))))
-                for n in range(40)]  # fmt: skip
+        rows = [
+            (f"key {n}", "p", "m", "2026", canonical(to_plain(replace(DONE, text="x" * 20_000))))
+            for n in range(40)
+        ]
         db.executemany("insert into completions values (?, ?, ?, ?, ?)", rows)
     cache = CompletionCache(path, limit_mb=1)
     assert kept(cache, range(3)) == [0, 1, 2]

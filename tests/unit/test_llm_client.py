@@ -73,11 +73,17 @@ def test_sends_the_request_and_reads_the_answer() -> None:
     assert json.loads(body) == {
         "model": "tiny",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi ✓"}],
-        "max_tokens": 5, "temperature": 0.5, "seed": 3, "stop": ["END"], "logprobs": True, "top_logprobs": 2,
+        "max_tokens": 5,
+        "temperature": 0.5,
+        "seed": 3,
+        "stop": ["END"],
+        "logprobs": True,
+        "top_logprobs": 2,
         "response_format": {
-            "type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA},
         },
-    }  # fmt: skip
+    }
     assert (got.text, got.model, got.finish, got.source) == ('{"a": 1}', "tiny-2", "stop", "live")
     assert (got.prompt_tokens, got.completion_tokens, got.cached_tokens) == (9, 1, 4)
     assert got.logprobs[0].top == (("{", -0.1), (" {", -3.0))
@@ -131,7 +137,7 @@ def test_only_graded_calls_of_the_embedded_server_reuse_its_prompt_cache(embedde
         (b"", "ended, or its connection, during the call"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "ended, or its connection, during the call"),
     ],
-)  # fmt: skip
+)
 def test_every_unusable_answer_is_one_clear_line(reply: bytes, words: str) -> None:
     assert words in failure(reply)
 
@@ -325,9 +331,13 @@ def test_lines_of_a_stream_that_are_no_data_are_passed_over() -> None:
 
 def test_pieces_of_an_unusual_form_add_nothing_and_what_was_told_first_stays() -> None:
     odd: list[Any] = [
-        {"choices": "x"}, {"choices": [3]}, {"choices": [{"delta": ["x"]}]}, {"choices": [{}]}, piece(""),
+        {"choices": "x"},
+        {"choices": [3]},
+        {"choices": [{"delta": ["x"]}]},
+        {"choices": [{}]},
+        piece(""),
         {"choices": [{"delta": {"content": 3}}], "usage": None, "model": ""},
-    ]  # fmt: skip
+    ]
     got, seen, _ = streamed(events(piece("Hel"), USAGE, *odd, piece("lo", "length"), piece(finish="")))
     assert (got.text, got.finish, got.model) == ("Hello", "length", "tiny-2")
     assert (got.prompt_tokens, got.completion_tokens) == (9, 2)

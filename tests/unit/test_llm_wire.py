@@ -16,8 +16,10 @@ WORDS = wire.Words("tiny at test", ("sk-secret", ""))
 BARE = {
     "model": "tiny",
     "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
-    "max_tokens": 5, "temperature": ASK.temperature, "seed": 3,
-}  # fmt: skip
+    "max_tokens": 5,
+    "temperature": ASK.temperature,
+    "seed": 3,
+}
 
 
 def body(request=ASK, **more):
@@ -37,10 +39,12 @@ def test_a_renamed_limit_is_sent_under_its_other_name():
 @pytest.mark.parametrize(
     ("request_", "kept"),
     [
-        (ASK, False), (replace(ASK, top_logprobs=1), True), (replace(ASK, reuse_prefix=True), True),
+        (ASK, False),
+        (replace(ASK, top_logprobs=1), True),
+        (replace(ASK, reuse_prefix=True), True),
         (replace(ASK, top_logprobs=5, reuse_prefix=True), True),
     ],
-)  # fmt: skip
+)
 def test_the_embedded_server_keeps_the_start_of_a_prompt_only_where_that_is_safe(request_, kept):
     assert body(request_, embedded=True)["extra_body"] == {"id_slot": 0, "cache_prompt": kept}
     assert "extra_body" not in body(request_)
@@ -49,12 +53,15 @@ def test_the_embedded_server_keeps_the_start_of_a_prompt_only_where_that_is_safe
 def test_stop_probabilities_and_schema_are_sent_where_they_are_asked_for():
     asked = replace(ASK, stop=("END", "\n"), top_logprobs=4, schema={"type": "object"})
     assert body(asked) == {
-        **BARE, "stop": ["END", "\n"], "logprobs": True, "top_logprobs": 4,
+        **BARE,
+        "stop": ["END", "\n"],
+        "logprobs": True,
+        "top_logprobs": 4,
         "response_format": {
             "type": "json_schema",
             "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}},
         },
-    }  # fmt: skip
+    }
 
 
 # --- what comes back
@@ -90,8 +97,9 @@ def test_an_answer_is_read_with_what_it_says_of_itself():
     assert found.logprobs == ()
 
 
-@pytest.mark.parametrize("usage", [None, 3, {}, {"prompt_tokens": -1, "completion_tokens": "2",
-                                                "prompt_tokens_details": [4]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "usage", [None, 3, {}, {"prompt_tokens": -1, "completion_tokens": "2", "prompt_tokens_details": [4]}]
+)
 def test_counts_that_are_not_told_or_are_none_are_0(usage):
     found = read({**answered(finish_reason=None), "usage": usage, "model": None})
     assert (found.prompt_tokens, found.completion_tokens, found.cached_tokens) == (0, 0, 0)

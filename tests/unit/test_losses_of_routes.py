@@ -199,8 +199,9 @@ def test_full_text_names_its_search(tmp_path):
     run = asked(tmp_path, "full_text", text="customs", texts=texts)
     one = fate(run.results[0], "d09:0-9")
     assert (one.kind, one.words) == (
-        "never retrieved", "Not found by “search full text” for “customs” (3 passages)."
-    )  # fmt: skip
+        "never retrieved",
+        "Not found by “search full text” for “customs” (3 passages).",
+    )
 
 
 # What is read.

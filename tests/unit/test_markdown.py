@@ -14,14 +14,33 @@ from tests.unit.test_markup import payloads
 from ui.components.markdown import LONGEST, is_markdown, rendered
 
 ALLOWED = {
-    "p": {"class", "dir"}, "blockquote": set(), "ul": set(), "ol": {"start"}, "li": {"dir"}, "hr": set(),
-    "br": set(), "div": {"class", "tabindex", "dir"}, "table": {"class"}, "thead": set(), "tbody": set(),
-    "tr": set(), "th": {"dir"}, "td": {"dir"}, "b": set(), "i": set(), "del": set(), "pre": {"tabindex"},
-    "code": set(), "span": {"class"}, "mark": set(),
-}  # fmt: skip
+    "p": {"class", "dir"},
+    "blockquote": set(),
+    "ul": set(),
+    "ol": {"start"},
+    "li": {"dir"},
+    "hr": set(),
+    "br": set(),
+    "div": {"class", "tabindex", "dir"},
+    "table": {"class"},
+    "thead": set(),
+    "tbody": set(),
+    "tr": set(),
+    "th": {"dir"},
+    "td": {"dir"},
+    "b": set(),
+    "i": set(),
+    "del": set(),
+    "pre": {"tabindex"},
+    "code": set(),
+    "span": {"class"},
+    "mark": set(),
+}
 VALUES = {
-    "class": {"head", "wide", "rs-table", "dim", "raw"}, "dir": {"auto"}, "tabindex": {"0"},
-}  # fmt: skip
+    "class": {"head", "wide", "rs-table", "dim", "raw"},
+    "dir": {"auto"},
+    "tabindex": {"0"},
+}
 EMPTY = ("hr", "br")
 
 
@@ -60,14 +79,49 @@ def read(text, marker=None):
     return Reader(rendered(text, marker))
 
 
-PIECES = st.sampled_from([
-    *HOSTILE, "\n", "\n\n", "    ", "| a | b |\n|---|---|\n| ", " | ", "|", "```", "`", "```html\n",
-    "~~", "*", "**", "_", "- ",
-    "1. ", "99999999999. ", "> ", "# ", "---\n", "[a](", ")", "![x](", "[r]\n\n[r]: x 'y'",
-    "<javascript:alert(1)>", "<http://evil.example>", "&lt;script&gt;", "&#60;img src=x&#62;", "\\<", "<!--",
-    "-->", "<?php", "<![CDATA[", "]]>", "\x00",
-    '" onmouseover=alert(1) x="', "'", "data:text/html,<script>", "\u202e",
-])  # fmt: skip
+PIECES = st.sampled_from(
+    [
+        *HOSTILE,
+        "\n",
+        "\n\n",
+        "    ",
+        "| a | b |\n|---|---|\n| ",
+        " | ",
+        "|",
+        "```",
+        "`",
+        "```html\n",
+        "~~",
+        "*",
+        "**",
+        "_",
+        "- ",
+        "1. ",
+        "99999999999. ",
+        "> ",
+        "# ",
+        "---\n",
+        "[a](",
+        ")",
+        "![x](",
+        "[r]\n\n[r]: x 'y'",
+        "<javascript:alert(1)>",
+        "<http://evil.example>",
+        "&lt;script&gt;",
+        "&#60;img src=x&#62;",
+        "\\<",
+        "<!--",
+        "-->",
+        "<?php",
+        "<![CDATA[",
+        "]]>",
+        "\x00",
+        '" onmouseover=alert(1) x="',
+        "'",
+        "data:text/html,<script>",
+        "\u202e",
+    ]
+)
 
 
 @given(st.lists(PIECES | st.text(max_size=8), max_size=25).map("".join), st.booleans())
@@ -92,9 +146,31 @@ def test_tables_lists_and_code_read_as_such():
         "```sql\nSELECT 1 < 2\n```\n> said\n\nfirst line\nsecond line"
     )
     assert found.tags == [
-        "p", "div", "table", "thead", "tr", "th", "th", "tbody", "tr", "td", "td", "code",
-        "ol", "li", "p", "li", "p", "b", "pre", "code", "blockquote", "p", "p", "br",
-    ]  # fmt: skip
+        "p",
+        "div",
+        "table",
+        "thead",
+        "tr",
+        "th",
+        "th",
+        "tbody",
+        "tr",
+        "td",
+        "td",
+        "code",
+        "ol",
+        "li",
+        "p",
+        "li",
+        "p",
+        "b",
+        "pre",
+        "code",
+        "blockquote",
+        "p",
+        "p",
+        "br",
+    ]
     assert "SELECT 1 < 2\n" in found.data
     assert read("3. three").tags == ["ol", "li", "p"]
     assert 'start="3"' in rendered("3. three")

@@ -62,9 +62,27 @@ def test_any_text_comes_back_as_text(body, title):
 
 def test_payloads_stay_text_in_every_part_of_a_page():
     allowed = {
-        "div", "span", "section", "header", "details", "summary", "style", "ul", "li",
-        "table", "thead", "tbody", "tr", "th", "td", "h4", "b", "i", "ins", "del",
-    }  # fmt: skip
+        "div",
+        "span",
+        "section",
+        "header",
+        "details",
+        "summary",
+        "style",
+        "ul",
+        "li",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "h4",
+        "b",
+        "i",
+        "ins",
+        "del",
+    }
     run = make_run(hostile=True)
     view = View("bm25", 30, "L", {next(iter(run.passages)): 3})
     waiting = [Waiting(HOSTILE[0], True, HOSTILE[1])]
@@ -140,18 +158,26 @@ def test_a_step_shows_what_it_was_given_by_which_parameter_and_what_came_of_it()
     base = make_run(mishaps=False)
     hybrid = next(result for result in base.results if result.route == "hybrid_rrf")
     fused = replace(
-        hybrid.spans[-1], set_by={"k": "k", "weights.1": "dense_weight"}, attributes={"note": HOSTILE[0]},
+        hybrid.spans[-1],
+        set_by={"k": "k", "weights.1": "dense_weight"},
+        attributes={"note": HOSTILE[0]},
         links=(*hybrid.spans[-1].links, Link("lists[2]", None, 3)),
         output=Fusion("rrf", only={"a text": (HOSTILE[2],)}),
-    )  # fmt: skip
+    )
     page = steps(replace(base, results=(replace(hybrid, spans=(*hybrid.spans[:-1], fused)),)))
     shown = Markup(page).striptags()
     for told in (
-        "list 1: search BM25, ranks 1 to 30", "list 2: search vectors, ranks 1 to 30",
-        "list 3: made by the route's own code", "k 60", "weights [1.0, 1.0]",
-        "parameter k sets k, parameter dense_weight sets weights.1", "→ method rrf", "→ only {",
-        "vector: embed", "→ texts [",
-    ):  # fmt: skip
+        "list 1: search BM25, ranks 1 to 30",
+        "list 2: search vectors, ranks 1 to 30",
+        "list 3: made by the route's own code",
+        "k 60",
+        "weights [1.0, 1.0]",
+        "parameter k sets k, parameter dense_weight sets weights.1",
+        "→ method rrf",
+        "→ only {",
+        "vector: embed",
+        "→ texts [",
+    ):
         assert told in shown, told
     assert "<img" not in page
     assert "&lt;img" in page

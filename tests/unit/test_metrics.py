@@ -15,9 +15,15 @@ from hypothesis import strategies as st
 from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, by_question, title
 
 RANX = {
-    "ndcg@10": "ndcg@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "mrr@10",
-    "map": "map", "precision@5": "precision@5", "precision@10": "precision@10", "hit@10": "hit_rate@10",
-}  # fmt: skip
+    "ndcg@10": "ndcg@10",
+    "recall@10": "recall@10",
+    "recall@100": "recall@100",
+    "mrr@10": "mrr@10",
+    "map": "map",
+    "precision@5": "precision@5",
+    "precision@10": "precision@10",
+    "hit@10": "hit_rate@10",
+}
 IDS = [f"d{n}" for n in range(16)]
 GRADES = st.dictionaries(st.sampled_from(IDS), st.integers(0, 3), min_size=1)
 TIED = st.permutations(IDS).flatmap(  # rankings with few distinct scores, so that most are shared
@@ -49,9 +55,13 @@ def ranx(tasks):
         "    print(json.dumps({n: {q: float(v) for q, v in run.scores[n].items()} for n in names}))"
     )
     said = subprocess.run(
-        [sys.executable, "-c", code], input=json.dumps(asked),
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        [sys.executable, "-c", code],
+        input=json.dumps(asked),
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return {
         relevant_from: {ours: found[theirs] for ours, theirs in by.items()}
         for (relevant_from, by), found in zip(names.items(), map(json.loads, said.splitlines()), strict=True)
@@ -112,8 +122,10 @@ def written_out(labels, ids, relevant_from):
         "precision@5": sum(hits[:5]) / 5,
         "precision@10": sum(hits[:10]) / 10,
         "hit@10": float(any(hits[:10])),
-        "unjudged@5": share(5), "unjudged@10": share(10), "unjudged@100": share(100),
-    }  # fmt: skip
+        "unjudged@5": share(5),
+        "unjudged@10": share(10),
+        "unjudged@100": share(100),
+    }
 
 
 def random_task(seed, relevant_from):
@@ -142,8 +154,11 @@ def test_every_metric_has_its_unjudged_share_at_its_own_depth():
         assert name.endswith(f"@{depth}") or (name, depth) == ("map", "100")
     assert set(COMPARED) < set(QUALITY)
     assert [title(name) for name in ("ndcg@10", "mrr@10", "map", "hit@10")] == [
-        "nDCG@10", "MRR@10", "MAP", "hit@10",
-    ]  # fmt: skip
+        "nDCG@10",
+        "MRR@10",
+        "MAP",
+        "hit@10",
+    ]
 
 
 @pytest.mark.process

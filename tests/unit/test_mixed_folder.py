@@ -110,7 +110,7 @@ FILES = {
     "conf.json": b"{",
     "Thumbs.db": b"x",
     ".hidden.md": b"x",
-}  # fmt: skip
+}
 TAKEN = {
     *("guide.rst", "tool.py", "faq.csv", "prices.csv", "excel.csv", "kueche.txt", "wide.txt", "page.html"),
     *("odd.jsonl", "archive.zip"),
@@ -189,8 +189,9 @@ def test_office_documents_and_books_are_markdown(folder):
     found, report = read(folder)
     by = {document.id: document for document in found}
     assert (by["policy.docx"].title, by["policy.docx"].text) == (
-        "Travel policy", "## Travel policy\n\nFly economy.\n\n## Hotels\n\n120 €.",
-    )  # fmt: skip
+        "Travel policy",
+        "## Travel policy\n\nFly economy.\n\n## Hotels\n\n120 €.",
+    )
     assert by["review.pptx"].title == "Review"
     assert by["review.pptx"].text == "## Review\n\nRevenue rose.\n\n## Outlook\n\nIt rains."
     assert by["novel.epub"].title == "The lighthouse"
@@ -237,9 +238,11 @@ def test_what_is_missing_says_how_to_get_it(folder, monkeypatch, ending):
     assert line.endswith("is not installed: python -m pip install -r requirements-documents.txt")
 
 
-BOMB = "<!DOCTYPE x [" + "".join(
-    f'<!ENTITY e{n} "{f"&e{n - 1};" * 20 if n else "ha" * 20}">' for n in range(9)
-) + "]>"  # fmt: skip
+BOMB = (
+    "<!DOCTYPE x ["
+    + "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 20 if n else "ha" * 20}">' for n in range(9))
+    + "]>"
+)
 
 
 @pytest.mark.process

@@ -14,10 +14,11 @@ from tests.fakes import FakeEngine, ScriptedLLM
 
 TEXTS = {f"p{n}": f"Parcel number {n} is sent from depot {n} on day {n} of the month." for n in range(1, 31)}
 QUESTIONS = tuple(
-    Question(f"q{n}", Query(f"On which day is parcel number {n} sent?"), answers=(f"Day {n}",),
-             answerable=True)
+    Question(
+        f"q{n}", Query(f"On which day is parcel number {n} sent?"), answers=(f"Day {n}",), answerable=True
+    )
     for n in range(1, 31)
-)  # fmt: skip
+)
 SMALL_TALK = tuple(
     Question(f"t{n}", Query(f"Hello there, number {n}"), mode="no_retrieval") for n in range(1, 6)
 )
@@ -50,10 +51,15 @@ def place(tmp_path):
         yes = 0.1 if "Hello" in request.messages[-1].content else 0.8
         return {"Yes": yes, "No": 1 - yes}
 
-    llm = ScriptedLLM({
-        "evidence": says, "relevant": says, "claim": says, "closed-answer": closed,
-        "look-up": look_up,
-    })  # fmt: skip
+    llm = ScriptedLLM(
+        {
+            "evidence": says,
+            "relevant": says,
+            "claim": says,
+            "closed-answer": closed,
+            "look-up": look_up,
+        }
+    )
     engine = FakeEngine(tmp_path, llm=llm, texts=TEXTS)
     corpus = engine.corpus("tiny")
     qrels = {question.id: relevant_to(corpus, question) for question in QUESTIONS}

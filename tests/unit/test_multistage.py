@@ -13,8 +13,12 @@ REPLIES = {
     "decompose": "How is a fragile item packed?\nHow is it returned?",
     "hyde": "Photos of all six sides are reported within 48 hours.",
 }
-STAGES = ["fuse by reciprocal rank", "rerank by BM25, cosine and MaxSim", "drop near-duplicates",
-          "order by marginal relevance"]  # fmt: skip
+STAGES = [
+    "fuse by reciprocal rank",
+    "rerank by BM25, cosine and MaxSim",
+    "drop near-duplicates",
+    "order by marginal relevance",
+]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,14 @@ def words_tokenizer(folder: Path, more=(), **kinds):
     made = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="<pad>", unk_token="<unk>", eos_token="<eos>", padding_side="left",
-        model_max_length=512, **kinds,
-    ).save_pretrained(folder)  # fmt: skip
+        tokenizer_object=made,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        eos_token="<eos>",
+        padding_side="left",
+        model_max_length=512,
+        **kinds,
+    ).save_pretrained(folder)
     return len(vocabulary)
 
 
@@ -43,9 +48,16 @@ def modern_bert(folder):
     from transformers import ModernBertConfig, ModernBertModel
 
     config = ModernBertConfig(
-        vocab_size=SIZE, **SMALL, max_position_embeddings=128, pad_token_id=0, cls_token_id=4, sep_token_id=5,
-        bos_token_id=4, eos_token_id=5, initializer_range=0.5,
-    )  # fmt: skip
+        vocab_size=SIZE,
+        **SMALL,
+        max_position_embeddings=128,
+        pad_token_id=0,
+        cls_token_id=4,
+        sep_token_id=5,
+        bos_token_id=4,
+        eos_token_id=5,
+        initializer_range=0.5,
+    )
     ModernBertModel(config).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
 
@@ -103,9 +115,17 @@ def eurobert(folder):
 
     size = words_tokenizer(folder)
     config = EuroBertConfig(
-        vocab_size=size, **SMALL, num_key_value_heads=2, head_dim=8, max_position_embeddings=512,
-        pad_token_id=0, bos_token_id=2, eos_token_id=2, mask_token_id=1, initializer_range=0.3,
-    )  # fmt: skip
+        vocab_size=size,
+        **SMALL,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=512,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=2,
+        mask_token_id=1,
+        initializer_range=0.3,
+    )
     EuroBertModel(config).save_pretrained(folder)
 
 
@@ -160,9 +180,12 @@ def embedding_gemma(tmp_path):
     gemma3(tmp_path / "body")
     wide = {"bias": False, "activation_function": Identity()}
     parts = [
-        Transformer(str(tmp_path / "body")), Pooling(32, "mean"), Dense(32, 96, **wide),
-        Dense(96, 24, **wide), Normalize(),
-    ]  # fmt: skip
+        Transformer(str(tmp_path / "body")),
+        Pooling(32, "mean"),
+        Dense(32, 96, **wide),
+        Dense(96, 24, **wide),
+        Normalize(),
+    ]
     known = named("embeddinggemma-300m", "embedder")
     prompts = {"query": known.query, "document": known.passage}
     SentenceTransformer(modules=parts, prompts=prompts, device="cpu").save(str(tmp_path / "whole"))
@@ -249,12 +272,13 @@ def test_a_model_whose_questions_are_looked_up_is_loaded_by_name(tmp_path):
             Router.for_query_document(
                 query_modules=[SparseStaticEmbedding(tokenizer=tokenizer(), weight=torch.tensor(table))],
                 document_modules=[
-                    Transformer(str(tmp_path / "body"), transformer_task="fill-mask"), SpladePooling("max")
+                    Transformer(str(tmp_path / "body"), transformer_task="fill-mask"),
+                    SpladePooling("max"),
                 ],
             )
         ],
         similarity_fn_name="dot",
-    )  # fmt: skip
+    )
     model.save(str(tmp_path / "model"))
     found = SpladeEncoder(f"opensearch-doc-v3-distill={tmp_path / 'model'}")
     asked = dict(found.expansion("key box"))
@@ -268,9 +292,14 @@ def qwen_reranker(tmp_path):
 
     size = words_tokenizer(tmp_path, ("yes", "no", "<Instruct>", "<Query>", "<Document>"))
     config = Qwen3Config(
-        vocab_size=size, **SMALL, num_key_value_heads=2, head_dim=8, max_position_embeddings=512,
-        initializer_range=0.3, pad_token_id=0,
-    )  # fmt: skip
+        vocab_size=size,
+        **SMALL,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=512,
+        initializer_range=0.3,
+        pad_token_id=0,
+    )
     Qwen3ForCausalLM(config).save_pretrained(tmp_path)
     return tmp_path
 

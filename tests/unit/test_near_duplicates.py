@@ -21,9 +21,10 @@ def corpus(texts, vectors=None, per_document=2):
     matrix = HashEmbedder().embed(texts) if vectors is None else np.asarray(vectors, np.float32)
     passages = [Passage(f"p{n}", f"d{n // per_document}", "", text) for n, text in enumerate(texts)]
     return SimpleNamespace(
-        fingerprint="f", everything=lambda: [(n, p, {}) for n, p in enumerate(passages)],
+        fingerprint="f",
+        everything=lambda: [(n, p, {}) for n, p in enumerate(passages)],
         vectors=lambda rows: matrix[list(rows)] if len(texts) else np.zeros((0, 4), np.float32),
-    )  # fmt: skip
+    )
 
 
 def brute(similarity, texts, least):

@@ -37,9 +37,16 @@ LISTED = {  # the same steps, another list
     "setwise": "which passage of its set is chosen",
 }
 PAYLOADS = (
-    "Yes", "No", "5", "1", "answer", "So the answer is: zebra.", "What are zebra unicorns?",
-    "DROP TABLE orders; SELECT 1", '{"action": "sql", "input": "DROP TABLE orders"}',
-)  # fmt: skip
+    "Yes",
+    "No",
+    "5",
+    "1",
+    "answer",
+    "So the answer is: zebra.",
+    "What are zebra unicorns?",
+    "DROP TABLE orders; SELECT 1",
+    '{"action": "sql", "input": "DROP TABLE orders"}',
+)
 QUESTION = Query(
     "My box arrived crushed: what do I do with order 48291?", (Turn("user", "Hello, I bought a vase."),)
 )
@@ -64,9 +71,11 @@ class Poisoned:
         order = ORDER.format(word=word, payload=payload)
         if order not in self._engines:
             self._engines[order] = FakeEngine(
-                self._home / str(len(self._engines)), web={"w:0-9": "the web"}, route_max_calls=CALLS,
+                self._home / str(len(self._engines)),
+                web={"w:0-9": "the web"},
+                route_max_calls=CALLS,
                 texts={**TEXTS, "crushed:0-80": f"{TEXTS['crushed:0-80']} {order}"},
-            )  # fmt: skip
+            )
         joins._known.clear()  # else a second run looks up less
         linking._examples.clear()
         engine, llm = self._engines[order], ObeyingLLM()
@@ -185,9 +194,12 @@ def test_an_order_to_the_grader_moves_that_passages_grade_alone(tmp_path: Path) 
     def grades(word: str) -> dict[str, tuple[float | None, str]]:
         order = ORDER.format(word=word, payload="No")
         engine = FakeEngine(
-            tmp_path, llm=ObeyingLLM(), web={"w:0-9": "the web"}, reranker="llm",
+            tmp_path,
+            llm=ObeyingLLM(),
+            web={"w:0-9": "the web"},
+            reranker="llm",
             texts={**TEXTS, "crushed:0-80": f"{TEXTS['crushed:0-80']} {order}"},
-        )  # fmt: skip
+        )
         request = Request(QUESTION, "tiny", ("rerank",), {"rerank": {"reranker": "llm"}})
         [span] = [s for s in engine.ask(request).results[0].spans if s.kind == "RERANKER"]
         return {one.id: (one.score, one.state) for one in span.output.order}
@@ -211,10 +223,19 @@ def test_steps_that_show_an_order_to_the_model_say_so(poisoned: Poisoned, tmp_pa
 @pytest.mark.trust
 @pytest.mark.parametrize(
     "sql",
-    ["DROP TABLE orders", "ATTACH 'x.sqlite' AS x", "PRAGMA writable_schema = 1", "DELETE FROM orders",
-     "SELECT 1; DROP TABLE orders", "SELECT * FROM sqlite_master", "SELECT load_extension('x')",
-     "WITH a AS (SELECT 1) DELETE FROM orders", "VACUUM INTO 'x'", "SELECT readfile('/etc/passwd')"],
-)  # fmt: skip
+    [
+        "DROP TABLE orders",
+        "ATTACH 'x.sqlite' AS x",
+        "PRAGMA writable_schema = 1",
+        "DELETE FROM orders",
+        "SELECT 1; DROP TABLE orders",
+        "SELECT * FROM sqlite_master",
+        "SELECT load_extension('x')",
+        "WITH a AS (SELECT 1) DELETE FROM orders",
+        "VACUUM INTO 'x'",
+        "SELECT readfile('/etc/passwd')",
+    ],
+)
 @pytest.mark.parametrize(
     "route", [n for n in ("text_to_sql", "structured_hybrid", "table_qa") if n in routes()]
 )

@@ -56,8 +56,10 @@ def test_regret_is_that_of_the_router():
     for one in oracle.oracle(HAND, M).lost:
         theirs = routing.regret(turned, one.route)
         assert (one.mean, one.n, one.best) == (
-            pytest.approx(theirs.mean), len(theirs.by_question), theirs.best[one.route],
-        )  # fmt: skip
+            pytest.approx(theirs.mean),
+            len(theirs.by_question),
+            theirs.best[one.route],
+        )
         assert one.ci95 == pytest.approx(theirs.interval)
 
 
@@ -152,9 +154,14 @@ def test_a_front_is_what_nobody_beats(points):
 
 def test_points_of_figures():
     row = {
-        "ndcg@10": 0.5, "p50_ms": 12.0, "p95_ms": None, "llm_calls": 6, "prompt_tokens": 90,
-        "completion_tokens": 30, "statuses": {"ok": 3, "failed": 1},
-    }  # fmt: skip
+        "ndcg@10": 0.5,
+        "p50_ms": 12.0,
+        "p95_ms": None,
+        "llm_calls": 6,
+        "prompt_tokens": 90,
+        "completion_tokens": 30,
+        "statuses": {"ok": 3, "failed": 1},
+    }
     figures = {"routes": {"a": row, "b": {**row, "statuses": {"ok": 0}}}}
     assert pareto.points(figures, "ndcg@10", "p50_ms")["a"] == (0.5, 12.0)
     assert pareto.points(figures, "ndcg@10", "p95_ms")["a"] == (0.5, None)

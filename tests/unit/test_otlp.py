@@ -31,13 +31,23 @@ NAMES = {
     for name, value in vars(holder).items()
     if name.isupper() and isinstance(value, str)
 }
-LISTS = ("retrieval.documents", "reranker.input_documents", "reranker.output_documents",
-         "embedding.embeddings", "llm.output_messages")  # fmt: skip
+LISTS = (
+    "retrieval.documents",
+    "reranker.input_documents",
+    "reranker.output_documents",
+    "embedding.embeddings",
+    "llm.output_messages",
+)
 GEN_AI = {  # of the registry's retrieval, embeddings and chat spans
-    "gen_ai.operation.name", "gen_ai.data_source.id", "gen_ai.retrieval.documents",
-    "gen_ai.retrieval.query.text", "gen_ai.retrieval.top_k", "gen_ai.request.model",
-    "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens",
-}  # fmt: skip
+    "gen_ai.operation.name",
+    "gen_ai.data_source.id",
+    "gen_ai.retrieval.documents",
+    "gen_ai.retrieval.query.text",
+    "gen_ai.retrieval.top_k",
+    "gen_ai.request.model",
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens",
+}
 KINDS = {kind.value for kind in openinference.OpenInferenceSpanKindValues}
 
 
@@ -136,8 +146,9 @@ def test_what_a_search_found_and_what_a_model_took_is_told(run):
     assert search["retrieval.documents.0.document.content"] == first.hits[0].passage.text
     assert search["gen_ai.retrieval.query.text"] == run.query.text
     assert json.loads(search["gen_ai.retrieval.documents"])[0] == {
-        "id": first.hits[0].passage.id, "score": first.hits[0].score,
-    }  # fmt: skip
+        "id": first.hits[0].passage.id,
+        "score": first.hits[0].score,
+    }
     call = by_name["ask scripted"]
     assert (call["openinference.span.kind"], call["llm.model_name"]) == ("LLM", "scripted")
     assert (call["llm.token_count.prompt"], call["llm.token_count.completion"]) == (10, 5)

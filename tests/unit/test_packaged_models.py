@@ -58,9 +58,12 @@ def write_model(file: Path, table: np.ndarray[Any, Any], *, pooled: bool) -> Non
         nodes.append(helper.make_node("Identity", ["hidden"], ["out"]))
     names = ("input_ids", "attention_mask", "token_type_ids")
     graph = helper.make_graph(
-        nodes, "tiny", [helper.make_tensor_value_info(name, ints, ["n", "tokens"]) for name in names],
-        [helper.make_tensor_value_info("out", floats, shape)], constants,
-    )  # fmt: skip
+        nodes,
+        "tiny",
+        [helper.make_tensor_value_info(name, ints, ["n", "tokens"]) for name in names],
+        [helper.make_tensor_value_info("out", floats, shape)],
+        constants,
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     save(model, str(file))
@@ -83,10 +86,18 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         packaged = Packaged(PACKAGE, "1.0", PACKAGE, kind, "model.onnx", *sums, alone=True)
         models.append(
             NamedModel(
-                f"tiny-{kind}", kind, "nobody/tiny", "MIT", "cls", WIDTH, 16, "Find: ", packaged=packaged,
+                f"tiny-{kind}",
+                kind,
+                "nobody/tiny",
+                "MIT",
+                "cls",
+                WIDTH,
+                16,
+                "Find: ",
+                packaged=packaged,
                 share=0.3,
             )
-        )  # fmt: skip
+        )
     (tmp_path / PACKAGE / "__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.setattr(named_models, "MODELS", tuple(models))
     packaged_folder.cache_clear()

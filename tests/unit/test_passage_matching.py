@@ -85,7 +85,9 @@ def test_by_id_then_place_then_text_then_words():
 
 def test_a_passage_returned_again_counts_once_at_its_best_rank():
     one, two, _ = RETURNS
-    found = Matcher(CORPUS).match([Returned("?", one.text, id=one.id), Returned("?", two.text), Returned("?", one.text, id=one.id)])  # fmt: skip # noqa: E501
+    found = Matcher(CORPUS).match(
+        [Returned("?", one.text, id=one.id), Returned("?", two.text), Returned("?", one.text, id=one.id)]
+    )
     assert [(p.passage.id, p.at) for p in found.placed] == [(one.id, 0), (two.id, 1)]
     assert found.repeats == 1
     assert "1 returned again" in found.in_words()

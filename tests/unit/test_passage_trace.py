@@ -53,9 +53,15 @@ def route(spans, final, origin=0, **more):
     last = next((one.id for one in reversed(spans) if one.hits is not None), None)
     made = last if origin == 0 else origin
     return RouteResult(
-        "r", "R", more.pop("status", "ok"), 5.0, hits=ranking(*final), spans=tuple(spans),
-        origin=Link("hits", made, len(final)) if final else None, **more,
-    )  # fmt: skip
+        "r",
+        "R",
+        more.pop("status", "ok"),
+        5.0,
+        hits=ranking(*final),
+        spans=tuple(spans),
+        origin=Link("hits", made, len(final)) if final else None,
+        **more,
+    )
 
 
 def searched(number, ids, text="why", name="search BM25"):
@@ -125,9 +131,13 @@ def test_the_lists_of_a_step_are_those_its_links_name_in_their_order_and_empty_o
 
 RERANKED = span(5, "rerank", "RERANKER", "gfab", output=Rerank(), links=[Link("hits", 4, 4)])
 APPENDED = span(
-    6, "append the rest", "CHAIN", "gfabchidej", output=Fusion("append"),
+    6,
+    "append the rest",
+    "CHAIN",
+    "gfabchidej",
+    output=Fusion("append"),
     links=[Link("first", 5, 4), Link("rest", 4, 10)],
-)  # fmt: skip
+)
 STEPS = [SPARSE, EMBED, DENSE, FUSED, RERANKED, APPENDED]
 
 
@@ -159,8 +169,9 @@ def test_outside_the_part_that_the_route_gave_the_reranker():
 
 
 def test_outside_the_candidates_that_a_reranker_looks_at_of_what_it_was_given():
-    looked = span(5, "match tokens", "RERANKER", "gfab", args={"candidates": 4}, output=Rerank(),
-                  links=links((4, 10)))  # fmt: skip
+    looked = span(
+        5, "match tokens", "RERANKER", "gfab", args={"candidates": 4}, output=Rerank(), links=links((4, 10))
+    )
     appended = replace(APPENDED, links=(Link("first", 5, 4), Link("rest", 4, 10)))
     one = fate(route([SPARSE, EMBED, DENSE, FUSED, looked, appended], "gfabchidej"), "e")
     assert (one.kind, one.rank, one.was, one.step) == ("reranked away", 9, 9, looked)
@@ -200,8 +211,14 @@ def test_a_passage_that_another_list_still_brings_is_lost_where_its_better_place
 def test_what_follows_a_head_that_was_ordered_anew_is_not_cut():
     """A head and its tail are put together again: what the head's step moved, that step moved."""
     head = span(2, "order", "RERANKER", "cab", output=Rerank(), links=[Link("hits", 1, 3)])
-    whole = span(3, "append the rest", "CHAIN", "cabdef", output=Fusion("append"),
-                 links=[Link("first", 2, 3), Link("rest", 1, 3, 3)])  # fmt: skip
+    whole = span(
+        3,
+        "append the rest",
+        "CHAIN",
+        "cabdef",
+        output=Fusion("append"),
+        links=[Link("first", 2, 3), Link("rest", 1, 3, 3)],
+    )
     result = route([SPARSE, head, whole], "cabdef")
     assert sources(result, whole) == [(2, 0, 3), (1, 3, 3)]
     one = fate(result, "b", 2)
@@ -303,11 +320,21 @@ def test_all_is_discarded_where_the_grades_are_too_low():
 
 def test_far_from_the_question_is_told_with_cosine_and_floor():
     near = span(
-        2, "drop far", "EVALUATOR", "ac", links=[Link("hits", 1, 3)],
+        2,
+        "drop far",
+        "EVALUATOR",
+        "ac",
+        links=[Link("hits", 1, 3)],
         output=Selection("floor", cosines={"a": 0.5, "b": 0.11, "c": 0.4}, floor=0.2),
-    )  # fmt: skip
-    rest = span(3, "append the rest", "CHAIN", "acbdef", output=Fusion("append"),
-                links=[Link("first", 2, 2), Link("rest", 1, 6)])  # fmt: skip
+    )
+    rest = span(
+        3,
+        "append the rest",
+        "CHAIN",
+        "acbdef",
+        output=Fusion("append"),
+        links=[Link("first", 2, 2), Link("rest", 1, 6)],
+    )
     one = fate(route([SPARSE, near, rest], "acbdef"), "b", 2)
     assert (one.kind, one.rank, one.step) == ("dropped by grade", 3, near)
     assert "cosine 0.11, below 0.20" in one.words
@@ -315,9 +342,13 @@ def test_far_from_the_question_is_told_with_cosine_and_floor():
 
 def test_near_duplicate_names_the_one_it_is_like():
     unique = span(
-        2, "drop near-duplicates", "GUARDRAIL", "acdef", links=[Link("hits", 1, 6)],
+        2,
+        "drop near-duplicates",
+        "GUARDRAIL",
+        "acdef",
+        links=[Link("hits", 1, 6)],
         output=Selection("duplicates", dropped={"b": Duplicate("a", 0.75)}),
-    )  # fmt: skip
+    )
     one = fate(route([SPARSE, unique], "acdef"), "b")
     assert (one.kind, one.rank, one.was, one.step) == ("near-duplicate", None, 2, unique)
     assert "too like a (similarity 0.75)" in one.words
@@ -327,8 +358,14 @@ def test_compressed_out_of_the_prompt_and_of_the_top():
     pieces = tuple(Sentence(id, "s", 0.1, id != "b") for id in "abb")
     cut = span(2, "keep strips", "EVALUATOR", output=SentenceFilter(pieces, 0.2), links=[Link("hits", 1, 2)])
     made = span(3, "excerpts", "CHAIN", output=Excerpts({"a": "s"}))
-    rest = span(4, "append the rest", "CHAIN", "abcdef", output=Fusion("append"),
-                links=[Link("first", None, 1), Link("rest", 1, 6)])  # fmt: skip
+    rest = span(
+        4,
+        "append the rest",
+        "CHAIN",
+        "abcdef",
+        output=Fusion("append"),
+        links=[Link("first", None, 1), Link("rest", 1, 6)],
+    )
     wrote = span(5, "write answer", "LLM", output=Written("So [1].", ("a",), shown=("a",)))
     answered = {"answer": "So [1].", "citations": ("a",), "answer_span": 5}
     result = route([SPARSE, cut, made, rest, wrote], "abcdef", **answered)
@@ -372,10 +409,15 @@ def test_all_was_in_the_prompt_and_only_what_is_cited_is_listed():
     assert one.words == "It was in the prompt, and the answer does not cite it."
 
 
-@pytest.mark.parametrize(("status", "said"), [
-    ("failed", "The route failed: boom."), ("timeout", "The route ran out of time: boom."),
-    ("unavailable", "The route could not run: boom."), ("cancelled", "The route was stopped: boom."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("failed", "The route failed: boom."),
+        ("timeout", "The route ran out of time: boom."),
+        ("unavailable", "The route could not run: boom."),
+        ("cancelled", "The route was stopped: boom."),
+    ],
+)
 def test_no_ranking_with_the_reason(status, said):
     broken = span(2, "rerank", "RERANKER", error="boom")
     one = fate(route([SPARSE, broken], "", status=status, error="boom"), "b")
@@ -394,8 +436,14 @@ def test_a_list_that_was_not_used_and_one_that_was_cut():
 
 
 def collected(number, ids, before, found):
-    return span(number, "collect", "CHAIN", ids, output=Fusion("collect"),
-                links=[Link("collected", *before), Link("found", *found)])  # fmt: skip
+    return span(
+        number,
+        "collect",
+        "CHAIN",
+        ids,
+        output=Fusion("collect"),
+        links=[Link("collected", *before), Link("found", *found)],
+    )
 
 
 def test_loops_collect_first_and_the_chosen_round_counts():
@@ -403,14 +451,26 @@ def test_loops_collect_first_and_the_chosen_round_counts():
     again = searched(3, "xyzb", "then")
     grown = collected(4, "abxy", (2, 2), (3, 4))
     fused = span(5, "fuse", "CHAIN", "bxacydzef", output=Fusion("rrf"), links=links((1, 6), (3, 4)))
-    final = span(6, "append the rest", "CHAIN", "abxycdzef", output=Fusion("append"),
-                 links=[Link("first", 4, 4), Link("rest", 5, 9)])  # fmt: skip
+    final = span(
+        6,
+        "append the rest",
+        "CHAIN",
+        "abxycdzef",
+        output=Fusion("append"),
+        links=[Link("first", 4, 4), Link("rest", 5, 9)],
+    )
     result = route([SPARSE, first, again, grown, fused, final], "abxycdzef")
     one = fate(result, "c")
     assert (one.kind, one.rank, one.step.name) == ("fused away", 5, "fuse")
     assert fate(result, "z").step == fused
-    best = span(4, "keep the best round", "CHAIN", "abcdef", output=Selection("round", at=0),
-                links=[Link("found[0]", 1, 6), Link("found[1]", 3, 4)])  # fmt: skip
+    best = span(
+        4,
+        "keep the best round",
+        "CHAIN",
+        "abcdef",
+        output=Selection("round", at=0),
+        links=[Link("found[0]", 1, 6), Link("found[1]", 3, 4)],
+    )
     kept = route([SPARSE, again, best], "abcdef")
     assert sources(kept, best) == [(1, 0, 6)]
     assert fate(kept, "x").kind == "list not used"
@@ -497,17 +557,29 @@ ids = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 
 places = st.tuples(st.sampled_from([None, 1, 2, 3, 99]), st.integers(0, 9), st.integers(0, 4))
 OUTPUTS = [
-    NOTHING, Fusion("rrf"), Fusion("append"), Rerank(), Search(), Selection("round", at=1),
-    Selection("duplicates", dropped={"a": Duplicate("b", 1.0)}), Rewrite("a", (), "parts"),
-]  # fmt: skip
+    NOTHING,
+    Fusion("rrf"),
+    Fusion("append"),
+    Rerank(),
+    Search(),
+    Selection("round", at=1),
+    Selection("duplicates", dropped={"a": Duplicate("b", 1.0)}),
+    Rewrite("a", (), "parts"),
+]
 MAKERS = ["CHAIN", "RERANKER", "EVALUATOR", "GUARDRAIL"]
 args = st.sampled_from(["lists[0]", "lists[1]", "hits", "first", "rest", "found[1]", "collected", "x"])
 
 
 @given(
-    ids, ids, ids, st.integers(1, 9), st.lists(st.tuples(args, places), max_size=4),
-    st.sampled_from(OUTPUTS), st.sampled_from(MAKERS), st.sampled_from([0, 1, None, 99]),
-)  # fmt: skip
+    ids,
+    ids,
+    ids,
+    st.integers(1, 9),
+    st.lists(st.tuples(args, places), max_size=4),
+    st.sampled_from(OUTPUTS),
+    st.sampled_from(MAKERS),
+    st.sampled_from([0, 1, None, 99]),
+)
 def test_spans_of_any_shape_give_a_fate(first, second, final, depth, given_lists, output, kind, origin):
     """An imported run may hold anything."""
     named = [Link(arg, *place) for arg, place in given_lists]

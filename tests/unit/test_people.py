@@ -27,9 +27,11 @@ from tests.runs import make_run
 
 pytestmark = pytest.mark.trust
 ANN, BOB, CAT, DAN = (
-    Person("ann@example.org", "viewer"), Person("bob@example.org", "labeller"),
-    Person("cat@example.org", "editor"), Person("dan@example.org", "owner"),
-)  # fmt: skip
+    Person("ann@example.org", "viewer"),
+    Person("bob@example.org", "labeller"),
+    Person("cat@example.org", "editor"),
+    Person("dan@example.org", "owner"),
+)
 TEAM = (ANN, BOB, CAT, DAN)
 
 
@@ -86,10 +88,13 @@ def test_another_thread_acts_for_nobody_unless_it_is_told(server):
 @pytest.mark.parametrize(
     ("who", "role"),
     [
-        ("ann@example.org", "owner"), ("bob@example.org", "viewer"), ("cat@other.example", "labeller"),
-        ("eve@evil.example@example.org", "viewer"), ("ann", "labeller"),
+        ("ann@example.org", "owner"),
+        ("bob@example.org", "viewer"),
+        ("cat@other.example", "labeller"),
+        ("eve@evil.example@example.org", "viewer"),
+        ("ann", "labeller"),
     ],
-)  # fmt: skip
+)
 def test_an_accounts_own_role_goes_before_its_domains(who, role):
     roles = {"Ann@Example.org ": "owner", "@example.org": "viewer", "*": "labeller"}
     assert people.role_of(who, roles) == role
@@ -117,8 +122,14 @@ def test_a_run_is_its_makers_until_shared(store, server):
             assert [row.id for row in store.sessions()] == ["everybodys"]
             assert (store.count(), store.ids()) == (1, ["everybodys"])
             assert set(store.traces().results) == {"everybodys"}
-            for ask in (store.load, store.session, store.delete, store.share,
-                        lambda id: store.note(id, "x"), lambda id: store.export_bundle([id])):  # fmt: skip
+            for ask in (
+                store.load,
+                store.session,
+                store.delete,
+                store.share,
+                lambda id: store.note(id, "x"),
+                lambda id: store.export_bundle([id]),
+            ):
                 with pytest.raises((BadInput, NotAllowed)):
                     ask("hers")
     with acting(CAT), pytest.raises(BadInput, match="there is no run"):
@@ -145,9 +156,12 @@ def test_a_run_is_its_makers_until_shared(store, server):
     with acting(MACHINE):
         told = [(one.who, one.deed) for one in reversed(store.done())]
     assert told == [
-        (BOB.account, "run tagged"), (BOB.account, "run shared"), (CAT.account, "note written"),
-        (DAN.account, "run deleted"), (DAN.account, "run restored"),
-    ]  # fmt: skip
+        (BOB.account, "run tagged"),
+        (BOB.account, "run shared"),
+        (CAT.account, "note written"),
+        (DAN.account, "run deleted"),
+        (DAN.account, "run restored"),
+    ]
 
 
 def test_a_run_that_is_saved_again_keeps_its_maker_and_stays_shared(store):
@@ -363,9 +377,12 @@ class Endpoint:
 @pytest.fixture
 def model(tmp_path, store):
     return CachedLLM(
-        Endpoint(), cache=CompletionCache(tmp_path / "llm.sqlite"), recordings=Recordings(tmp_path),
-        mode="live", daily=150,
-    )  # fmt: skip
+        Endpoint(),
+        cache=CompletionCache(tmp_path / "llm.sqlite"),
+        recordings=Recordings(tmp_path),
+        mode="live",
+        daily=150,
+    )
 
 
 def call(model, text, asker=None):

@@ -20,9 +20,15 @@ def test_the_power_of_student_is_that_of_published_tables(d_z, pairs):
     assert now == pytest.approx(stats.nct.sf(edge, pairs - 1, d_z * math.sqrt(pairs)), abs=1e-4)
 
 
-@pytest.mark.parametrize(("n", "delta", "sd", "above"), [
-    (10, 0.4, 0.3, 0.0), (30, 0.1, 0.2, 0.0), (109, 0.0, 0.15, -0.05), (60, 0.02, 0.1, -0.05),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "delta", "sd", "above"),
+    [
+        (10, 0.4, 0.3, 0.0),
+        (30, 0.1, 0.2, 0.0),
+        (109, 0.0, 0.15, -0.05),
+        (60, 0.02, 0.1, -0.05),
+    ],
+)
 def test_the_power_is_that_of_simulated_intervals(n, delta, sd, above):
     drawn = np.random.default_rng(n).normal(delta, sd, (4000, n))
     padded = np.concatenate([drawn, np.full((4000, 1), -1.0), np.ones((4000, 1))], axis=1)

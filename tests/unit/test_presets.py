@@ -21,8 +21,11 @@ def test_what_is_saved_is_there_under_its_name(store):
     presets.save(store, Preset("other", "web", {"bm25": {}}))
     (kept,) = presets.every(store, "support")
     assert (kept.name, kept.parameters, kept.evidence, kept.note) == (
-        "for support", {"hybrid_linear": {"alpha": 0.3}}, 0.4, made.note,
-    )  # fmt: skip
+        "for support",
+        {"hybrid_linear": {"alpha": 0.3}},
+        0.4,
+        made.note,
+    )
     assert kept.changed
     assert presets.named(store, "for support") == kept
     assert [one.name for one in presets.every(store)] == ["for support", "other"]

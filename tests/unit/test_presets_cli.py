@@ -51,9 +51,17 @@ def test_ask_takes_routes_parameters_and_evidence_of_the_settings(engine, reques
 
 def test_a_parameter_given_beside_them_stands(engine, requests, call):
     code, *_ = call(
-        "ask", "box", "--corpus", "tiny", "--preset", "mine", "--routes", "hybrid_rrf,dense", "--parameter",
+        "ask",
+        "box",
+        "--corpus",
+        "tiny",
+        "--preset",
+        "mine",
+        "--routes",
+        "hybrid_rrf,dense",
+        "--parameter",
         "hybrid_rrf.k=9",
-    )  # fmt: skip
+    )
     assert code == 0
     assert requests[0].routes == ("hybrid_rrf", "dense")
     assert requests[0].parameters == {"hybrid_rrf": {"k": "9"}}
@@ -93,9 +101,21 @@ def test_eval_takes_them_too(engine, requests, call, tmp_path, monkeypatch):
     (tmp_path / "q.jsonl").write_text('{"id": "q1", "text": "Who reports a crushed box?", "split": "test"}')
     (tmp_path / "qrels.txt").write_text("q1 0 crushed:0-80 1")
     code, _, err = call(
-        "eval", "tiny", "--preset", "mine", "--questions", tmp_path / "q.jsonl", "--qrels",
-        tmp_path / "qrels.txt", "--parameter", "hybrid_rrf.k=9", "--answers", "all", "--answer-by", "extract",
-    )  # fmt: skip
+        "eval",
+        "tiny",
+        "--preset",
+        "mine",
+        "--questions",
+        tmp_path / "q.jsonl",
+        "--qrels",
+        tmp_path / "qrels.txt",
+        "--parameter",
+        "hybrid_rrf.k=9",
+        "--answers",
+        "all",
+        "--answer-by",
+        "extract",
+    )
     assert code == 0, err
     (request,) = requests
     assert set(request.routes) == {"hybrid_rrf", "bm25"}

@@ -62,8 +62,12 @@ def at(text, *spans):
 def test_overlap_and_gaps_are_segments_of_their_own():
     cut = at("0123456789", (0, 4), (3, 6), (8, 10))
     assert [(s.start, s.end, s.passages) for s in segments(cut, 0, 10)] == [
-        (0, 3, (1,)), (3, 4, (1, 2)), (4, 6, (2,)), (6, 8, ()), (8, 10, (3,)),
-    ]  # fmt: skip
+        (0, 3, (1,)),
+        (3, 4, (1, 2)),
+        (4, 6, (2,)),
+        (6, 8, ()),
+        (8, 10, (3,)),
+    ]
     assert [(s.start, s.end, s.passages) for s in segments(cut, 5, 9)] == [
         (5, 6, (2,)),
         (6, 8, ()),

@@ -79,14 +79,20 @@ def test_windowed_maxsim_by_its_definition(seed, lengths):
 
 def test_signals_are_scaled_by_mean_and_deviation_and_pairs_with_bm25():
     raw = {
-        "bm25": np.array([1.0, 3.0]), "pairs": np.array([0.0, 4.0]), "cosine": np.array([0.2, 0.2]),
-        "maxsim": np.array([0.5, 0.1]), "window": np.array([0.1, 0.5]),
-    }  # fmt: skip
+        "bm25": np.array([1.0, 3.0]),
+        "pairs": np.array([0.0, 4.0]),
+        "cosine": np.array([0.2, 0.2]),
+        "maxsim": np.array([0.5, 0.1]),
+        "window": np.array([0.1, 0.5]),
+    }
     got = parts(raw)  # BM25 with half of pairs: 1 and 5, mean 3, deviation 2
     assert {name: one.tolist() for name, one in got.items()} == {
-        "bm25": [-0.5, 0.5], "pairs": [-0.5, 0.5], "cosine": [0.0, 0.0],
-        "maxsim": pytest.approx([1.0, -1.0]), "window": pytest.approx([-0.5, 0.5]),
-    }  # fmt: skip
+        "bm25": [-0.5, 0.5],
+        "pairs": [-0.5, 0.5],
+        "cosine": [0.0, 0.0],
+        "maxsim": pytest.approx([1.0, -1.0]),
+        "window": pytest.approx([-0.5, 0.5]),
+    }
 
 
 def test_the_route_reranks_by_the_recorded_parts(tmp_path):

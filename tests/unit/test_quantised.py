@@ -47,9 +47,11 @@ def test_an_empty_corpus_has_no_codes():
 def test_with_all_as_candidates_nothing_is_lost(tmp_path, codes):
     texts = {f"p{at:02}:0-9": f"parcel number {at} of {at % 7} and {at * 3}" for at in range(40)}
     request = Request(
-        Query("parcel number 7"), "tiny", ("dense", "quantised"),
+        Query("parcel number 7"),
+        "tiny",
+        ("dense", "quantised"),
         parameters={"quantised": {"codes": codes, "candidates": 40, "compare": True}},
-    )  # fmt: skip
+    )
     dense, mine = FakeEngine(tmp_path, texts=texts).ask(request).results
     assert (mine.status, mine.error) == ("ok", None)
     assert [hit.score for hit in mine.hits] == pytest.approx([hit.score for hit in dense.hits], abs=1e-6)

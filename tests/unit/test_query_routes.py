@@ -143,8 +143,11 @@ def test_union_by_hand():
     united = union([first, second])
     # a and d lead one list each; b and c are second in one and third in the other
     assert [(h.passage.id, h.score) for h in united] == [
-        ("a", 1 / 1.5), ("d", 1 / 1.5), ("b", 1 / 2), ("c", 1 / 2),
-    ]  # fmt: skip
+        ("a", 1 / 1.5),
+        ("d", 1 / 1.5),
+        ("b", 1 / 2),
+        ("c", 1 / 2),
+    ]
     assert union([first, ranking(("c", 1))])[0].passage.id == "c", "first in one and third in the other"
     assert union([]) == union([(), ()]) == ()
 
@@ -229,8 +232,10 @@ PARTS = "What photos of a crushed box are needed?\nWithin how many hours is it r
 def test_the_best_of_each_sub_question_follows_the_questions_own_first_hits(tmp_path):
     result, *_ = ask(tmp_path, "decompose", {"decompose": PARTS}, split_from=1, look_up=False, lead=1)
     assert texts_searched(result) == [QUESTION, *PARTS.splitlines()]
-    own, *parts = ([h.passage.id for h in ask(tmp_path, "hybrid_rrf", {}, text=text)[0].hits]
-                   for text in (QUESTION, *PARTS.splitlines()))  # fmt: skip
+    own, *parts = (
+        [h.passage.id for h in ask(tmp_path, "hybrid_rrf", {}, text=text)[0].hits]
+        for text in (QUESTION, *PARTS.splitlines())
+    )
     expected = list(dict.fromkeys((own[0], *(part[0] for part in parts), *own)))
     assert [hit.passage.id for hit in result.hits] == expected
     assert [r.texts for _, r in rewrites(result)] == [tuple(PARTS.splitlines())]
@@ -239,8 +244,13 @@ def test_the_best_of_each_sub_question_follows_the_questions_own_first_hits(tmp_
 
 @pytest.mark.parametrize(("threshold", "decision"), [(1, "split"), (3, "split"), (4, "keep"), (30, "keep")])
 def test_a_question_is_split_by_how_many_terms_it_has(tmp_path, threshold, decision):
-    result, llm, _ = ask(tmp_path, "decompose", {"decompose": PARTS}, split_from=threshold,
-                         text="A crushed, crushed box: report?")  # fmt: skip
+    result, llm, _ = ask(
+        tmp_path,
+        "decompose",
+        {"decompose": PARTS},
+        split_from=threshold,
+        text="A crushed, crushed box: report?",
+    )
     terms = set(FakeEngine(tmp_path).fakes["tiny"].analyzer.terms("A crushed, crushed box: report?"))
     outcome = spans(result, "split or keep")[0].output
     assert (outcome.decision, outcome.score, outcome.threshold) == (decision, len(terms), threshold)
@@ -322,9 +332,11 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
     }
     result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True, split_from=1, look_up=False)
     assert texts_searched(result) == [
-        QUESTION, "What photos of a crushed box are needed?", "Who pays for six sides?",
+        QUESTION,
+        "What photos of a crushed box are needed?",
+        "Who pays for six sides?",
         "Is express better than?",
-    ]  # fmt: skip
+    ]
     first, second = spans(result, "look for a short answer")
     assert (first.output.text, first.output.source) == ("six sides", "crushed:0-80")
     assert second.output.text == ""

@@ -52,29 +52,45 @@ FERRY, TICKETS, LOST = TEXTS.values()
 # format -> a row of it with FERRY or ferry.md as the label, and "Pier four." as the answer
 ROWS = {
     "a ragas test set": {
-        "user_input": ASKED[0], "reference_contexts": [f"<1-hop>\n\n{FERRY}"], "reference": "Pier four.",
+        "user_input": ASKED[0],
+        "reference_contexts": [f"<1-hop>\n\n{FERRY}"],
+        "reference": "Pier four.",
         "synthesizer_name": "single_hop",
     },
     "a ragas test set of version 0.1": {
-        "question": ASKED[0], "contexts": [FERRY], "ground_truth": "Pier four.", "evolution_type": "simple",
-        "metadata": [{"source": "ferry.md"}], "episode_done": True,
+        "question": ASKED[0],
+        "contexts": [FERRY],
+        "ground_truth": "Pier four.",
+        "evolution_type": "simple",
+        "metadata": [{"source": "ferry.md"}],
+        "episode_done": True,
     },
     "an AutoRAG dataset": {
-        "qid": "a", "query": ASKED[0], "retrieval_gt": [["ferry.md"]], "generation_gt": ["Pier four."],
+        "qid": "a",
+        "query": ASKED[0],
+        "retrieval_gt": [["ferry.md"]],
+        "generation_gt": ["Pier four."],
     },
     "Langfuse dataset items": {
-        "id": "a", "datasetName": "d", "input": {"question": ASKED[0]},
-        "expectedOutput": {"answer": "Pier four.", "reference_contexts": [FERRY]}, "metadata": None,
+        "id": "a",
+        "datasetName": "d",
+        "input": {"question": ASKED[0]},
+        "expectedOutput": {"answer": "Pier four.", "reference_contexts": [FERRY]},
+        "metadata": None,
     },
     "DeepEval goldens": {
-        "input": ASKED[0], "expected_output": "Pier four.", "context": [FERRY],
+        "input": ASKED[0],
+        "expected_output": "Pier four.",
+        "context": [FERRY],
         "source_file": "/data/kb/ferry.md",
         "actual_output": None,
     },
     "promptfoo tests": {
-        "vars": {"question": ASKED[0]}, "metadata": {"source": "kb/ferry.md"},
+        "vars": {"question": ASKED[0]},
+        "metadata": {"source": "kb/ferry.md"},
         "assert": [
-            {"type": "contains", "value": "Pier four."}, {"type": "javascript", "value": "output.length"}
+            {"type": "contains", "value": "Pier four."},
+            {"type": "javascript", "value": "output.length"},
         ],
     },
     "an MLflow evaluation set": {
@@ -85,44 +101,63 @@ ROWS = {
         },
     },
     "a LangSmith dataset": {
-        "inputs": {"messages": [
-            {"type": "human", "content": "Hello"}, {"type": "ai", "content": "Yes?"},
-            {"type": "human", "content": ASKED[0]},
-        ]},
-        "outputs": {"answer": "Pier four.", "contexts": [FERRY]}, "metadata": {"dataset_split": ["base"]},
+        "inputs": {
+            "messages": [
+                {"type": "human", "content": "Hello"},
+                {"type": "ai", "content": "Yes?"},
+                {"type": "human", "content": ASKED[0]},
+            ]
+        },
+        "outputs": {"answer": "Pier four.", "contexts": [FERRY]},
+        "metadata": {"dataset_split": ["base"]},
     },
     "a Databricks evaluation set": {
-        "request": ASKED[0], "expected_response": "Pier four.",
+        "request": ASKED[0],
+        "expected_response": "Pier four.",
         "expected_retrieved_context": [{"doc_uri": "ferry.md"}],
     },
     "a Giskard test set": {
-        "id": "a", "question": ASKED[0], "reference_answer": "Pier four.",
-        "reference_context": f"Document 7: {FERRY}", "conversation_history": [],
+        "id": "a",
+        "question": ASKED[0],
+        "reference_answer": "Pier four.",
+        "reference_context": f"Document 7: {FERRY}",
+        "conversation_history": [],
         "metadata": {"question_type": "simple", "seed_document_id": "7"},
     },
     "a LlamaIndex dataset": {
-        "query": ASKED[0], "reference_contexts": [FERRY], "reference_answer": "Pier four.", "query_by": None,
+        "query": ASKED[0],
+        "reference_contexts": [FERRY],
+        "reference_answer": "Pier four.",
+        "query_by": None,
     },
     "a TruLens ground truth": {
-        "query": ASKED[0], "expected_response": "Pier four.", "expected_chunks": [{"text": FERRY}],
+        "query": ASKED[0],
+        "expected_response": "Pier four.",
+        "expected_chunks": [{"text": FERRY}],
     },
     "MS MARCO": {
-        "query_id": 3, "query": ASKED[0], "answers": ["Pier four."],
+        "query_id": 3,
+        "query": ASKED[0],
+        "answers": ["Pier four."],
         "passages": {"is_selected": [0, 1], "passage_text": [LOST, FERRY], "url": ["u", "v"]},
     },
     "HotpotQA": {
-        "id": "a", "question": ASKED[0], "answer": "Pier four.",
+        "id": "a",
+        "question": ASKED[0],
+        "answer": "Pier four.",
         "supporting_facts": {"title": ["F"], "sent_id": [0]},
         "context": {"title": ["L", "F"], "sentences": [[LOST], [FERRY]]},
     },
     "a SQuAD file": {
-        "id": "a", "question": ASKED[0], "context": FERRY,
+        "id": "a",
+        "question": ASKED[0],
+        "context": FERRY,
         "answers": {"text": ["Pier four."], "answer_start": [38]},
     },
     "questions with their context": {"question": ASKED[0], "context": FERRY, "answer": "Pier four."},
     "pairs of a query and its passage": {"anchor": ASKED[0], "positive": FERRY},
     "a table of questions": {"prompt": ASKED[0], "gold_answer": "Pier four.", "gold_doc_ids": "ferry.md"},
-}  # fmt: skip
+}
 
 
 def read(path, content="", **options):
@@ -160,9 +195,12 @@ def test_a_row_of_each_tool_has_its_question_answer_and_label(tmp_path, name, ki
 
 def test_every_format_is_tried():
     assert {one.name for one in FORMATS} <= {
-        *ROWS, "Quepid ratings", "OpenAI evals", "a Braintrust or Phoenix dataset",
+        *ROWS,
+        "Quepid ratings",
+        "OpenAI evals",
+        "a Braintrust or Phoenix dataset",
         "a ragas evaluation set of version 0.1",
-    }  # fmt: skip
+    }
 
 
 def test_lists_in_cells_as_python_json_and_numpy_print_them(tmp_path):
@@ -200,10 +238,27 @@ def test_a_context_that_matches_nothing_is_a_label_that_is_not_found(tmp_path):
 
 
 def test_squad_has_questions_without_an_answer(tmp_path):
-    document = {"version": "v2.0", "data": [{"title": "Ferry", "paragraphs": [{"context": FERRY, "qas": [
-        {"id": "1", "question": ASKED[0], "answers": [{"text": "pier four", "answer_start": 38}]},
-        {"id": "2", "question": "Who owns it?", "answers": [], "is_impossible": True},
-    ]}]}]}  # fmt: skip
+    document = {
+        "version": "v2.0",
+        "data": [
+            {
+                "title": "Ferry",
+                "paragraphs": [
+                    {
+                        "context": FERRY,
+                        "qas": [
+                            {
+                                "id": "1",
+                                "question": ASKED[0],
+                                "answers": [{"text": "pier four", "answer_start": 38}],
+                            },
+                            {"id": "2", "question": "Who owns it?", "answers": [], "is_impossible": True},
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
     labelled, _ = sets.tie(read(tmp_path / "set.json", json.dumps(document)), HARBOUR)
     assert [one.answerable for one in labelled.questions] == [True, False]
     assert (relevant(labelled, 0), relevant(labelled, 1)) == (["ferry.md"], [])
@@ -258,28 +313,34 @@ def test_decomposed_text_is_composed(tmp_path):
 
 def test_named_relevant_is_a_text_as_well(tmp_path):
     found = read(
-        tmp_path / "q.jsonl", json.dumps({"q": ASKED[1], "gold": TICKETS}),
+        tmp_path / "q.jsonl",
+        json.dumps({"q": ASKED[1], "gold": TICKETS}),
         columns={"question": "q", "relevant": "gold"},
-    )  # fmt: skip
+    )
     assert relevant(sets.tie(found, HARBOUR)[0]) == ["tickets.md"]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("topics.txt", "<top>\n<num> Number: 301\n<title> ferry &amp; pier\n<desc> x\n</top>\n",
-         [("301", "ferry & pier")]),
+        (
+            "topics.txt",
+            "<top>\n<num> Number: 301\n<title> ferry &amp; pier\n<desc> x\n</top>\n",
+            [("301", "ferry & pier")],
+        ),
         ("topics.xml", '<topics><topic number="7"><query>ferry</query></topic></topics>', [("7", "ferry")]),
-        ("queries.tsv", "19\twhere is it\n20\twhat is lost\n",
-         [("19", "where is it"), ("20", "what is lost")]),
+        (
+            "queries.tsv",
+            "19\twhere is it\n20\twhat is lost\n",
+            [("19", "where is it"), ("20", "what is lost")],
+        ),
         ("mine.txt", "Where?\n\nWhen?\n", [(None, "Where?"), (None, "When?")]),
         ("array.jsonl", '[{"id": "1", "question": "Where?"}]', [("1", "Where?")]),
         ("lines.json", '{"id": "1", "text": "Where?"}\n{"id": "2", "text": "When?"}\n', TWO),
-        ("frame.json",
-         '{"id": {"0": "1", "1": "2"}, "text": {"0": "Where?", "1": "When?"}}', TWO),
+        ("frame.json", '{"id": {"0": "1", "1": "2"}, "text": {"0": "Where?", "1": "When?"}}', TWO),
         ("columns.json", '{"id": ["1", "2"], "question": ["Where?", "When?"]}', TWO),
     ],
-)  # fmt: skip
+)
 def test_files_of_other_shapes(tmp_path, name, content, expected):
     found = read(tmp_path / name, content)
     assert [one.query.text for one in found.questions] == [text for _, text in expected]
@@ -335,11 +396,16 @@ def test_rows_that_repeat_a_question_and_rows_without_one(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("set.parquet", b"PAR1 and nothing else"), ("set.arrow", b"\0\1"), ("set.docx", b"x"),
-        ("set.json", b'{"user_input": '), ("set.jsonl", b'{"text": "a"}\n{"te'), ("set.jsonl", b"3"),
-        ("set.txt", b"<top><num> 3 </top>"), ("set.json", b"[" * 100_000),
+        ("set.parquet", b"PAR1 and nothing else"),
+        ("set.arrow", b"\0\1"),
+        ("set.docx", b"x"),
+        ("set.json", b'{"user_input": '),
+        ("set.jsonl", b'{"text": "a"}\n{"te'),
+        ("set.jsonl", b"3"),
+        ("set.txt", b"<top><num> 3 </top>"),
+        ("set.json", b"[" * 100_000),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_named(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match=name):

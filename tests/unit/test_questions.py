@@ -180,9 +180,12 @@ def test_the_same_question_each_time_is_kept_once(tmp_path):
 def test_a_model_that_fails_ends_it_and_one_that_is_not_there_says_how_to_get_it(tmp_path):
     with pytest.raises(ModelFailed, match="3 calls in a row"):
         generate(
-            engine(tmp_path, **{"question-plain": ModelFailed("broken")}), "tiny", tmp_path / "q.jsonl", 3,
+            engine(tmp_path, **{"question-plain": ModelFailed("broken")}),
+            "tiny",
+            tmp_path / "q.jsonl",
+            3,
             kinds=("plain",),
-        )  # fmt: skip
+        )
     without = FakeEngine(tmp_path, llm=ScriptedLLM(missing="run: models pull default"), texts=TEXTS)
     with pytest.raises(Unavailable, match="models pull default"):
         generate(without, "tiny", tmp_path / "q.jsonl", 3)
@@ -312,8 +315,10 @@ def test_a_label_set_keeps_how_its_questions_were_made(tmp_path, file):
 
 
 def test_figures_say_what_they_are_made_of():
-    made = [Question(str(n), Query("?"), generated=Generated("m", state="accepted" if n else "proposed"))
-            for n in range(3)]  # fmt: skip
+    made = [
+        Question(str(n), Query("?"), generated=Generated("m", state="accepted" if n else "proposed"))
+        for n in range(3)
+    ]
     own = Question("own", Query("?"))
     assert provenance.note([own]) == ""
     assert provenance.block([own]) == {}

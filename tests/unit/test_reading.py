@@ -108,8 +108,9 @@ def test_many_such_files_give_the_source_up(folder: Path) -> None:
     found, report = read(folder, chunking=Chunking(100), seconds=1, files=2)
     assert [cut.document.id for cut in found] == ["0.md"]
     assert [(one.names, one.count) for one in report.skipped] == [
-        (("0.txt", "1.txt"), 2), (("all further files",), 1),
-    ]  # fmt: skip
+        (("0.txt", "1.txt"), 2),
+        (("all further files",), 1),
+    ]
 
 
 def test_the_rows_before_one_that_takes_too_long_are_kept(folder: Path) -> None:
@@ -240,8 +241,11 @@ def test_files_and_folders_that_may_not_be_read_are_named(tmp_path: Path) -> Non
     def seen(path: Path) -> str:
         return subprocess.run(
             [sys.executable, "-c", NOBODY, str(path)],
-            env={"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+            env={"PYTHONPATH": str(PROJECT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
 
     assert "no such file" not in seen(tmp_path)
     (tmp_path / "open.txt").write_text("x")

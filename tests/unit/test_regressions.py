@@ -117,17 +117,22 @@ def test_an_answer_is_checked_where_one_was_written(known, answer, abstained, st
 
 @pytest.fixture
 def main_evaluation(tmp_path):
-    return evaluation(tmp_path / "home" / "evaluations" / "main", {
-        "bm25": [outcome(1) for _ in range(25)], "dense": [outcome(3) for _ in range(25)],
-    })  # fmt: skip
+    return evaluation(
+        tmp_path / "home" / "evaluations" / "main",
+        {
+            "bm25": [outcome(1) for _ in range(25)],
+            "dense": [outcome(3) for _ in range(25)],
+        },
+    )
 
 
 def set_evaluation(tmp_path, rank):
     """An evaluation of a regression set, in which bm25 finds the wanted passage at `rank`."""
     return evaluation(
         tmp_path / "home" / "evaluations" / "again",
-        {"bm25": [outcome(rank)], "dense": [outcome(1)]}, asked=labelled(one(), gold=3),
-    )  # fmt: skip
+        {"bm25": [outcome(rank)], "dense": [outcome(1)]},
+        asked=labelled(one(), gold=3),
+    )
 
 
 @pytest.fixture

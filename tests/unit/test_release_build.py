@@ -97,8 +97,9 @@ def test_junit_has_a_test_for_each_criterion_and_each_question(folders):
     found = cases(junit(decision, change))
     assert list(found) == ["gate after", "against before"]
     assert {name: case is None for name, case in found["gate after"].items()} == {
-        "a route passes": True, "bm25: nDCG@10": True,
-    }  # fmt: skip
+        "a route passes": True,
+        "bm25: nDCG@10": True,
+    }
     tests = found["against before"]
     assert len(tests) == 22
     assert tests["no regression"] is None, "too little is known of a drop, which fails nothing"

@@ -200,8 +200,9 @@ def test_no_label_is_no_pass(tmp_path):
     made = evaluation(tmp_path / "bare", {"bm25": [outcome(1) for _ in range(20)]}, asked=bare)
     decision = decide(of_evaluation(made), Criteria(minimum=0.0, max_unjudged=1.0))
     assert {one.state for one in decision.of("bm25").checks if "loss" not in one.name} == {
-        "cannot be told", "passed",
-    }  # fmt: skip
+        "cannot be told",
+        "passed",
+    }
     assert state(decision, "bm25", "nDCG@10") == "cannot be told"
     assert state(decision, "bm25", "unjudged of the first ten") == "cannot be told"
     assert decision.chosen is None
@@ -320,11 +321,15 @@ def test_figures_alone_without_kinds_leave_losses_open(three, folder):
 @pytest.mark.parametrize(
     "bend",
     [
-        lambda f: f.pop("routes"), lambda f: f.update(routes={}), lambda f: f.update(baseline="nobody"),
-        lambda f: f["routes"]["bm25"].pop("failed"), lambda f: f.update(queries="many"),
-        lambda f: f["routes"]["bm25"].update({"ndcg@10": "high"}), lambda f: f.update(by_mode=[]),
+        lambda f: f.pop("routes"),
+        lambda f: f.update(routes={}),
+        lambda f: f.update(baseline="nobody"),
+        lambda f: f["routes"]["bm25"].pop("failed"),
+        lambda f: f.update(queries="many"),
+        lambda f: f["routes"]["bm25"].update({"ndcg@10": "high"}),
+        lambda f: f.update(by_mode=[]),
     ],
-)  # fmt: skip
+)
 def test_figures_that_are_none_are_refused(three, folder, bend):
     figures = figures_of(folder)
     bend(figures)
@@ -339,9 +344,15 @@ def test_a_metric_that_was_not_measured_is_refused(three):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_failed": 1.2}, {"max_p95_ms": -1}, {"minimum": math.nan}, {"max_unjudged": "all"}, {"no_loss": 1},
-     {"metric": ""}],
-)  # fmt: skip
+    [
+        {"max_failed": 1.2},
+        {"max_p95_ms": -1},
+        {"minimum": math.nan},
+        {"max_unjudged": "all"},
+        {"no_loss": 1},
+        {"metric": ""},
+    ],
+)
 def test_criteria_that_cannot_be_are_refused(wrong):
     with pytest.raises(BadInput, match=next(iter(wrong))):
         Criteria(**wrong)

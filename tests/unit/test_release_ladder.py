@@ -28,19 +28,23 @@ def measured(ranks, alike=False):
     """
     count = len(next(iter(ranks.values())))
     labelled = LabelledSet(
-        "made", tuple(Question(f"q{n}", Query(f"question {n}")) for n in range(count)),
+        "made",
+        tuple(Question(f"q{n}", Query(f"question {n}")) for n in range(count)),
         {f"q{n}": {"gold": 1} for n in range(count)},
-    )  # fmt: skip
+    )
     outcomes = {
         f"q{n}": {
             route: Outcome(
-                "ok", float(COST[route]), _hits(at[n], "" if alike else route), calls=int(COST[route] >= 100),
+                "ok",
+                float(COST[route]),
+                _hits(at[n], "" if alike else route),
+                calls=int(COST[route] >= 100),
                 prompt_tokens=COST[route] if COST[route] >= 100 else 0,
             )
             for route, at in ranks.items()
         }
         for n in range(count)
-    }  # fmt: skip
+    }
     figures = summary.summarise(labelled, outcomes, list(ranks))
     return of_evaluation(Evaluation("made", Path("made"), {}, labelled, outcomes, figures))
 

@@ -74,8 +74,10 @@ def test_a_route_that_has_no_question_in_common_with_the_best_cannot_be_shipped_
     measured = of_evaluation(evaluation(tmp_path / "kept", routes))
     verdict = decide(measured, OPEN).verdict
     assert (verdict.decision, verdict.best_so_far.route, verdict.best_so_far.shown_margin) == (
-        "undecided", "dense", None,
-    )  # fmt: skip
+        "undecided",
+        "dense",
+        None,
+    )
 
 
 def test_questions_that_failed_are_paid_by_those_that_ended_well(tmp_path):
@@ -148,8 +150,9 @@ def check(measured, criteria, route="dense", nth=-1):
 def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
     figures = figures_of(two)
     assert {(loss.route, loss.mode) for loss in losses(of_figures(figures, "bare"), "ndcg@10")} == {
-        ("dense", "plain"), ("dense", "hard"),
-    }  # fmt: skip
+        ("dense", "plain"),
+        ("dense", "hard"),
+    }
     del figures["by_mode"]["hard"]["dense"]
     (found,) = losses(of_figures(figures, "bent"), "ndcg@10")
     assert (found.route, found.mode, found.n) == ("dense", "plain", 20)
@@ -163,8 +166,13 @@ def test_losses_of_the_figures_are_those_of_the_questions(two):
     assert [loss.blind for loss in losses(bare, "ndcg@10")] == [False, False], "20 questions show a large one"
     for told, made in zip(losses(bare, "ndcg@10"), losses(whole, "ndcg@10"), strict=True):
         assert (told.route, told.mode, told.n, told.shown, told.blind, told.level) == (
-            made.route, made.mode, made.n, made.shown, made.blind, made.level,
-        )  # fmt: skip
+            made.route,
+            made.mode,
+            made.n,
+            made.shown,
+            made.blind,
+            made.level,
+        )
         assert (told.delta, told.low, told.high) == pytest.approx((made.delta, made.low, made.high))
 
 
@@ -229,11 +237,13 @@ def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, sa
 @pytest.mark.parametrize(
     ("criteria", "changes", "value"),
     [
-        ({"max_p95_ms": 100.0}, {"p95_ms": 100.0}, 100.0), ({"max_calls": 2.0}, {"llm_calls": 80}, 2.0),
-        ({"max_tokens": 110.0}, {}, 110.0), ({"max_failed": 0.5}, {"failed": 20}, 0.5),
+        ({"max_p95_ms": 100.0}, {"p95_ms": 100.0}, 100.0),
+        ({"max_calls": 2.0}, {"llm_calls": 80}, 2.0),
+        ({"max_tokens": 110.0}, {}, 110.0),
+        ({"max_failed": 0.5}, {"failed": 20}, 0.5),
         ({"max_unjudged": 0.9}, {"unjudged@10": 0.9}, 0.9),
     ],
-)  # fmt: skip
+)
 def test_a_limit_is_met_by_what_is_equal_to_it_and_missed_by_more(two, criteria, changes, value):
     ((name, limit),) = criteria.items()
     for most, state in ((limit, "passed"), (limit * 0.99, "failed")):

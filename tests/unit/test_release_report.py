@@ -97,9 +97,25 @@ def test_texts_of_others_are_never_markup(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["a | b", "# head", "- item", "1. item", "*a*", "_b_", "[x](y)", "<b>", "`c`", "www.evil.example",
-     "see http://evil.example", ":smile:", "@someone", "$x$", "~~gone~~", "a\n\n# b"],
-)  # fmt: skip
+    [
+        "a | b",
+        "# head",
+        "- item",
+        "1. item",
+        "*a*",
+        "_b_",
+        "[x](y)",
+        "<b>",
+        "`c`",
+        "www.evil.example",
+        "see http://evil.example",
+        ":smile:",
+        "@someone",
+        "$x$",
+        "~~gone~~",
+        "a\n\n# b",
+    ],
+)
 def test_markdown_shows_text_as_it_is(text):
     said = markdown(text)
     assert "\n" not in said
@@ -245,15 +261,19 @@ def written(measured):
 @pytest.mark.parametrize(
     ("bend", "said"),
     [
-        (lambda d: d.update(kind="else"), "not a release"), (lambda d: d.update(schema=3), "schema 3"),
-        (lambda d: d.pop("values"), "damaged"), (lambda d: d.update(extra=1), "damaged"),
-        (lambda d: d.update(compared="nobody"), "damaged"), (lambda d: d.update(name=3), "damaged"),
+        (lambda d: d.update(kind="else"), "not a release"),
+        (lambda d: d.update(schema=3), "schema 3"),
+        (lambda d: d.pop("values"), "damaged"),
+        (lambda d: d.update(extra=1), "damaged"),
+        (lambda d: d.update(compared="nobody"), "damaged"),
+        (lambda d: d.update(name=3), "damaged"),
         (lambda d: d["values"]["dense"]["ndcg@10"].update(q1="high"), "damaged"),
-        (lambda d: d["questions"]["q1"].pop("text"), "damaged"), (lambda d: d.update(routes=[]), "damaged"),
+        (lambda d: d["questions"]["q1"].pop("text"), "damaged"),
+        (lambda d: d.update(routes=[]), "damaged"),
         (lambda d: d["routes"]["dense"].update(p95_ms="slow"), "damaged"),
         (lambda d: d.update(values={"dense": 3}), "damaged"),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_snapshot_is_refused(written, bend, said):
     found = json.loads(written)
     bend(found)

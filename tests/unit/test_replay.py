@@ -24,9 +24,16 @@ def here(engine):
 def test_a_run_made_again_is_the_same_run(tmp_path):
     engine = FakeEngine(tmp_path)
     asked = Request(
-        QUESTION, "tiny", ("bm25", "hybrid_rrf", "hyde"), {"hybrid_rrf": {"k": 33}}, "selected",
-        ("hyde", "bm25"), "isolated", style=AnswerStyle("extract", "best at both ends"), mode="live",
-    )  # fmt: skip
+        QUESTION,
+        "tiny",
+        ("bm25", "hybrid_rrf", "hyde"),
+        {"hybrid_rrf": {"k": 33}},
+        "selected",
+        ("hyde", "bm25"),
+        "isolated",
+        style=AnswerStyle("extract", "best at both ends"),
+        mode="live",
+    )
     run = engine.ask(asked)
     found = again(run, here(engine))
     assert (found.gone, found.other) == ((), ())
@@ -52,11 +59,16 @@ def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
         fingerprint="of old",
         results=(lost, old),
         settings={
-            **run.settings, "routes": ["clairvoyance", "hybrid_rrf"], "answers": "selected",
-            "answered": ["clairvoyance", "hybrid_rrf", 7], "session": "demo", "llm": "another",
-            "embedder": "word2vec", "llm mode": "record",
+            **run.settings,
+            "routes": ["clairvoyance", "hybrid_rrf"],
+            "answers": "selected",
+            "answered": ["clairvoyance", "hybrid_rrf", 7],
+            "session": "demo",
+            "llm": "another",
+            "embedder": "word2vec",
+            "llm mode": "record",
         },
-    )  # fmt: skip
+    )
     found = again(run, here(engine))
     assert found.request.routes == ("hybrid_rrf",)
     assert found.request.answered == ("hybrid_rrf",)

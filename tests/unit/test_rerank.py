@@ -85,8 +85,16 @@ def test_equal_passages_get_equal_scores_wherever_they_stand(seed, copies):
 def test_a_words_pieces_weigh_what_the_word_weighs():
     tokens = ("how", "are", "id", "##em", "##pot", "##ency", "keys", "##s", "?")
     assert whole_words(tokens) == [
-        "how", "are", "idempotency", "idempotency", "idempotency", "idempotency", "keyss", "keyss", "?",
-    ]  # fmt: skip
+        "how",
+        "are",
+        "idempotency",
+        "idempotency",
+        "idempotency",
+        "idempotency",
+        "keyss",
+        "keyss",
+        "?",
+    ]
     assert whole_words(("##s", "a")) == ["s", "a"]
     idf = {"idempotency": 6.0, "keyss": 2.0}
     got = token_weights(whole_words(tokens), lambda asked: [idf.get(word, 0.0) for word in asked])

@@ -42,12 +42,16 @@ def results(scores: list[Any], name: str = "relevance_score") -> list[dict[str, 
 
 COHERE = {"id": "1", "results": results(GIVEN), "meta": {"billed_units": {"search_units": 1}}}
 JINA = {
-    "model": "jina-reranker-v2", "usage": {"total_tokens": 9},
+    "model": "jina-reranker-v2",
+    "usage": {"total_tokens": 9},
     "results": [{**r, "document": {"text": "…"}} for r in results(GIVEN)],
-}  # fmt: skip
+}
 VOYAGE = {
-    "object": "list", "data": results(GIVEN), "model": "rerank-2.5", "usage": {"total_tokens": 26},
-}  # fmt: skip
+    "object": "list",
+    "data": results(GIVEN),
+    "model": "rerank-2.5",
+    "usage": {"total_tokens": 26},
+}
 LLAMA = {"model": "bge", "object": "list", "usage": {"prompt_tokens": 9}, "results": results(GIVEN)}
 DIALECTS = {"cohere": COHERE, "jina and vllm": JINA, "llama.cpp": LLAMA}
 
@@ -76,13 +80,16 @@ def test_scores_come_back_in_the_order_of_the_passages(name: str) -> None:
         assert reranker(server.url).rerank("how \ud800?", PASSAGES) == GIVEN
     assert bodies(server) == [
         {
-            "model": "tiny", "query": "how ??", "top_n": 3,
+            "model": "tiny",
+            "query": "how ??",
+            "top_n": 3,
             "documents": [
-                "Returns Send it back within 30 days.", "Half ? a pair, and 東京.",
+                "Returns Send it back within 30 days.",
+                "Half ? a pair, and 東京.",
                 "Keys A key is stored for 24 hours.",
             ],
         }
-    ]  # fmt: skip
+    ]
     head = server.requests[0].split(b"\r\n\r\n", 1)[0]
     assert head.startswith(b"POST /v1/rerank ")
     assert f"authorization: Bearer {KEY}".encode() in head

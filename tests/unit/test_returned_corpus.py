@@ -53,9 +53,14 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 
 def grow(engine: Engine, corpus: str, names: list[str], question: str, warned: list[str]) -> int:
     return returned_corpus.grow(
-        engine, corpus, names, Query(question), progress=lambda *_: None, cancel=threading.Event(),
+        engine,
+        corpus,
+        names,
+        Query(question),
+        progress=lambda *_: None,
+        cancel=threading.Event(),
         warn=warned.append,
-    )  # fmt: skip
+    )
 
 
 def texts(engine: Engine, corpus: str) -> list[str]:

@@ -45,6 +45,9 @@ def test_every_file_that_the_page_names_is_there():
     named = set(re.findall(r"`((?:core|ui|pages|tests|scripts)/[\w/.]+\.(?:py|md))`", PAGE))
     assert len(named) > 20
     assert not {name for name in named if not (PROJECT / name).exists()} - {
-        "core/routes/my_route.py", "tests/unit/test_my_route.py", "pages/NAME.py", "tests/pages/test_NAME.py",
+        "core/routes/my_route.py",
+        "tests/unit/test_my_route.py",
+        "pages/NAME.py",
+        "tests/pages/test_NAME.py",
         "core/cli/NAME.py",
-    }  # fmt: skip
+    }

@@ -82,8 +82,16 @@ def test_its_test_passes_at_once_and_fails_when_the_route_breaks(run, written):
 
 
 def test_it_keeps_the_contract_of_all_routes_and_the_style(run, written):
-    done = run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "my_route",
-               "tests/unit/test_routes.py")  # fmt: skip
+    done = run(
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "my_route",
+        "tests/unit/test_routes.py",
+    )
     assert done.returncode == 0, done.stdout
     files = ("core/routes/my_route.py", "tests/unit/test_my_route.py")
     for check in (("check",), ("format", "--check")):

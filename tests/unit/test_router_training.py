@@ -55,10 +55,16 @@ def case(at, name, kind, values=None, shown=None, noise=0.0):
 def a_set(name, kinds, gain, count=12, **more):
     """`count` questions of each kind; "dense" is better by `gain` of the kind's."""
     return [
-        case(f"{kind}{at}", name, kind,
-             {DEFAULT_ROUTE: 0.5, "dense": 0.5 + gain.get(kind, -0.2), "bm25": 0.4}, **more)
-        for kind in kinds for at in range(count)
-    ]  # fmt: skip
+        case(
+            f"{kind}{at}",
+            name,
+            kind,
+            {DEFAULT_ROUTE: 0.5, "dense": 0.5 + gain.get(kind, -0.2), "bm25": 0.4},
+            **more,
+        )
+        for kind in kinds
+        for at in range(count)
+    ]
 
 
 def three(gain):
@@ -171,8 +177,9 @@ def replace_taken(one, taken):
 values_of = st.dictionaries(
     st.text(min_size=1, max_size=3),
     st.fixed_dictionaries({name: st.floats(0, 1) for name in (DEFAULT_ROUTE, "bm25", "dense")}),
-    min_size=2, max_size=8,
-)  # fmt: skip
+    min_size=2,
+    max_size=8,
+)
 
 
 @settings(max_examples=30)

@@ -23,8 +23,13 @@ HOSTILE = [
 ]
 ALL = list(routes())
 NO_BM25 = "the corpus has no BM25"
-JUDGED = {"scale": {"2": 1.0}, "relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0},
-          "best-passage": {"A": 0.7, "B": 0.3}}  # fmt: skip
+JUDGED = {
+    "scale": {"2": 1.0},
+    "relevant": "0.6",
+    "supported": {"fully": 1.0},
+    "useful": {"4": 1.0},
+    "best-passage": {"A": 0.7, "B": 0.3},
+}
 TWO_SIDED = ("structured_hybrid",)  # one side's failure is shown on its step, and the other goes on
 
 

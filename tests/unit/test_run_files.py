@@ -112,10 +112,15 @@ def test_it_stands_on_a_rung_of_its_own_where_nobody_knows_it(beir, call, tmp_pa
 def test_replies_with_texts_times_and_stages(beir, call, tmp_path):  # noqa: F811
     crushed = "If the box arrived crushed take photos of all six sides and report it within 48 hours."
     lines = [
-        {"question_id": "q1", "ms": 40, "hits": [{"doc_id": "x", "text": crushed}], "answer": "Take photos.",
-         "stages": [{"name": "search", "kind": "retrieve", "hits": [{"doc_id": "x", "text": crushed}]}]},
+        {
+            "question_id": "q1",
+            "ms": 40,
+            "hits": [{"doc_id": "x", "text": crushed}],
+            "answer": "Take photos.",
+            "stages": [{"name": "search", "kind": "retrieve", "hits": [{"doc_id": "x", "text": crushed}]}],
+        },
         {"question": "how long are keys stored", "ms": 60, "hits": []},
-    ]  # fmt: skip
+    ]
     path = written(tmp_path, "\n".join(map(json.dumps, lines)), "theirs.jsonl")
     out = tmp_path / "out"
     found = figures(
@@ -150,26 +155,29 @@ def test_it_cannot_be_asked_again_without_its_file(beir, engine):  # noqa: F811
         prepare(engine, Spec("tiny", ("bm25", "theirs"), runs=("theirs=a.run",)))
 
 
-@pytest.mark.parametrize(("name", "text", "message"), [
-    ("a.run", "q9 Q0 keys:0-80 1 2.5 x\n", "line 1: question 'q9' is not among the 3 questions of tiny"),
-    ("a.run", TREC + "q1 Q0 keys:0-80 3 1 x\n", "line 4: passage 'keys:0-80' stands there twice"),
-    ("a.run", "q1 Q0 keys:0-80 1 nan x\n", "line 1: score 'nan' is no number"),
-    ("a.run", "q1 Q0 keys:0-80 1 -inf x\n", "line 1: score '-inf' is no number"),
-    ("a.run", "q1 Q0 keys:0-80 first 1 x\n", "line 1: rank 'first' is no whole number"),
-    ("a.run", "q1 Q0 keys:0-80 1 1\n", "line 1: 5 columns; a TREC run has 6"),
-    ("a.run", "", "no reply in it"),
-    ("a.run", "q1 Q0 nowhere 1 1 x\n", "none of the 1 ids in a.run is of a passage or document"),
-    ("a.jsonl", '{"question_id": "q1", "hits": []}\n' * 2, "line 2: question 'q1' stands there twice"),
-    ("a.jsonl", '{"question_id": "q9", "hits": []}', "line 1: question 'q9' is not among"),
-    ("a.jsonl", '{"question": "never asked", "hits": []}', "line 1: tiny does not ask 'never asked'"),
-    ("a.jsonl", '{"hits": []}', "line 1: no question_id and no question"),
-    ("a.jsonl", '{"question_id": "q1"}', "line 1: its reply has no field hits"),
-    ("a.jsonl", '{"question_id": "q1", "hits": [{"doc_id": "a", "score": NaN}]}', "NaN is no number"),
-    ("a.jsonl", '{"question_id": "q1", "hits": [], "ms": -1}', "line 1: ms is -1"),
-    ("a.jsonl", '{"question_id": "q1", "hits"', "line 1: not JSON"),
-    ("a.jsonl", "[]", "line 1: expected an object"),
-    ("a.zip", "", "cannot tell its kind by its ending"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.run", "q9 Q0 keys:0-80 1 2.5 x\n", "line 1: question 'q9' is not among the 3 questions of tiny"),
+        ("a.run", TREC + "q1 Q0 keys:0-80 3 1 x\n", "line 4: passage 'keys:0-80' stands there twice"),
+        ("a.run", "q1 Q0 keys:0-80 1 nan x\n", "line 1: score 'nan' is no number"),
+        ("a.run", "q1 Q0 keys:0-80 1 -inf x\n", "line 1: score '-inf' is no number"),
+        ("a.run", "q1 Q0 keys:0-80 first 1 x\n", "line 1: rank 'first' is no whole number"),
+        ("a.run", "q1 Q0 keys:0-80 1 1\n", "line 1: 5 columns; a TREC run has 6"),
+        ("a.run", "", "no reply in it"),
+        ("a.run", "q1 Q0 nowhere 1 1 x\n", "none of the 1 ids in a.run is of a passage or document"),
+        ("a.jsonl", '{"question_id": "q1", "hits": []}\n' * 2, "line 2: question 'q1' stands there twice"),
+        ("a.jsonl", '{"question_id": "q9", "hits": []}', "line 1: question 'q9' is not among"),
+        ("a.jsonl", '{"question": "never asked", "hits": []}', "line 1: tiny does not ask 'never asked'"),
+        ("a.jsonl", '{"hits": []}', "line 1: no question_id and no question"),
+        ("a.jsonl", '{"question_id": "q1"}', "line 1: its reply has no field hits"),
+        ("a.jsonl", '{"question_id": "q1", "hits": [{"doc_id": "a", "score": NaN}]}', "NaN is no number"),
+        ("a.jsonl", '{"question_id": "q1", "hits": [], "ms": -1}', "line 1: ms is -1"),
+        ("a.jsonl", '{"question_id": "q1", "hits"', "line 1: not JSON"),
+        ("a.jsonl", "[]", "line 1: expected an object"),
+        ("a.zip", "", "cannot tell its kind by its ending"),
+    ],
+)
 def test_a_bad_file_is_one_message_that_names_the_line(beir, call, tmp_path, name, text, message):  # noqa: F811
     path = written(tmp_path, text, name)
     code, out, err = call("eval", beir, "--routes", "bm25", "--run", f"theirs={path}")
@@ -189,11 +197,16 @@ def test_bytes_and_sizes_that_are_none(beir, call, tmp_path):  # noqa: F811
     assert "191 MiB; at most 128 MiB are read" in err
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ("theirs", "cannot read --run 'theirs'"), ("=a.run", "cannot read --run"),
-    ("theirs=no.run", "does not exist"),
-    ("Their s=a.run", "cannot be a route's name"), ("bm25={file}", "is the name of a route of RouteScope"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("theirs", "cannot read --run 'theirs'"),
+        ("=a.run", "cannot read --run"),
+        ("theirs=no.run", "does not exist"),
+        ("Their s=a.run", "cannot be a route's name"),
+        ("bm25={file}", "is the name of a route of RouteScope"),
+    ],
+)
 def test_a_name_or_file_that_cannot_be(beir, call, tmp_path, given, message):  # noqa: F811
     given = given.format(file=written(tmp_path, TREC))
     code, _, err = call("eval", beir, "--run", given)

@@ -119,8 +119,9 @@ def test_a_mean_has_finds_of_its_own():
     plain = route("d", "ab", embed(1, "q"), dense(2, 1, "ab"))
     found = finds(run_of(plain, mean), mean, 10)
     assert [(one.text, one.mean, one.only, one.kept) for one in found] == [
-        ("q", (), ("b",), ()), ("", ("one", "q"), ("x",), ("x",)),
-    ]  # fmt: skip
+        ("q", (), ("b",), ()),
+        ("", ("one", "q"), ("x",), ("x",)),
+    ]
 
 
 def test_a_search_has_the_vector_that_its_link_names_whatever_was_embedded_last():
@@ -137,33 +138,42 @@ def test_a_search_has_the_vector_that_its_link_names_whatever_was_embedded_last(
     )
     found = searches(route("r", "", *spans))
     assert [(one.text, one.mean, one.step) for one in found] == [
-        (None, ("one", "two", "q"), "mean"), ("w", (), ""), ("first", (), ""), ("first", (), ""),
-        (None, (), ""), (None, (), ""),
-    ]  # fmt: skip
+        (None, ("one", "two", "q"), "mean"),
+        ("w", (), ""),
+        ("first", (), ""),
+        ("first", (), ""),
+        (None, (), ""),
+        (None, (), ""),
+    ]
     assert found_by_text(route("r", "", *spans), 9) == {"w": {"c"}, "first": {"d", "e"}}
 
 
 def test_a_vector_of_the_routes_own_making_has_finds_of_its_own():
     own = route("o", "ab", embed(1, "q"), dense(2, 1, "a"), dense(3, None, "b"))
     assert [(one.text, one.mean, one.step, one.only) for one in finds(run_of(own), own, 9)] == [
-        ("q", (), "", ("a",)), ("", (), "", ("b",)),
-    ]  # fmt: skip
+        ("q", (), "", ("a",)),
+        ("", (), "", ("b",)),
+    ]
     assert changed(run_of(own), own)
 
 
 def test_a_vector_drawn_to_recalled_turns_is_not_the_questions():
     spans = (
-        embed(1, "q"), dense(2, 1, "a"),
-        embed(3, "q", name="mean with turns", recalled=("memory/s/1",)), dense(4, 3, "b"),
-    )  # fmt: skip
+        embed(1, "q"),
+        dense(2, 1, "a"),
+        embed(3, "q", name="mean with turns", recalled=("memory/s/1",)),
+        dense(4, 3, "b"),
+    )
     mixed = route("m", "ab", *spans)
     assert [(one.text, one.mean, one.step) for one in searches(mixed)] == [
-        ("q", (), ""), (None, ("q",), "mean with turns"),
-    ]  # fmt: skip
+        ("q", (), ""),
+        (None, ("q",), "mean with turns"),
+    ]
     assert found_by_text(mixed, 9) == {"q": {"a"}}
     assert [(one.text, one.step, one.only) for one in finds(run_of(mixed), mixed, 9)] == [
-        ("q", "", ("a",)), ("", "mean with turns", ("b",)),
-    ]  # fmt: skip
+        ("q", "", ("a",)),
+        ("", "mean with turns", ("b",)),
+    ]
     assert changed(run_of(mixed), mixed)
 
 
@@ -233,20 +243,23 @@ def test_variants_hang_below_the_question():
     root = tree(run_of(SEVERAL), SEVERAL, 10)
     assert shape(root) == {"q": [{"v1": []}, {"v2": []}]}
     assert [(one.step, one.found) for one in root.all()] == [
-        ("", ("a", "b")), ("write", ("b", "x")), ("write", ("x", "y", "b")),
-    ]  # fmt: skip
+        ("", ("a", "b")),
+        ("write", ("b", "x")),
+        ("write", ("x", "y", "b")),
+    ]
 
 
 def test_parts_in_turn_hang_below_the_answer_they_need():
     made = route(
-        "turn", "b",
+        "turn",
+        "b",
         wrote(1, "q", "Who made it?", "Where was #1 born?", role="parts"),
         bm25(2, "q", "a"),
         bm25(3, "Who made it?", "ab"),
         span(4, "look for a short answer", "LLM", ShortAnswer("Who made it?", "Ada", "a"), note="sure"),
         wrote(5, "Where was #1 born?", "Where was Ada born?"),
         bm25(6, "Where was Ada born?", "c"),
-    )  # fmt: skip
+    )
     root = tree(run_of(made), made, 10)
     assert shape(root) == {"q": [{"Who made it?": [{"Where was #1 born?": [{"Where was Ada born?": []}]}]}]}
     who = root.branches[0]
@@ -259,9 +272,15 @@ def chose(number, decision, text):
 
 def test_sentences_and_actions_hang_below_the_search_before_them():
     made = route(
-        "loop", "a", bm25(1, "q", "a"), chose(2, "search", "First."), bm25(3, "First.", "b"),
-        chose(4, "search", "then"), bm25(5, "then", ""), chose(6, "answered", "So it is."),
-    )  # fmt: skip
+        "loop",
+        "a",
+        bm25(1, "q", "a"),
+        chose(2, "search", "First."),
+        bm25(3, "First.", "b"),
+        chose(4, "search", "then"),
+        bm25(5, "then", ""),
+        chose(6, "answered", "So it is."),
+    )
     root = tree(run_of(made), made, 10)
     assert shape(root) == {"q": [{"First.": [{"then": []}]}]}
     assert root.branches[0].branches[0].found == ()

@@ -34,7 +34,7 @@ RESULTS: list[dict[str, Any]] = [
     {"url": "https://[bad", "title": "x", "content": "broken address", "score": 1},
     {"url": 7, "title": "x", "content": "no address", "score": 1},
     {"url": "https://example.org/none", "title": "x", "content": None, "score": 1},
-]  # fmt: skip
+]
 
 
 def answer(results: Any, **more: Any) -> bytes:

@@ -106,9 +106,15 @@ def test_any_text_is_cut_in_time_with_its_length(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "size", "overlap", "by"),
-    [("256", 256, 0, "size"), (" 512/64 ", 512, 64, "size"), ("512-64", 512, 64, "size"),
-     ("whole", 0, 0, "size"), ("Headings", 2000, 0, "headings"), ("sentences", 300, 0, "sentences")],
-)  # fmt: skip
+    [
+        ("256", 256, 0, "size"),
+        (" 512/64 ", 512, 64, "size"),
+        ("512-64", 512, 64, "size"),
+        ("whole", 0, 0, "size"),
+        ("Headings", 2000, 0, "headings"),
+        ("sentences", 300, 0, "sentences"),
+    ],
+)
 def test_a_chunking_has_a_name(key: str, size: int, overlap: int, by: str) -> None:
     found = chunking_of(key)
     assert (found.size, found.overlap, found.by) == (size, overlap, by)

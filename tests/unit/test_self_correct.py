@@ -30,9 +30,12 @@ def ask(tmp_path, draft, mended=MENDED, claim=None, texts=None, forced=None, set
     options = {} if texts is None else {"texts": texts}
     engine = FakeEngine(tmp_path, llm=llm, **options, **(settings or {}))
     request = Request(
-        Query("My box arrived crushed"), "tiny", ("self_correct",), {"self_correct": parameters},
+        Query("My box arrived crushed"),
+        "tiny",
+        ("self_correct",),
+        {"self_correct": parameters},
         forced=forced or {},
-    )  # fmt: skip
+    )
     return engine.ask(request).results[0], [request.prompt for request in llm.requests], llm
 
 

@@ -59,7 +59,7 @@ FIELDS = Metadata((id, {}, text) for id, text in HEADS).fields
         ("How is it restarted, in the runbooks?", ["folder~runbooks"]),
         ("records of runbooks nobody:knows a=b", ["folder~runbooks"]),
     ],
-)  # fmt: skip
+)
 def test_a_condition_needs_a_cue_that_it_is_about_documents(question, meant):
     assert [str(one.filter) for one in read(question, FIELDS)] == meant
 
@@ -71,9 +71,15 @@ def test_the_words_it_was_read_from_stand_with_it():
 
 @pytest.mark.parametrize(
     ("written", "date"),
-    [("2026", "2026"), ("May 2026", "2026-05"), ("Sept. 2025", "2025-09"), ("3 Dec 2024", "2024-12-03"),
-     ("December 24, 2024", "2024-12-24"), ("2024-02", "2024-02")],
-)  # fmt: skip
+    [
+        ("2026", "2026"),
+        ("May 2026", "2026-05"),
+        ("Sept. 2025", "2025-09"),
+        ("3 Dec 2024", "2024-12-03"),
+        ("December 24, 2024", "2024-12-24"),
+        ("2024-02", "2024-02"),
+    ],
+)
 def test_a_date_is_read_as_it_is_written(written, date):
     assert iso(written) == date
 
@@ -142,8 +148,10 @@ def test_without_a_condition_everything_is_searched(tmp_path):
 def test_the_model_names_fields_and_values_that_there_are(tmp_path):
     def reply(request):
         assert request.schema["$defs"]["Condition"]["properties"]["field"]["enum"] == [
-            "last_updated", "owner", "status",
-        ]  # fmt: skip
+            "last_updated",
+            "owner",
+            "status",
+        ]
         assert "owner (text): Returns desk" in request.messages[-1].content
         found = [
             {"field": "owner", "operator": "~", "value": "returns"},

@@ -26,9 +26,13 @@ def ask(
     options = {} if texts is None else {"texts": texts}
     engine = FakeEngine(tmp_path, llm=llm, **options, **(settings or {}))
     request = Request(
-        Query(question), "tiny", ("self_reflective",), {"self_reflective": parameters},
-        forced=forced or {}, **dict(answers),
-    )  # fmt: skip
+        Query(question),
+        "tiny",
+        ("self_reflective",),
+        {"self_reflective": parameters},
+        forced=forced or {},
+        **dict(answers),
+    )
     return engine.ask(request).results[0], llm
 
 
@@ -73,9 +77,13 @@ def test_a_beginning_of_a_word_counts_for_it_and_an_ambiguous_one_for_none():
 
 
 @given(
-    st.one_of(st.none(), st.floats(0, 1)), st.one_of(st.none(), st.floats(0, 1)), st.integers(1, 3),
-    st.floats(0, 1), st.floats(0, 1), st.integers(1, 3),
-)  # fmt: skip
+    st.one_of(st.none(), st.floats(0, 1)),
+    st.one_of(st.none(), st.floats(0, 1)),
+    st.integers(1, 3),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.integers(1, 3),
+)
 def test_what_follows_a_round_by_its_definition(score, before, number, threshold, gain, rounds):
     decision, reason = next_round(score, before, number, threshold, gain, rounds)
     assert (decision == "try again") is (reason is None)
@@ -193,8 +201,10 @@ def test_the_rounds_never_exceed_their_cap(tmp_path_factory, shares, rounds):
             "evidence": lambda _: sure(shares[next(calls) % len(shares)]),
             "reformulate": lambda _: f"box number {next(calls)}",
         },
-        rounds=rounds, gain=0, threshold=1,
-    )  # fmt: skip
+        rounds=rounds,
+        gain=0,
+        threshold=1,
+    )
     assert result.status == "ok"
     assert 1 <= len(output(result, "reflect on the round")) <= rounds
     assert sum(request.prompt == "reformulate/2" for request in llm.requests) < rounds

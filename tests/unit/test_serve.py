@@ -37,8 +37,13 @@ def test_what_cannot_be_served_is_one_error(arguments, told, capsys):
 
 def test_with_a_login_it_listens_elsewhere(monkeypatch, capsys):
     """As far as the machine has that address; half a login is none."""
-    login = {"oidc_url": "https://id.example", "oidc_client_id": "us", "oidc_client_secret": "secret",
-             "cookie_secret": "c" * 32, "public_url": "https://scope.example"}  # fmt: skip
+    login = {
+        "oidc_url": "https://id.example",
+        "oidc_client_id": "us",
+        "oidc_client_secret": "secret",
+        "cookie_secret": "c" * 32,
+        "public_url": "https://scope.example",
+    }
     monkeypatch.setattr(settings_module, "current", lambda: settings_module.load(**login))
     assert main(["serve", "--host", "192.0.2.1", "--port", "0"]) == 2
     assert "cannot listen on 192.0.2.1:0" in capsys.readouterr().err

@@ -59,9 +59,14 @@ def documents(folder, count=120):
     for number in range(count):
         text = " ".join(rng.choice(WORDS[: 3 + number % 7], 6))
         lines.append(
-            {"id": f"d{number % 97:03}-{number}", "title": f"Title {number % 5}", "text": text,
-             "year": str(1990 + number % 20), "part": "rare" if number % 20 == 0 else "usual"}
-        )  # fmt: skip
+            {
+                "id": f"d{number % 97:03}-{number}",
+                "title": f"Title {number % 5}",
+                "text": text,
+                "year": str(1990 + number % 20),
+                "part": "rare" if number % 20 == 0 else "usual",
+            }
+        )
     lines.append(
         {"id": "odd", "title": "Odd 'quotes' \\ and %s", "text": "a NUL \0 here; DROP TABLE x; -- refund"}
     )
@@ -105,17 +110,30 @@ def as_table(dsn, corpus, name="articles", index_sql="", id_type="text"):
                 psycopg.sql.SQL("INSERT INTO {} VALUES (%s, %s, %s, %s, %s, %s)").format(
                     psycopg.sql.Identifier(name)
                 ),
-                (row if id_type == "int" else passage.id, passage.title, passage.text.replace("\0", " "),
-                 str(corpus.vectors([row])[0].tolist()), int(meta.get("year", 1900)), json.dumps(dict(meta))),
-            )  # fmt: skip
+                (
+                    row if id_type == "int" else passage.id,
+                    passage.title,
+                    passage.text.replace("\0", " "),
+                    str(corpus.vectors([row])[0].tolist()),
+                    int(meta.get("year", 1900)),
+                    json.dumps(dict(meta)),
+                ),
+            )
         if index_sql:
             connection.execute(index_sql)
         connection.execute("SELECT pg_stat_force_next_flush()")
 
 
 def spec(dsn, **changed):
-    given = {"dsn": dsn, "table": "articles", "id": "key", "title": "headline", "text": "body",
-             "vector": "embedding", "metadata": ["year", "info"]}  # fmt: skip
+    given = {
+        "dsn": dsn,
+        "table": "articles",
+        "id": "key",
+        "title": "headline",
+        "text": "body",
+        "vector": "embedding",
+        "metadata": ["year", "info"],
+    }
     return CorpusSettings(**{**given, **changed})
 
 
@@ -198,7 +216,7 @@ def test_what_is_read_is_what_files_hold(kinds, kind):
     assert [id for near in other.neighbours([0, 3], 3) for id, _ in near]
     assert [p.id for p in browse(other, start=100, limit=50).passages] == [
         p.id for p in browse(local, start=100, limit=50).passages
-    ]  # fmt: skip
+    ]
 
 
 def test_documents_of_a_built_corpus_are_those_of_files(kinds):
@@ -571,8 +589,11 @@ def test_over_a_large_table_each_route_runs_or_says_what_is_missing(place, monke
     ).wait(60)
     found = {one.route: one for one in run.results}
     assert {name: one.status for name, one in found.items()} == {
-        "dense": "ok", "full_text": "ok", "bm25": "unavailable", "hybrid_rrf": "unavailable"
-    }  # fmt: skip
+        "dense": "ok",
+        "full_text": "ok",
+        "bm25": "unavailable",
+        "hybrid_rrf": "unavailable",
+    }
     assert "use the route full_text" in found["hybrid_rrf"].error
 
 
@@ -653,23 +674,29 @@ WRONG = {
     "no column": ((), {"text": "boddy"}, "no column 'boddy'; it has: key, headline, body, embedding"),
     "other dimensions": (
         ("CREATE TABLE other AS SELECT key, headline, body, '[1,2,3]'::vector(3) embedding FROM articles",),
-        {"table": "other"}, r"a vector of 64 dimensions cannot search .*, whose vectors \(hash\) have 3",
+        {"table": "other"},
+        r"a vector of 64 dimensions cannot search .*, whose vectors \(hash\) have 3",
     ),
     "several dimensions": (
-        ("CREATE TABLE other (key text, headline text, body text, embedding vector)",
-         "INSERT INTO other VALUES ('a', '', 'x', '[1,2]'), ('b', '', 'y', '[1,2,3]')"),
-        {"table": "other"}, r"different dimensions \(2, 3\)",
+        (
+            "CREATE TABLE other (key text, headline text, body text, embedding vector)",
+            "INSERT INTO other VALUES ('a', '', 'x', '[1,2]'), ('b', '', 'y', '[1,2,3]')",
+        ),
+        {"table": "other"},
+        r"different dimensions \(2, 3\)",
     ),
     "another type": (
         ("CREATE TABLE other AS SELECT key, headline, body, ARRAY[1.0]::real[] embedding FROM articles",),
-        {"table": "other"}, r"type real\[\]; a corpus needs vector or halfvec",
+        {"table": "other"},
+        r"type real\[\]; a corpus needs vector or halfvec",
     ),
     "text of another type": (
         ("CREATE TABLE other AS SELECT key, headline, body::bytea AS body, embedding FROM articles",),
-        {"table": "other"}, "type bytea; a corpus needs text",
+        {"table": "other"},
+        "type bytea; a corpus needs text",
     ),
     "ids twice": (("INSERT INTO articles SELECT * FROM articles",), {}, "id 'a0' stands in several rows"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -717,10 +744,15 @@ def test_names_that_are_sql_are_names(place):
     odd = '"; DROP TABLE articles; --'
     quoted = '"' + odd.replace('"', '""') + '"'
     settings = place(
-        f"CREATE TABLE {quoted} AS SELECT key AS \"select\", body AS {quoted},"
-        " embedding AS \"a%b\", 7 AS \"from\" FROM articles",
-        table=odd, id="select", text=odd, title="", vector="a%b", metadata=("from",),
-    )  # fmt: skip
+        f'CREATE TABLE {quoted} AS SELECT key AS "select", body AS {quoted},'
+        ' embedding AS "a%b", 7 AS "from" FROM articles',
+        table=odd,
+        id="select",
+        text=odd,
+        title="",
+        vector="a%b",
+        metadata=("from",),
+    )
     corpus = index.open_corpus("articles", settings=settings)
     vector = HashEmbedder().embed_query("customs duty")
     assert corpus.search_dense_by(vector, 1, where=[Filter("from", "=", ("7",))])[0].passage.id == "a1"
@@ -737,8 +769,9 @@ def test_ids_that_are_numbers_and_a_table_in_a_schema(place):
         "CREATE TABLE help.pages (key int PRIMARY KEY, body text, embedding halfvec(64))",
         "INSERT INTO help.pages SELECT substr(key, 2)::int + 9, body, embedding FROM articles",
         "CREATE INDEX ON help.pages USING hnsw (embedding halfvec_cosine_ops)",
-        table="help.pages", title="",
-    )  # fmt: skip
+        table="help.pages",
+        title="",
+    )
     corpus = index.open_corpus("articles", settings=settings)
     assert [passage.id for _, passage, _ in corpus.everything()] == ["10", "11", "9"]
     assert corpus.search_dense(HashEmbedder().embed_query("customs duty"), 1)[0].passage.id == "10"

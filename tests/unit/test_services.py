@@ -41,9 +41,11 @@ from tests.loopback import http, loopback
 from tests.services import KINDS, THOUGHT, Body, Kind, Service, service
 
 PARAMETERS = {
-    "crag": {"evaluator": "llm"}, "rerank": {"reranker": "llm"}, "compress": {"how": "llm"},
+    "crag": {"evaluator": "llm"},
+    "rerank": {"reranker": "llm"},
+    "compress": {"how": "llm"},
     "iterative": {"chooser": "model"},
-}  # fmt: skip
+}
 SPOKEN = (Turn("user", "I have a vase"), Turn("assistant", "ok"))
 QUESTION = "How do I send a fragile item back?"
 
@@ -74,8 +76,11 @@ def test_every_route_answers_with_every_kind_of_service(kind: str, tmp_path: Pat
         run = ask(tmp_path, running, asking())
         first, asked = running.rejected, len(running.requests)
         again = ask(tmp_path, running, ("hyde", "setwise", "agentic", "crag"), "When is the refund paid?")
-    failed = [(one.route, one.status, one.error or one.answer_error) for one in run.results
-              if one.status != "ok" or not one.answer or one.answer_error]  # fmt: skip
+    failed = [
+        (one.route, one.status, one.error or one.answer_error)
+        for one in run.results
+        if one.status != "ok" or not one.answer or one.answer_error
+    ]
     assert len(run.results) >= 25
     assert failed == []
     assert first <= 8
@@ -92,21 +97,28 @@ def test_every_route_answers_with_every_kind_of_service(kind: str, tmp_path: Pat
 
 SAYS = st.text(st.sampled_from("abc <>/\n[]"), max_size=30)
 FORMS = {
-    "tags": "<think>{thought}</think>{answer}", "no opening tag": "{thought}</think>{answer}",
-    "never closed": "{answer}<think>{thought}", "capitals": "<THINKING>{thought}</THINKING>{answer}",
-    "brackets": "[THINK]{thought}[/THINK]{answer}", "kimi": "◁think▷{thought}◁/think▷{answer}",
+    "tags": "<think>{thought}</think>{answer}",
+    "no opening tag": "{thought}</think>{answer}",
+    "never closed": "{answer}<think>{thought}",
+    "capitals": "<THINKING>{thought}</THINKING>{answer}",
+    "brackets": "[THINK]{thought}[/THINK]{answer}",
+    "kimi": "◁think▷{thought}◁/think▷{answer}",
     "twice": "<think>{thought}</think>{answer}<think>{thought}</think>",
     "harmony": "<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>final<|message|>"
     "{answer}",
-    "field": "{answer}", "blocks": "{answer}",
-}  # fmt: skip
+    "field": "{answer}",
+    "blocks": "{answer}",
+}
 
 
 @pytest.mark.trust
 @given(
-    form=st.sampled_from(sorted(FORMS)), before=SAYS, after=SAYS,
-    said=st.text("abc .\n", min_size=1, max_size=30), cut=st.integers(0, 200),
-)  # fmt: skip
+    form=st.sampled_from(sorted(FORMS)),
+    before=SAYS,
+    after=SAYS,
+    said=st.text("abc .\n", min_size=1, max_size=30),
+    cut=st.integers(0, 200),
+)
 def test_reasoning_never_reaches_the_answer(form: str, before: str, after: str, said: str, cut: int) -> None:
     thought = f"{before}{THOUGHT}{after}".replace("</", "< /")
     content: Any = FORMS[form].format(thought=thought, answer=said)
@@ -114,8 +126,10 @@ def test_reasoning_never_reaches_the_answer(form: str, before: str, after: str, 
     if form == "field":
         message["reasoning_content"] = thought
     elif form == "blocks":
-        message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": thought}]},
-                              {"type": "text", "text": content}]  # fmt: skip
+        message["content"] = [
+            {"type": "thinking", "thinking": [{"type": "text", "text": thought}]},
+            {"type": "text", "text": content},
+        ]
     answer, apart = reasoning.of_message(message)
     assert THOUGHT in apart
     assert THOUGHT not in str(answer)
@@ -178,25 +192,53 @@ GOOGLE = [
 @pytest.mark.parametrize(
     ("status", "error", "field", "then"),
     [
-        (400, {"error": {"param": "temperature", "message": "no"}}, "temperature",
-         {"dropped": ("temperature",)}),
-        (400, {"error": {"message": "`temperature` is deprecated", "param": None}}, "temperature",
-         {"dropped": ("temperature",)}),
+        (
+            400,
+            {"error": {"param": "temperature", "message": "no"}},
+            "temperature",
+            {"dropped": ("temperature",)},
+        ),
+        (
+            400,
+            {"error": {"message": "`temperature` is deprecated", "param": None}},
+            "temperature",
+            {"dropped": ("temperature",)},
+        ),
         (422, LOC, "seed", {"renamed": {"seed": "random_seed"}}),
-        (400, {"error": {"message": 'Unknown name "seed": Cannot find field.'}}, "seed",
-         {"dropped": ("seed",)}),
+        (
+            400,
+            {"error": {"message": 'Unknown name "seed": Cannot find field.'}},
+            "seed",
+            {"dropped": ("seed",)},
+        ),
         (400, GOOGLE, "top_logprobs", {"dropped": ("logprobs",)}),
-        (400, {"error": {"message": "top_logprobs must be at most 5"}}, "top_logprobs",
-         {"most_alternatives": 5}),
-        (403, {"error": {"message": "You are not allowed to request logprobs from this model"}}, "logprobs",
-         {"dropped": ("logprobs",)}),
-        (400, {"error": {"metadata": {"raw": json.dumps({"error": LEAST})}}}, "max_tokens",
-         {"least_tokens": 16}),
-        (400, {"error": "Use max_completion_tokens instead of max_tokens"}, "max_tokens",
-         {"renamed": {"max_tokens": "max_completion_tokens"}}),
+        (
+            400,
+            {"error": {"message": "top_logprobs must be at most 5"}},
+            "top_logprobs",
+            {"most_alternatives": 5},
+        ),
+        (
+            403,
+            {"error": {"message": "You are not allowed to request logprobs from this model"}},
+            "logprobs",
+            {"dropped": ("logprobs",)},
+        ),
+        (
+            400,
+            {"error": {"metadata": {"raw": json.dumps({"error": LEAST})}}},
+            "max_tokens",
+            {"least_tokens": 16},
+        ),
+        (
+            400,
+            {"error": "Use max_completion_tokens instead of max_tokens"},
+            "max_tokens",
+            {"renamed": {"max_tokens": "max_completion_tokens"}},
+        ),
         (400, {"message": "System role not supported"}, "system", {"dropped": ("system",)}),
     ],
-)  # fmt: skip
+)
 def test_a_rejection_in_any_form_teaches_what_to_change(
     status: int, error: Any, field: str, then: Any
 ) -> None:
@@ -211,10 +253,13 @@ def test_a_rejection_in_any_form_teaches_what_to_change(
 
 @pytest.mark.parametrize(
     "said",
-    ["This model's maximum context length is 4,096 tokens; reduce max_tokens",
-     "Your credit balance is too low",
-     "The model `m` does not exist", "something else"],
-)  # fmt: skip
+    [
+        "This model's maximum context length is 4,096 tokens; reduce max_tokens",
+        "Your credit balance is too low",
+        "The model `m` does not exist",
+        "something else",
+    ],
+)
 def test_what_is_not_about_a_field_teaches_nothing(said: str) -> None:
     fields = wire.body(PLAIN, model="m")
     rejection = rejections.parse(json.dumps({"error": {"message": said}}).encode())
@@ -323,13 +368,15 @@ def test_an_error_inside_of_a_choice_is_no_answer(endpoint: Any, monkeypatch: py
 @pytest.mark.parametrize(
     ("headers", "data", "seconds"),
     [
-        ({"retry-after-ms": "1500"}, b"", 1.5), ({"retry-after": "2"}, b"", 2.0),
+        ({"retry-after-ms": "1500"}, b"", 1.5),
+        ({"retry-after": "2"}, b"", 2.0),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, b"", 90.0),
         ({"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "9s"}, b"", None),
         ({}, b'[{"error": {"details": [{"retryDelay": "12s"}]}}]', 12.0),
-        ({}, b"Rate limit reached. Please try again in 170ms.", 0.17), ({}, b"busy", None),
+        ({}, b"Rate limit reached. Please try again in 170ms.", 0.17),
+        ({}, b"busy", None),
     ],
-)  # fmt: skip
+)
 def test_how_long_a_service_asks_to_wait(headers: dict[str, str], data: bytes, seconds: float | None) -> None:
     assert pace.asked_wait(headers, data) == seconds
 
@@ -347,7 +394,7 @@ def test_a_route_runs_with_several_models_side_by_side(tmp_path: Path) -> None:
             ("hyde@a", "HyDE (a)", "ok"),
             ("hyde@b", "HyDE (b)", "ok"),
             ("rewrite@b", "Rewrite + hybrid (b)", "ok"),
-        ]  # fmt: skip
+        ]
         asked = [
             {span["model"] for span in result["spans"]} - {None} for result in run_document(run)["results"]
         ]
@@ -370,8 +417,11 @@ def test_the_endpoints_say_what_was_tested_and_who_feels_it(tmp_path: Path) -> N
         use(settings)
         there, gone = chat_endpoints(settings, quick=False)
     assert (there.state, there.tested["chat"], there.tested["probabilities"], there.tested["reasoning"]) == (
-        "ok", True, False, True,
-    )  # fmt: skip
+        "ok",
+        True,
+        False,
+        True,
+    )
     assert "logprobs" in there.rejected
     assert any("setwise" in names for names in there.affected.values())
     assert (gone.name, gone.state) == ("gone", "failed")
@@ -383,10 +433,13 @@ def test_the_endpoints_say_what_was_tested_and_who_feels_it(tmp_path: Path) -> N
     [
         ({"data": [{"id": "m", "max_model_len": 32768}, {"id": "n", "max_model_len": 1}]}, 32768),
         ({"data": [{"id": "m", "context_length": 131072}]}, 131072),
-        ({"data": [{"id": "other", "meta": {"n_ctx": 4096}}]}, 4096), ({"data": [{"id": "m"}]}, None),
-        ([{"id": "m", "context_window": 9}], 9), ({"data": [{"id": "a"}, {"id": "b"}]}, None), ("odd", None),
+        ({"data": [{"id": "other", "meta": {"n_ctx": 4096}}]}, 4096),
+        ({"data": [{"id": "m"}]}, None),
+        ([{"id": "m", "context_window": 9}], 9),
+        ({"data": [{"id": "a"}, {"id": "b"}]}, None),
+        ("odd", None),
     ],
-)  # fmt: skip
+)
 def test_the_context_length_is_read_from_the_list_of_models(listed: Any, size: int | None) -> None:
     assert context_of(listed, "m") == size
 
@@ -419,7 +472,7 @@ def test_a_prompt_that_a_service_cut_is_told() -> None:
         ("http://10.0.0.1/v1", {"HTTP_PROXY": "http://proxy:3128"}, "http://proxy:3128"),
         ("http://a/v1", {}, None),
     ],
-)  # fmt: skip
+)
 def test_calls_go_through_the_proxy_of_the_environment_but_never_to_this_machine(
     url: str, environment: dict[str, str], proxy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -475,13 +528,20 @@ def test_a_calibration_is_of_the_model_that_the_service_reports(tmp_path: Path) 
     ("text", "words", "verdict"),
     [
         ("Yes.", ("yes", "no"), "yes"),
-        ("**No**", ("yes", "no"), "no"), ("Answer: Yes", ("yes", "no"), "yes"),
-        ("Yes or no, who knows", ("yes", "no"), "yes"), ("It is not clear", ("yes", "no"), None),
-        ("I think so", ("irrelevant", "relevant"), None), ("Part", ("fully", "partially", "no"), "partially"),
-        ("B", ("a", "b"), "b"), ("(B)", ("a", "b"), "b"), ("A better passage is B", ("a", "b"), "b"),
-        ("Passage A.", ("a", "b"), "a"), ("A or B", ("a", "b"), None), ("", ("yes", "no"), None),
+        ("**No**", ("yes", "no"), "no"),
+        ("Answer: Yes", ("yes", "no"), "yes"),
+        ("Yes or no, who knows", ("yes", "no"), "yes"),
+        ("It is not clear", ("yes", "no"), None),
+        ("I think so", ("irrelevant", "relevant"), None),
+        ("Part", ("fully", "partially", "no"), "partially"),
+        ("B", ("a", "b"), "b"),
+        ("(B)", ("a", "b"), "b"),
+        ("A better passage is B", ("a", "b"), "b"),
+        ("Passage A.", ("a", "b"), "a"),
+        ("A or B", ("a", "b"), None),
+        ("", ("yes", "no"), None),
     ],
-)  # fmt: skip
+)
 def test_a_verdict_in_words_is_read_or_is_none(
     text: str, words: tuple[str, ...], verdict: str | None
 ) -> None:

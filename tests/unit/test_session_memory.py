@@ -57,8 +57,10 @@ def test_turns_come_back_in_order_with_where_they_are_from(store):
     assert store.remember("vase", said("And now?"), run="r2") == 1
     turns = store.recall("vase")
     assert [(t.session, t.number, t.role, t.run) for t in turns] == [
-        ("vase", 1, "user", "r1"), ("vase", 2, "assistant", "r1"), ("vase", 3, "user", "r2"),
-    ]  # fmt: skip
+        ("vase", 1, "user", "r1"),
+        ("vase", 2, "assistant", "r1"),
+        ("vase", 3, "user", "r2"),
+    ]
     assert texts(turns) == ["My box arrived crushed.", "Sorry \ud83d \x00.", "And now?"]
     assert Store(store.path).recall("vase") == turns
 
@@ -268,8 +270,10 @@ def test_weights_follow_their_definition(similarities, decay, relevance):
 def test_weights_by_hand():
     """Three turns; the middle one fits best: 0.5 * 0.6 + 0.5 * 0.8 = 0.7."""
     assert [tuple(round(x, 4) for x in row) for row in weigh([0.2, 0.6, -0.4], 0.8, 0.5)] == [
-        (2, 0.64, 0.42), (1, 0.8, 0.7), (0, 1.0, 0.5),
-    ]  # fmt: skip
+        (2, 0.64, 0.42),
+        (1, 0.8, 0.7),
+        (0, 1.0, 0.5),
+    ]
     assert [score for *_, score in weigh([0.2, 0.6, -0.4], 0.8, 1.0)] == [0.2, 0.6, 0.0]
     assert [score for *_, score in weigh([0.2, 0.6, -0.4], 1.0, 0.0)] == [1.0, 1.0, 1.0]
 
@@ -531,8 +535,9 @@ def test_the_command_lists_and_forgets(call):
     ]
     listed = json.loads(call("memory", "--session", "vase", "--json")[1])["turns"]
     assert [(t["number"], t["role"], t["text"]) for t in listed] == [
-        (1, "user", "My box arrived crushed"), (2, "user", "What do I do now?"),
-    ]  # fmt: skip
+        (1, "user", "My box arrived crushed"),
+        (2, "user", "What do I do now?"),
+    ]
     assert "My box arrived crushed" in call("memory", "--session", "vase")[1]
     code, out, _ = call("memory", "--session", "vase", "--forget", "--turn", 1, "--json")
     assert (code, json.loads(out)) == (0, {"session": "vase", "forgotten": 1})

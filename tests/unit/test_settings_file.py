@@ -123,8 +123,15 @@ def test_two_who_write_at_once_leave_a_whole_file(home):
     assert [path.name for path in home.iterdir()] == [settings_file.FILE]
 
 
-PRIVATE = ("http://10.0.0.7/v1", "http://192.168.1.1:81/v1", "http://172.16.0.1/v1", "http://[fc00::1]/v1",
-           "http://127.0.0.1:8000/v1", "http://localhost/v1", "http://0x7f.1/v1")  # fmt: skip
+PRIVATE = (
+    "http://10.0.0.7/v1",
+    "http://192.168.1.1:81/v1",
+    "http://172.16.0.1/v1",
+    "http://[fc00::1]/v1",
+    "http://127.0.0.1:8000/v1",
+    "http://localhost/v1",
+    "http://0x7f.1/v1",
+)
 
 
 @pytest.mark.parametrize("name", settings_file.ADDRESSES)

@@ -27,18 +27,28 @@ QUESTIONS = (
     Query("Express shipping to Belgium or customs: which order was paid?"),
 )
 REPLIES = {
-    "look-up": "0.9", "relevant": "0.6", "segment": "Take photos [1].", "supported": {"fully": 1.0},
-    "useful": {"4": 1.0}, "closed-answer": "Photograph it.", "confidence": "40", "scale": {"2": 1.0},
-    "sql": "SELECT name FROM items", "rewrite": "what to do when a box arrived crushed",
-    "variants": "crushed parcel\ndamaged box\nbroken pack", "step-back": "What are the rules for parcels?",
+    "look-up": "0.9",
+    "relevant": "0.6",
+    "segment": "Take photos [1].",
+    "supported": {"fully": 1.0},
+    "useful": {"4": 1.0},
+    "closed-answer": "Photograph it.",
+    "confidence": "40",
+    "scale": {"2": 1.0},
+    "sql": "SELECT name FROM items",
+    "rewrite": "what to do when a box arrived crushed",
+    "variants": "crushed parcel\ndamaged box\nbroken pack",
+    "step-back": "What are the rules for parcels?",
     "decompose": "What photos of a crushed box are needed?\nWithin how many hours is it reported?",
     "grade": lambda request: "0.9" if "crushed" in request.messages[-1].content else "0.4",
-    "answer": "Take photos of all six sides [1].", "evidence": "0.8",
-    "next-sentence": "Customs may hold a parcel.", "choose-action": '{"action": "search", "input": "photos"}',
+    "answer": "Take photos of all six sides [1].",
+    "evidence": "0.8",
+    "next-sentence": "Customs may hold a parcel.",
+    "choose-action": '{"action": "search", "input": "photos"}',
     "reformulate": "crushed parcel photos",
     "critique": '{"claims": [], "feedback": "Shorter.", "good": false}',
     "refine": "Take photos [1].",
-}  # fmt: skip
+}
 BY_MODEL = {
     "crag": {"evaluator": "llm"},
     "decompose": {"split_from": 1},
@@ -58,10 +68,20 @@ def in_words(span: Span) -> Span:
     attributes = {name: value for name, value in span.attributes.items() if name != "embedded before"}
     output = replace(span.output, made="") if isinstance(span.output, Reply) else span.output
     return replace(
-        span, id=0, parent=None, start_ms=0.0, ms=0.0, output=output, tokens=None, calls=0, shared_with=None,
-        cached=None, cost=None, attributes=attributes,
+        span,
+        id=0,
+        parent=None,
+        start_ms=0.0,
+        ms=0.0,
+        output=output,
+        tokens=None,
+        calls=0,
+        shared_with=None,
+        cached=None,
+        cost=None,
+        attributes=attributes,
         links=tuple(replace(link, span=None) for link in span.links),
-    )  # fmt: skip
+    )
 
 
 def facts(result: RouteResult) -> tuple[object, ...]:
@@ -70,9 +90,18 @@ def facts(result: RouteResult) -> tuple[object, ...]:
     """
     steps = tuple(in_words(span) for span in result.spans if span.parent is None)
     return (
-        result.route, result.status, result.error, result.hits, result.answer, result.citations,
-        result.abstained, result.answer_status, result.answer_error, result.basis, steps,
-    )  # fmt: skip
+        result.route,
+        result.status,
+        result.error,
+        result.hits,
+        result.answer,
+        result.citations,
+        result.abstained,
+        result.answer_status,
+        result.answer_error,
+        result.basis,
+        steps,
+    )
 
 
 @pytest.mark.slow
@@ -95,9 +124,12 @@ def test_each_route_comes_to_the_same_in_a_shared_run_as_alone(
     tmp_path_factory, names, question, answers, style, calls, tokens, local, by_model
 ):
     engine = FakeEngine(
-        tmp_path_factory.mktemp("home"), llm=ScriptedLLM(REPLIES, local=local), web=WEB,
-        route_max_calls=calls, route_max_tokens=tokens,
-    )  # fmt: skip
+        tmp_path_factory.mktemp("home"),
+        llm=ScriptedLLM(REPLIES, local=local),
+        web=WEB,
+        route_max_calls=calls,
+        route_max_tokens=tokens,
+    )
     parameters = {name: BY_MODEL[name] for name in names if name in BY_MODEL and by_model}
     request = Request(
         question, "tiny", tuple(names), parameters, answers=answers, answered=tuple(names[::2]), style=style
@@ -187,9 +219,13 @@ def test_the_threshold_of_evidence_is_part_of_what_a_step_is_known_by(tmp_path):
     engine = FakeEngine(tmp_path, llm=ScriptedLLM({"evidence": "0.7", "answer": "Yes [1]."}))
     style = AnswerStyle(evidence=0.9)
     request = Request(
-        QUESTIONS[0], "tiny", ("hybrid_rrf", "self_correct"), answers="selected", answered=("hybrid_rrf",),
+        QUESTIONS[0],
+        "tiny",
+        ("hybrid_rrf", "self_correct"),
+        answers="selected",
+        answered=("hybrid_rrf",),
         style=style,
-    )  # fmt: skip
+    )
     asked, own = engine.ask(request).results
     assert (asked.abstained, own.abstained) == (True, False)
 

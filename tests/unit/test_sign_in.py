@@ -15,9 +15,12 @@ from ui.app.visitors import SEAL, SEALED, Door
 
 pytestmark = pytest.mark.trust
 WHOLE = {
-    "oidc_url": "https://id.example/.well-known/openid-configuration", "oidc_client_id": "us",
-    "oidc_client_secret": "secret", "cookie_secret": "c" * 32, "public_url": "https://scope.example",
-}  # fmt: skip
+    "oidc_url": "https://id.example/.well-known/openid-configuration",
+    "oidc_client_id": "us",
+    "oidc_client_secret": "secret",
+    "cookie_secret": "c" * 32,
+    "public_url": "https://scope.example",
+}
 PROXY = {"proxy_header": "X-Forwarded-Email", "proxy_addresses": "10.0.0.0/24 ::1"}
 EMPTY = {sign_in.FORWARDED: ""}
 
@@ -36,8 +39,10 @@ def test_a_whole_login_or_none_is_fine(given):
     ("given", "environment", "told"),
     [
         ({**WHOLE, **PROXY}, EMPTY, "people sign in by one"),
-        *[({**WHOLE, name: None if "secret" in name else ""}, EMPTY, f"setting {name}: a login by oidc_url")
-          for name in ("oidc_client_id", "oidc_client_secret", "cookie_secret", "public_url")],
+        *[
+            ({**WHOLE, name: None if "secret" in name else ""}, EMPTY, f"setting {name}: a login by oidc_url")
+            for name in ("oidc_client_id", "oidc_client_secret", "cookie_secret", "public_url")
+        ],
         ({**WHOLE, "cookie_secret": "short"}, EMPTY, "give 32 random characters"),
         ({**WHOLE, "public_url": "http://scope.example"}, EMPTY, "setting public_url: give an https://"),
         ({**WHOLE, "public_url": "https://scope.example/x"}, EMPTY, "without a path"),
@@ -48,7 +53,7 @@ def test_a_whole_login_or_none_is_fine(given):
         (PROXY, {}, "must be set and empty"),
         (PROXY, {sign_in.FORWARDED: "*"}, "must be set and empty"),
     ],
-)  # fmt: skip
+)
 def test_half_a_login_is_one_error_without_a_secret(given, environment, told):
     with pytest.raises(BadInput, match=told) as error:
         sign_in.check(settings_module.load(**given), environment)
@@ -65,10 +70,17 @@ def test_streamlit_gets_what_its_login_wants():
 @pytest.mark.parametrize(
     ("peer", "is_it"),
     [
-        ("10.0.0.7", True), ("::ffff:10.0.0.7", True), ("::1", True), ("10.0.1.7", False), ("", False),
-        (None, False), ("proxy", False), ("10.0.0.7:80", False), ("127.0.0.1", False),
+        ("10.0.0.7", True),
+        ("::ffff:10.0.0.7", True),
+        ("::1", True),
+        ("10.0.1.7", False),
+        ("", False),
+        (None, False),
+        ("proxy", False),
+        ("10.0.0.7:80", False),
+        ("127.0.0.1", False),
     ],
-)  # fmt: skip
+)
 def test_a_proxy_is_known_by_its_address(peer, is_it):
     assert sign_in.is_trusted(peer, sign_in.trusted(settings_module.load(**PROXY))) is is_it
 
@@ -98,11 +110,18 @@ def through(monkeypatch, given, scope):
 @pytest.mark.parametrize(
     ("server", "let_in"),
     [
-        (("127.0.0.1", 80), True), (("127.0.0.5", 80), True), (("::1", 80), True), (("localhost", 80), True),
-        (("/run/x.sock", None), True), (("192.0.2.1", 80), False), (("0.0.0.0", 80), False),
-        (("::", 80), False), (("scope.example", 80), False), (None, True),
+        (("127.0.0.1", 80), True),
+        (("127.0.0.5", 80), True),
+        (("::1", 80), True),
+        (("localhost", 80), True),
+        (("/run/x.sock", None), True),
+        (("192.0.2.1", 80), False),
+        (("0.0.0.0", 80), False),
+        (("::", 80), False),
+        (("scope.example", 80), False),
+        (None, True),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_without_a_login_nobody_comes_from_elsewhere(server, let_in, kind, monkeypatch):
     scope, sent = through(monkeypatch, {}, {"server": server, "type": kind})
@@ -116,9 +135,11 @@ def test_without_a_login_nobody_comes_from_elsewhere(server, let_in, kind, monke
 
 def test_only_the_proxy_comes_in_and_its_header_is_sealed(monkeypatch):
     headers = [
-        (b"host", b"x"), (b"X-Forwarded-Email", b" ann@example.org "), (SEALED.encode(), b"forged"),
+        (b"host", b"x"),
+        (b"X-Forwarded-Email", b" ann@example.org "),
+        (SEALED.encode(), b"forged"),
         (b"X-RouteScope-Account", b"forged"),
-    ]  # fmt: skip
+    ]
     scope, _ = through(monkeypatch, PROXY, {"client": ("10.0.0.7", 1), "headers": headers})
     assert scope["headers"] == [(b"host", b"x"), (SEALED.encode(), f"{SEAL} ann@example.org".encode())]
     for client in (("10.9.9.9", 1), None):

@@ -121,7 +121,7 @@ def test_a_select_runs(shop, sql, rows):
             "200000 bytes",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_the_guard_rejects_is_named_and_changes_nothing(file, shop, sql, error, names):
     before = file.read_bytes()
     with pytest.raises(error) as caught:
@@ -260,11 +260,15 @@ def test_csv_files_become_typed_tables(tmp_path):
     (table,) = database.tables
     assert table.name == "price_list"
     assert [(c.name, c.type) for c in table.columns] == [
-        ("sku", "TEXT"), ("unit_price", "REAL"), ("stock", "INTEGER"), ("zip", "TEXT"),
-    ]  # fmt: skip
+        ("sku", "TEXT"),
+        ("unit_price", "REAL"),
+        ("stock", "INTEGER"),
+        ("zip", "TEXT"),
+    ]
     assert database.query("SELECT * FROM price_list").rows == (
-        ("A-1", 2.5, 10, "04109"), ("A-2", None, 7, "10115"),
-    )  # fmt: skip
+        ("A-1", 2.5, 10, "04109"),
+        ("A-2", None, 7, "10115"),
+    )
     assert notes == ()
 
 
@@ -315,10 +319,16 @@ def test_a_cell_too_long_for_a_query_is_cut(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "wanted"),
     [
-        (["1", None, "-2"], "INTEGER"), (["1", "2.5"], "REAL"), (["007"], "TEXT"), ([None], "TEXT"),
-        (["1e5"], "REAL"), (["9" * 19], "REAL"), (["1,5"], "TEXT"), (["٣"], "TEXT"),
+        (["1", None, "-2"], "INTEGER"),
+        (["1", "2.5"], "REAL"),
+        (["007"], "TEXT"),
+        ([None], "TEXT"),
+        (["1e5"], "REAL"),
+        (["9" * 19], "REAL"),
+        (["1,5"], "TEXT"),
+        (["٣"], "TEXT"),
     ],
-)  # fmt: skip
+)
 def test_a_column_has_the_type_of_every_cell(cells, wanted):
     assert kind(cells) == wanted
 
@@ -422,8 +432,9 @@ def test_what_sqlite_raises_is_told_by_its_kind():
 
     interrupted, denied = sqlite3.OperationalError("interrupted"), NotAllowed("table 'x'")
     assert raised(interrupted, late=True) == (
-        TooSlow, "the query ran longer than 1.5 s, which is the time a query has"
-    )  # fmt: skip
+        TooSlow,
+        "the query ran longer than 1.5 s, which is the time a query has",
+    )
     assert raised(interrupted) == (SqlFailed, "interrupted")
     assert raised(sqlite3.OperationalError("no such table: x"), late=True) == (SqlFailed, "no such table: x")
     assert raised(interrupted, late=True, denied=denied) == (NotAllowed, "table 'x'")

@@ -124,7 +124,7 @@ HOSTILE = [
     ("SELECT " + " UNION SELECT ".join(["1"] * 600), TooBig),
     ("SELECT * FROM " + ", ".join(f"sale s{n}" for n in range(80)), SqlFailed),
     ("SELECT " + "abs(" * 500 + "1" + ")" * 500, TooBig),
-]  # fmt: skip
+]
 
 
 @pytest.mark.trust
@@ -184,7 +184,7 @@ RUNAWAY = {
     "upper and lower": "SELECT sum(length(upper(lower(upper(a.body))))) FROM long a, long b, long c",
     "intersection": f"{NUMBERS} SELECT i FROM n INTERSECT SELECT -i FROM n",
     "unicode": "SELECT sum(unicode(substr(a.body, -1))) FROM long a, long b, long c, long d",
-}  # fmt: skip
+}
 
 
 @pytest.mark.trust

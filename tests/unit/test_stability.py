@@ -84,9 +84,10 @@ def asked(seed=3, count=30):
     rng = random.Random(seed)
     ids = [f"q{n}" for n in range(count)]
     labelled = LabelledSet(
-        "s", tuple(Question(id, Query("x"), f"m{n % 2}") for n, id in enumerate(ids)),
+        "s",
+        tuple(Question(id, Query("x"), f"m{n % 2}") for n, id in enumerate(ids)),
         {id: {"d": 2, "e": 1} for n, id in enumerate(ids) if n % 5},
-    )  # fmt: skip
+    )
 
     def ranking(route):
         found = rng.sample("abcdefghijkl", 12)
@@ -106,8 +107,10 @@ def test_an_evaluation_tells_all_of_it():
     figures = summary.summarise(labelled, outcomes, ["base", "good", "asks"], again=[again])
     rows = figures["routes"]
     assert [(row["scored"], row["not_scored"], row["failed"]) for row in rows.values()] == [
-        (24, 6, 0), (24, 6, 0), (23, 5, 2),
-    ]  # fmt: skip
+        (24, 6, 0),
+        (24, 6, 0),
+        (23, 5, 2),
+    ]
     values = {
         route: by_question(
             labelled.qrels,
@@ -154,10 +157,12 @@ def test_what_is_said_of_an_evaluation():
     assert said[1 : len(verdict)] == verdict[1:]
     *against_base, detectable = said[len(verdict) :]
     assert against_base == [
-        *(f"Compared with <base>, {name} is better for <good>; no difference found for 1 route."
-          for name in ("nDCG@10", "MRR@10", "MAP")),
+        *(
+            f"Compared with <base>, {name} is better for <good>; no difference found for 1 route."
+            for name in ("nDCG@10", "MRR@10", "MAP")
+        ),
         "No difference from <base> found in recall@10 and recall@100.",
-    ]  # fmt: skip
+    ]
     smallest = figures["detectable"][M]
     assert f"below {number(smallest['median_holm'])} could not have been detected" in detectable
     assert f"{number(smallest['median'])} for a single comparison, power 80%" in detectable

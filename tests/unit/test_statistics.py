@@ -76,9 +76,12 @@ def test_p_is_scipys():
     for n in (6, 10, 13):
         apart = np.round(np.random.default_rng(n).normal(0.1, 0.3, n), 3)
         exact = stats.permutation_test(
-            (apart,), lambda x, axis: np.round(x.mean(axis), 9), permutation_type="samples", vectorized=True,
+            (apart,),
+            lambda x, axis: np.round(x.mean(axis), 9),
+            permutation_type="samples",
+            vectorized=True,
             n_resamples=np.inf,
-        )  # fmt: skip
+        )
         assert statistics.sign_flip_p(list(apart)) == pytest.approx(exact.pvalue, rel=1e-9)
 
 

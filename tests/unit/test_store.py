@@ -266,10 +266,38 @@ def test_a_run_is_found_by_question_answer_route_tag_and_note(store):
 
 
 HOSTILE = [
-    '"', '""', "'", "a OR b", "NOT", "a AND", "(", "question:x", "*", "^a", "a*b", "NEAR(a b)",
-    "{a b}:c", "-a", "+", "a\x00b", "\ud83d", '"a" OR "b', "; DROP TABLE runs", "%", "_", "\\",
-    "🙂", "مرحبا", "日本語", "²", "x" * 20_000, "a " * 10_000, "\u0300", "  ", "a\nb",
-]  # fmt: skip
+    '"',
+    '""',
+    "'",
+    "a OR b",
+    "NOT",
+    "a AND",
+    "(",
+    "question:x",
+    "*",
+    "^a",
+    "a*b",
+    "NEAR(a b)",
+    "{a b}:c",
+    "-a",
+    "+",
+    "a\x00b",
+    "\ud83d",
+    '"a" OR "b',
+    "; DROP TABLE runs",
+    "%",
+    "_",
+    "\\",
+    "🙂",
+    "مرحبا",
+    "日本語",
+    "²",
+    "x" * 20_000,
+    "a " * 10_000,
+    "\u0300",
+    "  ",
+    "a\nb",
+]
 
 
 def test_no_text_breaks_the_search(store):

@@ -45,10 +45,17 @@ def filled(place):
 def everything(place):
     with closing(Store(place)) as store:
         return (
-            store.export_bundle(IDS), store.sessions(), store.recall("talk"), store.playlists(),
-            presets.every(store), desks.load(store, "set"), store.choices(), store.count("see"), store.done(),
+            store.export_bundle(IDS),
+            store.sessions(),
+            store.recall("talk"),
+            store.playlists(),
+            presets.every(store),
+            desks.load(store, "set"),
+            store.choices(),
+            store.count("see"),
+            store.done(),
             store.spent_today(),
-        )  # fmt: skip
+        )
 
 
 def copy(one, two, **more):

@@ -36,9 +36,13 @@ def telltale(id):
     """A run that has the canary wherever a run has text."""
     own = Passage(f"{CANARY}2.md:0-9", f"{CANARY}2.md", f"{CANARY}3", f"the {CANARY}4 sings " * 60, 0, 9)
     made = run(
-        id, own, SHARED, text=f"Who is {CANARY}5? " + "word " * 900, answer=f"It is {CANARY}6.",
+        id,
+        own,
+        SHARED,
+        text=f"Who is {CANARY}5? " + "word " * 900,
+        answer=f"It is {CANARY}6.",
         history=(Turn("user", f"{CANARY}7?"), Turn("assistant", "Yes \ud83d.")),
-    )  # fmt: skip
+    )
     return replace(made, settings={"session": f"{CANARY}8"})
 
 

@@ -101,8 +101,10 @@ def test_every_released_schema_is_brought_up_to_date(tmp_path):
         if not before_v5:
             labels = desk.load(store, "Release 1")
             assert (labels.set.corpus, labels.set.guidelines, labels.set.relevant_from) == (
-                "support", "Be strict.", 1,
-            )  # fmt: skip
+                "support",
+                "Be strict.",
+                1,
+            )
             assert (labels.questions, labels.judgements) == ((QUESTION,), JUDGED)
             assert labels.pool == {QUESTION.id: {POOLED.passage.id: POOLED}}
         kept = [replace(one, changed="") for one in presets.every(store)]
@@ -546,11 +548,14 @@ def test_logging_a_run_costs_little_more_than_its_bare_json(tmp_path):
     def run(n):
         results = tuple(
             RouteResult(
-                f"route{r}", f"Route {r}", "ok", 1.0,
+                f"route{r}",
+                f"Route {r}",
+                "ok",
+                1.0,
                 hits=tuple(Hit(pool[(7 * r + 3 * h) % 500], 1 / (h + n + 1.7)) for h in range(100)),
             )
             for r in range(20)
-        )  # fmt: skip
+        )
         return Run(f"log{n}", "2026", Query("q"), "support", "f", {}, results, {p.id: p for p in pool})
 
     made = [run(n) for n in range(15)]

@@ -151,13 +151,18 @@ def large(store, count):
             "wall_ms, routes, passages, tags) VALUES (?, ?, ?, 'f', x'00', '[]', ?, ?, 1.0, ?, ?, ?)",
             (
                 (
-                    f"{n:08}", f"2026-{1 + n // 1000:02}-{1 + n % 28:02}T{n:08}", f"c{n % 20}", long,
-                    "done" if n % 40 else "cancelled", routes[n % 13], passages,
+                    f"{n:08}",
+                    f"2026-{1 + n // 1000:02}-{1 + n % 28:02}T{n:08}",
+                    f"c{n % 20}",
+                    long,
+                    "done" if n % 40 else "cancelled",
+                    routes[n % 13],
+                    passages,
                     json.dumps([] if n % 3 else ["demo", f"t{n % 200}"]),
                 )
                 for n in range(count)
             ),
-        )  # fmt: skip
+        )
         connection.execute(
             "INSERT INTO results (run, route, nth, title, status, ms, start_ms, wall_ms, hits, "
             "citations, knobs, spans) SELECT number, value, 0, '', 'ok', 1.0, 0, 0, ?, '[]', '{}', ? "

@@ -59,10 +59,14 @@ def test_twenty_writers_in_four_processes_lose_nothing():
     with closing(Store(Dsn(dsn))) as store:
         labelled(store)
         started = [
-            subprocess.Popen([sys.executable, "-c", WRITING, dsn, f"w{n}", "5", "100"], cwd=ROOT,
-                             stderr=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [sys.executable, "-c", WRITING, dsn, f"w{n}", "5", "100"],
+                cwd=ROOT,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             for n in range(4)
-        ]  # fmt: skip
+        ]
         for process in started:
             _, errors = process.communicate(timeout=500)
             assert (errors, process.returncode) == ("", 0)
@@ -217,8 +221,10 @@ def test_a_newer_schema_and_another_encoding_are_refused():
 
 def test_processes_that_start_at_once_make_the_tables_once():
     dsn = fresh()
-    opened = "import sys; from core.store import Store; from core.store.postgres import Dsn;" \
-             "s = Store(Dsn(sys.argv[1])); sys.exit(len(s.warnings))"  # fmt: skip
+    opened = (
+        "import sys; from core.store import Store; from core.store.postgres import Dsn;"
+        "s = Store(Dsn(sys.argv[1])); sys.exit(len(s.warnings))"
+    )
     started = [subprocess.Popen([sys.executable, "-c", opened, dsn], cwd=ROOT) for _ in range(4)]
     assert [process.wait() for process in started] == [0] * 4
 

@@ -214,8 +214,12 @@ def test_a_file_whose_first_bytes_are_gone_is_saved_whole(path, count):
         Store(path).load("run1")
     found = rescue.recover(path)
     assert (found.runs, found.lost, found.judgements, found.playlists, found.turns) == (
-        len(ALL), 0, JUDGED, 1, 1,
-    )  # fmt: skip
+        len(ALL),
+        0,
+        JUDGED,
+        1,
+        1,
+    )
     assert len(whole(path)) == len(ALL)
 
 

@@ -117,8 +117,9 @@ def test_runs_alone_do_not_wait_for_the_disk_and_an_order_is_durable_unless_it_s
     writer.settle(60)
     writer.do(put_in("b"))
     assert [one for one in said if one.startswith("PRAGMA")] == [
-        "PRAGMA synchronous = NORMAL", "PRAGMA synchronous = FULL",
-    ]  # fmt: skip
+        "PRAGMA synchronous = NORMAL",
+        "PRAGMA synchronous = FULL",
+    ]
 
 
 def test_an_order_comes_after_the_runs_queued_before_it(writer):
@@ -148,8 +149,9 @@ def test_a_run_that_is_refused_is_undone_told_and_hinders_no_other(writer, rows,
     writer.settle(60)
     assert kept(tmp_path) == {"a": 0.0, "c": 0.0}
     assert writer.warnings() == [
-        "run 'b' is not stored: ValueError: no run", "run 'd' is not stored: IntegrityError: twice",
-    ]  # fmt: skip
+        "run 'b' is not stored: ValueError: no run",
+        "run 'd' is not stored: IntegrityError: twice",
+    ]
     assert rows.forgotten == 2, "what was known of them was undone with them"
     assert writer.waiting("b") is None
     rows.wrong = {}

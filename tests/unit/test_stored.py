@@ -31,11 +31,13 @@ def test_what_describes_no_evaluation_is_refused(document):
 @pytest.mark.parametrize(
     "bend",
     [
-        lambda set_: set_.pop("name"), lambda set_: set_["questions"][0].pop("id"),
+        lambda set_: set_.pop("name"),
+        lambda set_: set_["questions"][0].pop("id"),
         lambda set_: set_["questions"][0].update(query="text"),
-        lambda set_: set_["qrels"].update(q1={"d": "high"}), lambda set_: set_.update(questions={"q": 1}),
+        lambda set_: set_["qrels"].update(q1={"d": "high"}),
+        lambda set_: set_.update(questions={"q": 1}),
     ],
-)  # fmt: skip
+)
 def test_questions_that_are_none_are_told_in_one_line(tmp_path, bend):
     from tests.released import evaluation, outcome
 

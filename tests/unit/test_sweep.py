@@ -44,9 +44,21 @@ from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
 pytestmark = pytest.mark.slow
 
 WORDS = (
-    "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",
-    "vase", "return", "label", "hour",
-)  # fmt: skip
+    "parcel",
+    "fragile",
+    "refund",
+    "customs",
+    "express",
+    "invoice",
+    "box",
+    "photo",
+    "carrier",
+    "claim",
+    "vase",
+    "return",
+    "label",
+    "hour",
+)
 EXAMPLES = max(1, settings.default.max_examples // 8)  # each runs a route over all questions
 EARLIER = (Turn("user", "My parcel with the vase arrived crushed."), Turn("assistant", "Take a photo."))
 
@@ -70,8 +82,15 @@ def labelled(count=8):
 
 
 NO_MODEL = (
-    "hybrid_rrf", "hybrid_linear", "mmr", "parent", "contextual_headings", "memory", "rerank", "dedupe",
-)  # fmt: skip
+    "hybrid_rrf",
+    "hybrid_linear",
+    "mmr",
+    "parent",
+    "contextual_headings",
+    "memory",
+    "rerank",
+    "dedupe",
+)
 ASKING = ("rag_fusion", "step_back", "rewrite", "crag", "self_reflective", "critique_loop", "confidence")
 SET = {"parent": {"alpha": 0.5}, "memory": {"expand": False, "enough": 1.01}, "crag": {"evaluator": "llm"}}
 
@@ -79,11 +98,17 @@ SET = {"parent": {"alpha": 0.5}, "memory": {"expand": False, "enough": 1.01}, "c
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     judged = {"scale": {"2": 1.0}, "relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0}}
-    llm = ScriptedLLM({
-        "grade": "0.6", **judged, "variants": "claim a box\nexpress label\nphoto of the vase",
-        "rewrite": "refund for a fragile vase", "step_back": "what of a carrier",
-        "look-up": "0.3", "confidence": "70",
-    })  # fmt: skip
+    llm = ScriptedLLM(
+        {
+            "grade": "0.6",
+            **judged,
+            "variants": "claim a box\nexpress label\nphoto of the vase",
+            "rewrite": "refund for a fragile vase",
+            "step_back": "what of a carrier",
+            "look-up": "0.3",
+            "confidence": "70",
+        }
+    )
     return FakeEngine(tmp_path_factory.mktemp("home"), llm=llm, texts=texts(), web={"w:0-9": "the web"})
 
 
@@ -125,15 +150,25 @@ TUNED = [
     if parameter.tunes and parameter.tunes not in ("by", "floor")
 ]
 HOW = {
-    ("hybrid_rrf", "k"): "fusion", ("hybrid_rrf", "dense_weight"): "fusion",
-    ("hybrid_rrf", "bm25_weight"): "fusion", ("hybrid_linear", "alpha"): "fusion",
-    ("hybrid_linear", "norm"): "fusion", ("mmr", "lam"): "fusion", ("mmr", "pool"): "fusion",
-    ("mmr", "k"): "fusion", ("parent", "alpha"): "fusion", ("contextual_headings", "alpha"): "fusion",
-    ("memory", "memory_weight"): "fusion", ("memory", "enough"): "decisions",
-    ("rag_fusion", "k"): "fusion", ("step_back", "k"): "fusion",
-    ("step_back", "weight"): "fusion", ("rewrite", "weight"): "fusion", ("crag", "low"): "decisions",
+    ("hybrid_rrf", "k"): "fusion",
+    ("hybrid_rrf", "dense_weight"): "fusion",
+    ("hybrid_rrf", "bm25_weight"): "fusion",
+    ("hybrid_linear", "alpha"): "fusion",
+    ("hybrid_linear", "norm"): "fusion",
+    ("mmr", "lam"): "fusion",
+    ("mmr", "pool"): "fusion",
+    ("mmr", "k"): "fusion",
+    ("parent", "alpha"): "fusion",
+    ("contextual_headings", "alpha"): "fusion",
+    ("memory", "memory_weight"): "fusion",
+    ("memory", "enough"): "decisions",
+    ("rag_fusion", "k"): "fusion",
+    ("step_back", "k"): "fusion",
+    ("step_back", "weight"): "fusion",
+    ("rewrite", "weight"): "fusion",
+    ("crag", "low"): "decisions",
     ("crag", "high"): "decisions",
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
@@ -245,10 +280,16 @@ def test_a_grid_is_read_as_written():
     assert sweep_grid.read("1..4", parameter(int, 1, 8), "r") == (1, 2, 3, 4)
     assert sweep_grid.read("b,a", parameter(str, choices=("a", "b")), "r") == ("b", "a")
     for text, said in (
-        ("", "is empty"), ("0..2", "'2' is not allowed"), ("1..0", "low <= high"), ("0..1 step x", "s > 0"),
-        ("0..1 step -1", "s > 0"), ("0..1 step 0.001", "at most 41"), ("nan", "'nan' is not allowed"),
-        (",".join(f"{n / 100}" for n in range(60)), "more than 41 values"), ("0..1 step nan", "s > 0"),
-    ):  # fmt: skip
+        ("", "is empty"),
+        ("0..2", "'2' is not allowed"),
+        ("1..0", "low <= high"),
+        ("0..1 step x", "s > 0"),
+        ("0..1 step -1", "s > 0"),
+        ("0..1 step 0.001", "at most 41"),
+        ("nan", "'nan' is not allowed"),
+        (",".join(f"{n / 100}" for n in range(60)), "more than 41 values"),
+        ("0..1 step nan", "s > 0"),
+    ):
         with pytest.raises(BadInput, match=said):
             sweep_grid.read(text, parameter(), "r")
     with pytest.raises(BadInput, match="8 x 7 values are 56 pairs"):
@@ -275,8 +316,13 @@ class Given:
 def given_values(dev, test):
     """Two values of a parameter: 0 in use, 1 with these differences."""
     names = [f"dev{n:02}" for n in range(len(dev))] + [f"test{n:02}" for n in range(len(test))]
-    return Given({(0,): dict.fromkeys(names, 0.5), (1,): dict(zip(names, (0.5 + d for d in (*dev, *test)),
-                                                                strict=True))}, (0,))  # fmt: skip
+    return Given(
+        {
+            (0,): dict.fromkeys(names, 0.5),
+            (1,): dict(zip(names, (0.5 + d for d in (*dev, *test)), strict=True)),
+        },
+        (0,),
+    )
 
 
 def test_a_choice_is_the_best_only_where_it_holds():

@@ -334,9 +334,12 @@ def test_stored_values_cannot_close_their_marks_and_a_steered_model_reaches_noth
 
 def test_hostile_values_of_a_result_are_delimited_in_the_answers_prompt(tmp_path):
     result, llm = ask(
-        tmp_path, {"sql": "SELECT body FROM notes", "answer": "Notes [1]."}, "structured_hybrid",
-        answers="all", tables=database(HOSTILE_VALUES),
-    )  # fmt: skip
+        tmp_path,
+        {"sql": "SELECT body FROM notes", "answer": "Notes [1]."},
+        "structured_hybrid",
+        answers="all",
+        tables=database(HOSTILE_VALUES),
+    )
     sent = llm.requests[-1].messages[-1].content
     assert result.status == "ok"
     assert sent.count("</passage 1>") == 1

@@ -100,9 +100,16 @@ def test_words_of_one_stem_are_one_term(tmp_path):
 def test_words_are_marked_by_their_stems():
     marker = Marker("Are vases returned?", ["damage to the box"], ENGLISH)
     assert list(marker.pieces("The Vase’s box, RETURNING: the damages.")) == [
-        ("The ", ""), ("Vase", "asked"), ("’s ", ""), ("box", "written"), (", ", ""), ("RETURNING", "asked"),
-        (": the ", ""), ("damages", "written"), (".", ""),
-    ]  # fmt: skip
+        ("The ", ""),
+        ("Vase", "asked"),
+        ("’s ", ""),
+        ("box", "written"),
+        (", ", ""),
+        ("RETURNING", "asked"),
+        (": the ", ""),
+        ("damages", "written"),
+        (".", ""),
+    ]
     assert Marker("box", ["box"], ENGLISH).kinds == {"box": "asked"}
     assert list(Marker("", [], ENGLISH).pieces("")) == []
 
@@ -136,11 +143,16 @@ def test_the_searches_by_terms_and_their_stored_scores():
         Span(7, None, "mean", "EMBEDDING", 0, 1, {}, Embedding(("one", "two"))),
     ]
     spans = (
-        search(1, "other", engine="bm25s"), search(2, "q", engine="bm25s"), search(3, "keys"),
-        search(4, engine="bm25s"), search(5, "q", engine="rank-bm25"), *vectors,
-        search(8, links=(Link("vector", 6, 384),)), search(9, links=(Link("vector", 7, 384),)),
+        search(1, "other", engine="bm25s"),
+        search(2, "q", engine="bm25s"),
+        search(3, "keys"),
+        search(4, engine="bm25s"),
+        search(5, "q", engine="rank-bm25"),
+        *vectors,
+        search(8, links=(Link("vector", 6, 384),)),
+        search(9, links=(Link("vector", 7, 384),)),
         search(10, links=(Link("vector", None, 384),)),
-    )  # fmt: skip
+    )
     result = RouteResult("r", "R", "ok", 1.0, hits=(Hit(passage(0, "", ""), 1.0),), spans=spans)
     run = Run("r", "", Query("q"), "c", "f", {}, (result,))
     assert searched_by_terms(run) == {"q": {"p2": 2.0, "p5": 5.0}, "other": {"p1": 1.0}}

@@ -25,7 +25,7 @@ def route(*spans):
 def test_calls_below_steps_are_added_up():
     result = route(
         span(1), span(2, 1, 1, (100, 10, 40)), span(3, 1), span(4, 3, 1, (50, 5)), span(5, None, 1, (7, 1))
-    )  # fmt: skip
+    )
     assert totals(result) == Totals(3, 157, 16, 40)
 
 
@@ -38,9 +38,10 @@ def test_a_step_that_tells_the_sum_is_not_counted_besides_its_calls():
 def test_reused_work_is_told_apart():
     result = route(
         span(1, None, 2, (100, 10, 30), shared_with="other#4", cached="cache"),
-        span(2), span(3, 2, 1, (40, 4), cached="recording"),
+        span(2),
+        span(3, 2, 1, (40, 4), cached="recording"),
         span(4, None, 1, (5, 1)),
-    )  # fmt: skip
+    )
     found = totals(result)
     assert found == Totals(4, 145, 15, 30, 2, 100, 10, 1, 40, 4)
     assert found.reused_calls == 3
@@ -50,9 +51,12 @@ def test_reused_work_is_told_apart():
 def test_reasoning_is_told_apart_and_is_part_of_the_completion():
     result = route(
         span(1, None, 1, (100, 90, 0, 70), cached="cache"),
-        span(2), span(3, 2, 1, (10, 40, 0, 30)), span(4, 2, 1, (10, 5)),
-        span(5, None, 1), span(6, 5, 1, (10, 9, 0, 8), shared_with="other#1"),
-    )  # fmt: skip
+        span(2),
+        span(3, 2, 1, (10, 40, 0, 30)),
+        span(4, 2, 1, (10, 5)),
+        span(5, None, 1),
+        span(6, 5, 1, (10, 9, 0, 8), shared_with="other#1"),
+    )
     found = totals(result)
     assert (found.completion, found.reasoning, found.reused_reasoning) == (144, 108, 78)
     assert (found.spent.completion, found.spent.reasoning) == (45, 30)

@@ -76,9 +76,12 @@ def by_loop(query: np.ndarray, passage: np.ndarray) -> float:
 
 
 @given(
-    seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 24), asked=st.integers(1, 8),
-    sizes=st.lists(st.integers(0, 9), max_size=12), data=st.data(),
-)  # fmt: skip
+    seed=st.integers(0, 2**32 - 1),
+    dim=st.integers(1, 24),
+    asked=st.integers(1, 8),
+    sizes=st.lists(st.integers(0, 9), max_size=12),
+    data=st.data(),
+)
 def test_scores_are_the_loops_but_for_rounding(tmp_path_factory, seed, dim, asked, sizes, data):
     embedder = RandomTokens(seed, dim)
     corpus = MemoryCorpus({f"p{at:03}:0-9": str(size) for at, size in enumerate(sizes)})

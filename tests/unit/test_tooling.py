@@ -32,8 +32,10 @@ def called(text):
 def test_called_finds_the_targets():
     assert called("make lint") == {"lint"}
     assert called("`make run MODEL=fast` and\nmake test-unit test-slow   # all of it\n") == {
-        "run", "test-unit", "test-slow",
-    }  # fmt: skip
+        "run",
+        "test-unit",
+        "test-slow",
+    }
     assert called("what others make of it") == set()
 
 

@@ -79,8 +79,11 @@ def test_below_a_span_is_all_that_it_holds_however_deep_and_nothing_else(trace):
         pass
     outer, child = trace.spans()[1:3]
     assert [span.name for span in trace.below(outer.id)] == [
-        "outer", "child", "grandchild", "second grandchild",
-    ]  # fmt: skip
+        "outer",
+        "child",
+        "grandchild",
+        "second grandchild",
+    ]
     assert sum(span.calls for span in trace.below(outer.id)) == 5
     assert [span.name for span in trace.below(child.id)] == ["child", "grandchild", "second grandchild"]
 
@@ -177,9 +180,17 @@ def test_parallel_branches_are_told_one_after_another_whichever_was_quicker():
         pass
     told = [span.name for span in trace.spans()]
     assert told == [
-        "before", "outer 0", "then 0", "outer 1", "inner a", "inner b", "then 1", "outer 2", "then 2",
+        "before",
+        "outer 0",
+        "then 0",
+        "outer 1",
+        "inner a",
+        "inner b",
+        "then 1",
+        "outer 2",
+        "then 2",
         "after",
-    ]  # fmt: skip
+    ]
     assert [span.id for span in trace.spans()] != sorted(span.id for span in trace.spans())
 
 
@@ -255,8 +266,11 @@ def test_open_spans_have_their_time_so_far_and_can_be_abandoned(trace, clock):
     go.set()
     thread.join()
     assert [(span.name, span.ms) for span in begun] == [
-        ("done", 500.0), ("outer", ms(100)), ("reused", 100.0), ("slow", ms(0)),
-    ]  # fmt: skip
+        ("done", 500.0),
+        ("outer", ms(100)),
+        ("reused", 100.0),
+        ("slow", ms(0)),
+    ]
     assert [span.ms for span in later] == [500.0, ms(120), 100.0, ms(20)]
     assert [span.error for span in left] == [None, "given up", None, "it stutters"]
 
@@ -268,8 +282,9 @@ def test_a_continued_trace_goes_on_after_the_stored_one(clock):
     with trace.span("later", "LLM"), trace.span("inside", "LLM"):
         clock.goes(4)
     assert [(span.id, span.start_ms, span.ms) for span in trace.spans()] == [
-        (8, ms(1003), ms(4)), (9, ms(1003), ms(4)),
-    ]  # fmt: skip
+        (8, ms(1003), ms(4)),
+        (9, ms(1003), ms(4)),
+    ]
 
 
 def test_made_names_the_span_of_an_object_and_not_of_an_equal_one():

@@ -154,24 +154,27 @@ def test_too_many_spans_that_wait_are_rejected_and_counted(collector, monkeypatc
 LARGE, TORN = gzip.compress(bytes(17 * 2**20), mtime=0), gzip.compress(b"{}", mtime=0)[:-4]
 
 
-@pytest.mark.parametrize(("body", "headers", "path", "method", "status", "why"), [
-    (b"{", {}, "/v1/traces", "POST", 400, "not JSON"),
-    (b"[" * 99_999, {}, "/v1/traces", "POST", 400, "not JSON"),
-    (b"{}", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
-    (b"[]", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
-    (b"no gzip at all", {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "no gzip"),
-    (LARGE, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 413, "unpacked"),
-    (TORN, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "too early"),
-    (b"{}", {"Content-Encoding": "br"}, "/v1/traces", "POST", 415, "send gzip or none"),
-    (b"{}", {"Content-Type": "text/plain"}, "/v1/traces", "POST", 415, "send application/json"),
-    (b"{}", {"Origin": "http://evil.example"}, "/v1/traces", "POST", 403, "web pages"),
-    (b"{}", {"Host": "evil.example"}, "/v1/traces", "POST", 403, "another host"),
-    (b"{}", {"Content-Length": "900000000"}, "/v1/traces", "POST", 413, "at most"),
-    (b"{}", {"Content-Length": "many"}, "/v1/traces", "POST", 411, "Content-Length"),
-    (b"{}", {"Content-Length": "9" * 5000}, "/v1/traces", "POST", 400, "no number"),
-    (b"{}", {}, "/v1/metrics", "POST", 404, "only /v1/traces"),
-    (None, {}, "/v1/traces", "GET", 405, "only POST"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "headers", "path", "method", "status", "why"),
+    [
+        (b"{", {}, "/v1/traces", "POST", 400, "not JSON"),
+        (b"[" * 99_999, {}, "/v1/traces", "POST", 400, "not JSON"),
+        (b"{}", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
+        (b"[]", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
+        (b"no gzip at all", {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "no gzip"),
+        (LARGE, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 413, "unpacked"),
+        (TORN, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "too early"),
+        (b"{}", {"Content-Encoding": "br"}, "/v1/traces", "POST", 415, "send gzip or none"),
+        (b"{}", {"Content-Type": "text/plain"}, "/v1/traces", "POST", 415, "send application/json"),
+        (b"{}", {"Origin": "http://evil.example"}, "/v1/traces", "POST", 403, "web pages"),
+        (b"{}", {"Host": "evil.example"}, "/v1/traces", "POST", 403, "another host"),
+        (b"{}", {"Content-Length": "900000000"}, "/v1/traces", "POST", 413, "at most"),
+        (b"{}", {"Content-Length": "many"}, "/v1/traces", "POST", 411, "Content-Length"),
+        (b"{}", {"Content-Length": "9" * 5000}, "/v1/traces", "POST", 400, "no number"),
+        (b"{}", {}, "/v1/metrics", "POST", 404, "only /v1/traces"),
+        (None, {}, "/v1/traces", "GET", 405, "only POST"),
+    ],
+)
 @pytest.mark.trust
 def test_what_no_exporter_sends_is_refused(collector, body, headers, path, method, status, why):
     with served(collector) as (ask, _):

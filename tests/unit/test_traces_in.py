@@ -121,18 +121,37 @@ def test_what_langfuse_exports():
     """A trace with its observations, as its public API and its export of traces have it."""
     at = "2026-09-21T14:13:2{}.000Z"
     document = {
-        "id": "t1", "name": "qa", "input": {"question": "Who pays the duty?"}, "output": "The customer.",
+        "id": "t1",
+        "name": "qa",
+        "input": {"question": "Who pays the duty?"},
+        "output": "The customer.",
         "sessionId": "s1",
         "observations": [
-            {"id": "o1", "traceId": "t1", "type": "RETRIEVER", "name": "kb", "startTime": at.format(0),
-             "endTime": at.format(1), "input": "Who pays the duty?", "parentObservationId": None,
-             "output": [{"page_content": DUTY, "metadata": {"source": "customs", "start_index": 0}}]},
-            {"id": "o2", "traceId": "t1", "type": "GENERATION", "name": "llm", "startTime": at.format(1),
-             "endTime": at.format(3), "model": "m", "usageDetails": {"input": 5, "output": 2},
-             "output": "The customer."},
+            {
+                "id": "o1",
+                "traceId": "t1",
+                "type": "RETRIEVER",
+                "name": "kb",
+                "startTime": at.format(0),
+                "endTime": at.format(1),
+                "input": "Who pays the duty?",
+                "parentObservationId": None,
+                "output": [{"page_content": DUTY, "metadata": {"source": "customs", "start_index": 0}}],
+            },
+            {
+                "id": "o2",
+                "traceId": "t1",
+                "type": "GENERATION",
+                "name": "llm",
+                "startTime": at.format(1),
+                "endTime": at.format(3),
+                "model": "m",
+                "usageDetails": {"input": 5, "output": 2},
+                "output": "The customer.",
+            },
             {"id": "o3", "traceId": "t1", "type": "EVENT", "name": "seen", "startTime": at.format(2)},
         ],
-    }  # fmt: skip
+    }
     for shape in (document, [document], {"data": document["observations"]}):
         (run,) = runs(shape).runs
         (result,) = run.results
@@ -145,13 +164,17 @@ def test_what_langfuse_exports():
 
 def test_what_arize_exports():
     record = {
-        "context": {"trace_id": "t", "span_id": "s"}, "parent_id": None, "name": "search",
-        "start_time": "2026-09-21T14:13:20+00:00", "end_time": "2026-09-21T14:13:21+00:00",
+        "context": {"trace_id": "t", "span_id": "s"},
+        "parent_id": None,
+        "name": "search",
+        "start_time": "2026-09-21T14:13:20+00:00",
+        "end_time": "2026-09-21T14:13:21+00:00",
         "attributes": {
-            "openinference": {"span": {"kind": "RETRIEVER"}}, "input": {"value": "Who pays?"},
+            "openinference": {"span": {"kind": "RETRIEVER"}},
+            "input": {"value": "Who pays?"},
             "retrieval": {"documents": [{"document": {"content": DUTY, "score": 0.4}}]},
         },
-    }  # fmt: skip
+    }
     (run,) = runs([record]).runs
     assert (ids(run.results[0]), run.results[0].hits[0].score) == (["customs:0"], 0.4)
 
@@ -270,11 +293,18 @@ def test_ten_spans_of_one_id_are_one():
 @pytest.mark.parametrize("score", [math.nan, math.inf, "high", None, True, [1]])
 def test_a_score_that_is_none_leaves_the_place(score):
     found = {
-        "context": {"trace_id": "t", "span_id": "s"}, "start_time": 1790000000, "end_time": 1790000001,
+        "context": {"trace_id": "t", "span_id": "s"},
+        "start_time": 1790000000,
+        "end_time": 1790000001,
         "span_kind": "RETRIEVER",
-        "attributes": {"input.value": "Q?", "retrieval.documents": [
-            {"document.content": DUTY, "document.score": score}, {"document.content": RETURN}]},
-    }  # fmt: skip
+        "attributes": {
+            "input.value": "Q?",
+            "retrieval.documents": [
+                {"document.content": DUTY, "document.score": score},
+                {"document.content": RETURN},
+            ],
+        },
+    }
     (run,) = runs([found]).runs
     assert [hit.score for hit in run.results[0].hits] == [1.0, 0.5]
 
@@ -290,11 +320,18 @@ def test_what_is_no_request_with_passages_is_counted():
     assert dict(taken.skipped) == {"traces without a retrieved passage": 1, "traces without a question": 1}
 
 
-@pytest.mark.parametrize("broken", [
-    {"traceId": None}, {"spanId": 5}, {"startTimeUnixNano": "never"}, {"startTimeUnixNano": "0"},
-    {"startTimeUnixNano": None}, {"startTimeUnixNano": 1e400},
-    {"attributes": [{"key": "a", "value": "deep"}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"traceId": None},
+        {"spanId": 5},
+        {"startTimeUnixNano": "never"},
+        {"startTimeUnixNano": "0"},
+        {"startTimeUnixNano": None},
+        {"startTimeUnixNano": 1e400},
+        {"attributes": [{"key": "a", "value": "deep"}]},
+    ],
+)
 def test_a_span_that_cannot_be_read_is_counted_and_the_others_kept(broken):
     found = otlp()
     spans_of(found)[1] |= broken
@@ -303,20 +340,23 @@ def test_a_span_that_cannot_be_read_is_counted_and_the_others_kept(broken):
     assert kept + sum(n for reason, n in why.items() if "cannot be read" in reason) == 5
 
 
-@pytest.mark.parametrize(("data", "message"), [
-    (b"", "not a session bundle, and not JSON"),
-    (b"\x80\x81PARQUET", "not a session bundle, and not JSON"),
-    (b"{", "not JSON"),
-    (b"{}\n{\n", "1 lines that are not JSON"),
-    (b"[" * 100_000, "nested too deeply"),
-    (b"{}", "no traces in it"),
-    (b"[1, 2]", "2 entries that are no span"),
-    (b'"text"', "1 entries that are no span"),
-    (b'{"resourceSpans": []}', "no traces in it"),
-    (b'{"resourceSpans": 7}', "no traces in it"),
-    (b'{"resourceSpans": [{"scopeSpans": [{"spans": ["x"]}]}]}', "1 entries that are no span"),
-    (b'{"resourceMetrics": []}', "no traces in it"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not a session bundle, and not JSON"),
+        (b"\x80\x81PARQUET", "not a session bundle, and not JSON"),
+        (b"{", "not JSON"),
+        (b"{}\n{\n", "1 lines that are not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"{}", "no traces in it"),
+        (b"[1, 2]", "2 entries that are no span"),
+        (b'"text"', "1 entries that are no span"),
+        (b'{"resourceSpans": []}', "no traces in it"),
+        (b'{"resourceSpans": 7}', "no traces in it"),
+        (b'{"resourceSpans": [{"scopeSpans": [{"spans": ["x"]}]}]}', "1 entries that are no span"),
+        (b'{"resourceMetrics": []}', "no traces in it"),
+    ],
+)
 def test_what_is_no_trace_is_one_clear_message(data, message):
     with pytest.raises(BadInput, match=r"x\.json") as refused:
         read(data, "x.json")
@@ -338,13 +378,42 @@ def test_what_is_too_large_is_refused_by_its_size(monkeypatch, tmp_path):
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([
-        "resourceSpans", "scopeSpans", "spans", "traceId", "spanId", "attributes", "key", "value", "context",
-        "data", "observations", "type", "startTimeUnixNano", "stringValue", "arrayValue", "values", "output",
-        "retrieval.documents.0.document.content", "start_time", "parent_id", "resource", "status", "name",
-    ]), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "resourceSpans",
+                    "scopeSpans",
+                    "spans",
+                    "traceId",
+                    "spanId",
+                    "attributes",
+                    "key",
+                    "value",
+                    "context",
+                    "data",
+                    "observations",
+                    "type",
+                    "startTimeUnixNano",
+                    "stringValue",
+                    "arrayValue",
+                    "values",
+                    "output",
+                    "retrieval.documents.0.document.content",
+                    "start_time",
+                    "parent_id",
+                    "resource",
+                    "status",
+                    "name",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
     max_leaves=25,
-)  # fmt: skip
+)
 
 
 @given(json_values)
@@ -494,6 +563,10 @@ def test_the_question_is_found_where_programs_put_it():
         ({"llm.input_messages.0.message.content": "S", "llm.input_messages.1.message.content": "U?"}, "U?"),
         ({"traceloop.entity.input": "Loop?"}, "Loop?"),
     ):
-        record = {"context.trace_id": "t", "context.span_id": "s", "start_time": 1790000000,
-                  **{f"attributes.{name}": value for name, value in attributes.items()}}  # fmt: skip
+        record = {
+            "context.trace_id": "t",
+            "context.span_id": "s",
+            "start_time": 1790000000,
+            **{f"attributes.{name}": value for name, value in attributes.items()},
+        }
         assert question(parsed([record]).traces[0]) == asked

@@ -61,13 +61,17 @@ LOOPS = {
     "self_reflective",
 }  # decide otherwise now
 UNTOLD = {  # arguments that were not stored
-    ("analyse the question", "query"), ("do the passages answer the question", "threshold"),
+    ("analyse the question", "query"),
+    ("do the passages answer the question", "threshold"),
     ("keep the best paths", "tree"),
-}  # fmt: skip
+}
 OWN_MAKING = {  # links that cannot be told: the route made the list itself, of which there is a step now
-    ("append the rest", "first"), ("collect what is new", "found"), ("count what was found", "hits"),
-    ("fuse by reciprocal rank", "lists"), ("write answer", "hits"),
-}  # fmt: skip
+    ("append the rest", "first"),
+    ("collect what is new", "found"),
+    ("count what was found", "hits"),
+    ("fuse by reciprocal rank", "lists"),
+    ("write answer", "hits"),
+}
 ROUTER = re.compile(f"({'|'.join(('adaptive', *sorted(LOOPS)))})#")  # whose work was other work then
 CHANGED = ("memory",)  # fuses what the question alone finds, too
 COLLECTING = ("agentic", "iterative")  # routes that answer from as many passages as they collected
@@ -102,9 +106,10 @@ def pairs(earlier, now):
                 continue
             made_by = {span.id: span.name for span in after.spans}
             spans = [
-                span for span in after.spans
+                span
+                for span in after.spans
                 if span.name not in NEW and (made_by.get(span.parent), span.name) not in NEW_WITHIN
-            ]  # fmt: skip
+            ]
             assert [span.name for span in before.spans] == [span.name for span in spans], (case, after.route)
             both = list(zip(before.spans, spans, strict=True))
             numbers = {one.id: other.id for one, other in both}
@@ -213,8 +218,10 @@ def test_where_the_ranking_and_the_answer_are_from_is_what_is_recorded_now(pairs
         assert [hit.passage for hit in before.hits] == [hit.passage for hit in after.hits], at
         assert ranking(before.hits) == nearly(ranking(after.hits)), at
         assert (before.answer, before.citations, before.abstained) == (
-            after.answer, after.citations, after.abstained,
-        ), at  # fmt: skip
+            after.answer,
+            after.citations,
+            after.abstained,
+        ), at
         assert numbers.get(before.answer_span) == after.answer_span, at
         if after.origin is None or after.origin.span in numbers.values():
             if before.origin is None and not after.hits:
@@ -235,8 +242,10 @@ def test_what_a_later_answer_is_written_from_is_what_is_recorded_now(pairs):
             continue
         shown = min(after.basis.shown, len(after.hits)) if after.basis else 0
         assert (case, before.route, before.basis and before.basis.question) == (
-            case, before.route, after.basis and after.basis.question,
-        )  # fmt: skip
+            case,
+            before.route,
+            after.basis and after.basis.question,
+        )
         if after.basis:
             assert before.basis.excerpts == after.basis.excerpts
             if before.answer is not None or before.route not in COLLECTING:
@@ -299,10 +308,16 @@ def stored(*spans, hits=(), route="any", more=(), **result):
     final = [[id, score] for id, score in _scored(hits)]
     one = {"route": route, "title": "T", "status": "ok", "ms": 1.0, "hits": final, "spans": made} | result
     return {
-        "id": "old", "created": "2026", "question": "Why?", "corpus": "c", "fingerprint": "f", "settings": {},
-        "results": [one, *more], "rankings": rankings,
+        "id": "old",
+        "created": "2026",
+        "question": "Why?",
+        "corpus": "c",
+        "fingerprint": "f",
+        "settings": {},
+        "results": [one, *more],
+        "rankings": rankings,
         "passages": [{"id": id, "doc_id": "", "title": "", "text": ""} for id, _ in final],
-    }  # fmt: skip
+    }
 
 
 def _scored(found):
@@ -493,8 +508,10 @@ def test_only_a_value_that_is_the_parameters_is_taken_as_set_by_it():
         return read(stored(*spans, hits=["a"], route="hybrid_rrf", parameters=parameters)).spans[1].set_by
 
     assert fused(k=60, bm25_weight=1.0, dense_weight=2.0) == {
-        "k": "k", "weights.0": "bm25_weight", "weights.1": "dense_weight",
-    }  # fmt: skip
+        "k": "k",
+        "weights.0": "bm25_weight",
+        "weights.1": "dense_weight",
+    }
     assert fused(k=61, bm25_weight=1.0) == {"weights.0": "bm25_weight"}
 
 
@@ -520,8 +537,15 @@ def test_a_call_of_the_model_says_which_attempt_it_was_and_when_it_was_made():
 
 
 def test_an_answer_cites_what_its_markers_count_and_knows_what_it_was_written_from():
-    inputs = {"text": "Why so?", "hits": "2 hits", "excerpts": {"b": "in short"}, "order": "best first",
-              "evidence": None, "shown": ["a", "b"], "wrong citations": [7]}  # fmt: skip
+    inputs = {
+        "text": "Why so?",
+        "hits": "2 hits",
+        "excerpts": {"b": "in short"},
+        "order": "best first",
+        "evidence": None,
+        "shown": ["a", "b"],
+        "wrong citations": [7],
+    }
     result = read(
         stored(
             (*BM25, ["a", "b", "c"]),

@@ -15,10 +15,24 @@ from tests.fakes import HashEmbedder
 
 HOSTILE = [
     "../../etc/passwd.txt",
-    "..\\..\\boot.txt", "/etc/cron.d/x.txt", "C:\\x.txt", "....//....//x.txt", ".hidden.txt",
-    "a\x00b.txt", "a\nb.txt", "\u202egpj.exe.txt", "~root.txt", "x" * 400 + ".txt", "🙂.txt", "con.txt",
-    "<img src=x onerror=alert(1)>.html", "$(rm -rf).md", "-rf.md", ".removed.txt", "é" * 200 + ".pdf",
-]  # fmt: skip
+    "..\\..\\boot.txt",
+    "/etc/cron.d/x.txt",
+    "C:\\x.txt",
+    "....//....//x.txt",
+    ".hidden.txt",
+    "a\x00b.txt",
+    "a\nb.txt",
+    "\u202egpj.exe.txt",
+    "~root.txt",
+    "x" * 400 + ".txt",
+    "🙂.txt",
+    "con.txt",
+    "<img src=x onerror=alert(1)>.html",
+    "$(rm -rf).md",
+    "-rf.md",
+    ".removed.txt",
+    "é" * 200 + ".pdf",
+]
 
 
 @pytest.fixture

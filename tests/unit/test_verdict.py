@@ -29,11 +29,14 @@ def verdict(columns, costs=None, states=None, **asked):
     values = {route: column(row) for route, row in columns.items()}
     options = [
         Option(
-            route, float(np.mean(row)) if len(row) else None, len(row), (states or {}).get(route, "passes"),
+            route,
+            float(np.mean(row)) if len(row) else None,
+            len(row),
+            (states or {}).get(route, "passes"),
             (costs or {}).get(route, cost(10.0 * (place + 1) ** 2)),
         )
         for place, (route, row) in enumerate(columns.items())
-    ]  # fmt: skip
+    ]
     return by_values(options, values, **asked)
 
 
@@ -124,10 +127,12 @@ def test_costs_within_the_tolerance_are_the_same_and_the_simpler_route_ships():
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (cost(1.0, spent=5.0), cost(900.0, spent=4.0)), (cost(1.0, calls=2.0), cost(900.0, calls=1.0)),
-        (cost(None), cost(900.0)), (cost(1.0, spent=None), cost(900.0, spent=9.0)),
+        (cost(1.0, spent=5.0), cost(900.0, spent=4.0)),
+        (cost(1.0, calls=2.0), cost(900.0, calls=1.0)),
+        (cost(None), cost(900.0)),
+        (cost(1.0, spent=None), cost(900.0, spent=9.0)),
     ],
-)  # fmt: skip
+)
 def test_price_weighs_more_than_calls_and_those_more_than_time(one, other):
     assert costs_more(one, other)
     assert not costs_more(other, one)

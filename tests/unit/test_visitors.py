@@ -55,11 +55,19 @@ def test_what_is_configured_is_own_too(monkeypatch):
 @pytest.mark.parametrize(
     ("address", "others"),
     [
-        ("127.0.0.1", False), ("localhost", False), ("::1", False), ("127.0.0.5", False),
-        ("unix:///run/x", False), ("0.0.0.0", True), ("::", True), ("192.168.1.5", True), (None, True),
-        ("", True), ("scope.example", True),
+        ("127.0.0.1", False),
+        ("localhost", False),
+        ("::1", False),
+        ("127.0.0.5", False),
+        ("unix:///run/x", False),
+        ("0.0.0.0", True),
+        ("::", True),
+        ("192.168.1.5", True),
+        (None, True),
+        ("", True),
+        ("scope.example", True),
     ],
-)  # fmt: skip
+)
 def test_others_reach_what_listens_on_more_than_loopback(address, others, monkeypatch):
     monkeypatch.setattr(config, "get_option", {"server.address": address}.__getitem__)
     assert exposed() is others

@@ -33,10 +33,14 @@ def looks(figure):
         for bar in figure.data
         if bar.type == "bar" and bar.customdata is not None
         for data, shape, line, opacity, text in zip(
-            bar.customdata, bar.marker.pattern.shape, bar.marker.line.color, bar.marker.opacity, bar.text,
+            bar.customdata,
+            bar.marker.pattern.shape,
+            bar.marker.line.color,
+            bar.marker.opacity,
+            bar.text,
             strict=True,
         )
-    }  # fmt: skip
+    }
 
 
 def forked(*, model=False):

@@ -27,19 +27,38 @@ from tests.fakes import FakeEngine, ScriptedLLM
 from ui.charts.shares import colours, in_words, label, share_bars
 
 WORDS = (
-    "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",
-    "vase", "return", "label", "hour",
-)  # fmt: skip
+    "parcel",
+    "fragile",
+    "refund",
+    "customs",
+    "express",
+    "invoice",
+    "box",
+    "photo",
+    "carrier",
+    "claim",
+    "vase",
+    "return",
+    "label",
+    "hour",
+)
 QUESTION = Query(
     "How do I return a fragile vase and claim the refund?",
     (Turn("user", "My parcel with the vase arrived crushed."), Turn("assistant", "Take a photo.")),
 )
 TUNED = {  # routes whose parameters set their last fusion
-    "contextual": ("alpha",), "contextual_headings": ("alpha",), "hybrid_linear": ("alpha", "norm"),
-    "hybrid_rrf": ("k", "dense_weight", "bm25_weight"), "memory": ("memory_weight",),
-    "mmr": ("lam", "pool", "k"), "multistage": ("lam",), "parent": ("alpha",), "rag_fusion": ("k",),
-    "rewrite": ("weight",), "step_back": ("weight", "k"),
-}  # fmt: skip
+    "contextual": ("alpha",),
+    "contextual_headings": ("alpha",),
+    "hybrid_linear": ("alpha", "norm"),
+    "hybrid_rrf": ("k", "dense_weight", "bm25_weight"),
+    "memory": ("memory_weight",),
+    "mmr": ("lam", "pool", "k"),
+    "multistage": ("lam",),
+    "parent": ("alpha",),
+    "rag_fusion": ("k",),
+    "rewrite": ("weight",),
+    "step_back": ("weight", "k"),
+}
 ON = {"parent": {"alpha": 0.5}, "memory": {"expand": False, "enough": 1.01}}  # so that something is fused
 
 
@@ -190,9 +209,19 @@ def by_hand(lists=(1, 3), **args):
         Span(1, None, "search BM25", "RETRIEVER", 0, 1, {"text": "why"}, Search(("why",)), sparse),
         Span(2, None, "embed", "EMBEDDING", 1, 1, {"text": "how"}, Embedding(("how",))),
         Span(3, None, "search vectors", "RETRIEVER", 2, 1, {}, Search(), dense, (Link("vector", 2, 3),)),
-        Span(4, None, "fuse by reciprocal rank", "CHAIN", 3, 1, {"k": 60, "weights": [1.0, 1.0], **args},
-             Fused("rrf"), fused, linked(*lists)),
-    )  # fmt: skip
+        Span(
+            4,
+            None,
+            "fuse by reciprocal rank",
+            "CHAIN",
+            3,
+            1,
+            {"k": 60, "weights": [1.0, 1.0], **args},
+            Fused("rrf"),
+            fused,
+            linked(*lists),
+        ),
+    )
     hits = tuple(Hit(Passage(id, id, id.upper(), "", 0, 9), score) for id, score in fused)
     return RouteResult("r", "R", "ok", 4.0, hits=hits, spans=spans, origin=Link("hits", 4, 3))
 
@@ -207,8 +236,10 @@ def test_ranks_and_shares_by_hand():
     parts = shares(fusion, {"weights.0": 3})
     table = rows(fusion, fusion.span.hits, after, parts, {"c": 2}, limit=2, also=["c", "nowhere"])
     assert [(row.id, row.before, row.after, row.places, row.grade) for row in table] == [
-        ("b", 1, 1, (2, 1), 0), ("a", 2, 2, (1, None), 0), ("c", 3, 3, (None, 2), 2),
-    ]  # fmt: skip
+        ("b", 1, 1, (2, 1), 0),
+        ("a", 2, 2, (1, None), 0),
+        ("c", 3, 3, (None, 2), 2),
+    ]
     assert table[0].shares == (3 / 62, 1 / 61)
     total = sum(score for _, score in after)
     assert given_shares(table, names) == [
@@ -220,9 +251,14 @@ def test_ranks_and_shares_by_hand():
 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
-    [(7, 3, "7 → 3"), (3, 3, "3, as before"), (None, None, "not ranked"), (4, None, "4 → gone"),
-     (None, 2, "not ranked → 2")],
-)  # fmt: skip
+    [
+        (7, 3, "7 → 3"),
+        (3, 3, "3, as before"),
+        (None, None, "not ranked"),
+        (4, None, "4 → gone"),
+        (None, 2, "not ranked → 2"),
+    ],
+)
 def test_ranks_in_words(before, after, said):
     assert arrow(before, after) == said
 
@@ -266,8 +302,9 @@ def test_parts_of_lists_are_fused_as_they_were():
     assert [[hit.passage.id for hit in ranking] for ranking in fusion.lists] == [["b"], ["b"]]
     assert recompute(fusion, {"weights.1": 2}) == (("b", 1 / 61 + 2 / 61),)
     assert list_names(part, fusion, "why") == (
-        "search BM25, ranks 2 to 2", "search vectors: “how”, the first 1",
-    )  # fmt: skip
+        "search BM25, ranks 2 to 2",
+        "search vectors: “how”, the first 1",
+    )
 
 
 def test_empty_lists_are_fused_as_they_were():
@@ -288,9 +325,16 @@ def test_empty_lists_are_fused_as_they_were():
 
 @pytest.mark.parametrize(
     ("lists", "args"),
-    [((1, 3), {"k": 61}), ((1, 3), {"k": None}), ((1, 3), {"weights": [1.0, 2.0]}), ((1, 1), {}),
-     ((3, 3), {}), ((1, 3), {"k": "60"}), ((1, 3), {"weights": [1.0]})],
-)  # fmt: skip
+    [
+        ((1, 3), {"k": 61}),
+        ((1, 3), {"k": None}),
+        ((1, 3), {"weights": [1.0, 2.0]}),
+        ((1, 1), {}),
+        ((3, 3), {}),
+        ((1, 3), {"k": "60"}),
+        ((1, 3), {"weights": [1.0]}),
+    ],
+)
 def test_what_does_not_give_the_stored_ranking_is_not_trusted(lists, args):
     (fusion,) = fusions(by_hand(lists, **args))
     assert fusion.lack == "its stored lists do not reproduce its ranking"
@@ -351,9 +395,15 @@ def test_only_what_parameters_set_can_be_kept(everything):
         as_parameters(route, fusion.span, {"k": 0})
     pair = routes()["step_back"]
     both = Span(
-        1, None, "fuse", "CHAIN", 0, 0, {"weights": [1.0, 1.0, 0.5, 0.5]},
+        1,
+        None,
+        "fuse",
+        "CHAIN",
+        0,
+        0,
+        {"weights": [1.0, 1.0, 0.5, 0.5]},
         set_by={"weights.2": "weight", "weights.3": "weight"},
-    )  # fmt: skip
+    )
     assert as_parameters(pair, both, {"weights.2": 2.0, "weights.3": 2.0}) == {"weight": 2.0}
     assert as_parameters(pair, both, {"weights.2": 2.0}) is None, "the other list would move too"
     assert as_parameters(pair, both, {"weights.3": 2.0}) is None

@@ -224,9 +224,13 @@ def test_scores_that_do_not_give_the_decision_again_are_left_out():
     good = Decision("answer", ("answer", "abstain"), "", 0.7, 0.5)
     assert len(gated(good)) == 1
     for odd in (
-        {"score": 0.3}, {"score": None}, {"score": float("nan")}, {"threshold": None}, {"decision": "maybe"},
+        {"score": 0.3},
+        {"score": None},
+        {"score": float("nan")},
+        {"threshold": None},
+        {"decision": "maybe"},
         {"ways": ("answer",)},
-    ):  # fmt: skip
+    ):
         assert gated(replace(good, **odd)) == []
 
 
@@ -315,9 +319,14 @@ def test_thresholds_become_the_parameters_of_their_own_step(asked):
 
 
 CASES = (
-    case(True, 0.95, 0.1), case(True, 0.5), case(True, 0.1, None), case(False, 0.92), case(False, 0.3),
-    case(False, 0.05), case(False),
-)  # fmt: skip
+    case(True, 0.95, 0.1),
+    case(True, 0.5),
+    case(True, 0.1, None),
+    case(False, 0.92),
+    case(False, 0.3),
+    case(False, 0.05),
+    case(False),
+)
 
 
 def test_a_tally_worked_by_hand():
@@ -356,18 +365,29 @@ def test_questions_count_where_their_labels_say_something():
     ids = [one.id for one in grading.output.grades]
     questions = tuple(
         Question(id, Query(id), split="dev", answerable=answerable)
-        for id, answerable in (("found", True), ("elsewhere", True), ("none", False), ("unknown", None),
-                               ("failed", True), ("background", True))
-    )  # fmt: skip
+        for id, answerable in (
+            ("found", True),
+            ("elsewhere", True),
+            ("none", False),
+            ("unknown", None),
+            ("failed", True),
+            ("background", True),
+        )
+    )
     qrels = {
-        "found": {ids[3]: 3}, "elsewhere": {"other": 2}, "failed": {ids[0]: 3}, "background": {ids[0]: 1},
-    }  # fmt: skip
+        "found": {ids[3]: 3},
+        "elsewhere": {"other": 2},
+        "failed": {ids[0]: 3},
+        "background": {ids[0]: 1},
+    }
     labelled = LabelledSet("s", questions, qrels, relevant_from=2)
     results = {q.id: result for q in questions if q.id != "failed"}
     found = graded(labelled, results, grading.span.name)
     assert [(one.question, one.present) for one in found.cases] == [
-        ("found", True), ("elsewhere", False), ("none", False),
-    ]  # fmt: skip
+        ("found", True),
+        ("elsewhere", False),
+        ("none", False),
+    ]
     assert (found.unlabelled, found.ungraded) == (2, 1)
     assert graded(labelled, results, "another step").cases == ()
 

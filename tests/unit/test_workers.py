@@ -38,9 +38,19 @@ pytest.importorskip("distributed")
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("bm25", "dense", "hybrid_rrf", "mmr")
 TWELVE = (
-    "bm25", "dense", "hybrid_rrf", "hybrid_linear", "mmr", "dedupe", "compress", "iterative", "memory",
-    "memory_rerank", "rerank", "contextual_headings",
-)  # fmt: skip
+    "bm25",
+    "dense",
+    "hybrid_rrf",
+    "hybrid_linear",
+    "mmr",
+    "dedupe",
+    "compress",
+    "iterative",
+    "memory",
+    "memory_rerank",
+    "rerank",
+    "contextual_headings",
+)
 TIMES = ("ms", "began", "run", "machine", "host")  # what differs between two runs of one process
 
 
@@ -261,9 +271,17 @@ def free_port():
 
 def scheduler(port, home, *more):
     return started(
-        "dask", "scheduler", "--host", "127.0.0.1", "--port", str(port), "--dashboard-address", "127.0.0.1:0",
-        *more, home=home,
-    )  # fmt: skip
+        "dask",
+        "scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--dashboard-address",
+        "127.0.0.1:0",
+        *more,
+        home=home,
+    )
 
 
 def listens(port):
@@ -485,9 +503,10 @@ def test_contexts_are_written_by_the_models_of_workers_and_kept_here(home, tmp_p
     for number in range(6):
         (folder / f"{number}.txt").write_text(f"Parcel {number} cost {number * 7} francs in week {number}.")
     reply = {
-        "model": "fake", "choices": [{"message": {"content": "About parcels."}, "finish_reason": "stop"}],
+        "model": "fake",
+        "choices": [{"message": {"content": "About parcels."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 9, "completion_tokens": 3},
-    }  # fmt: skip
+    }
     with loopback(http(json.dumps(reply))) as server:
         made = []
         for name, at in (("one", None), ("two", Place(2))):
@@ -525,17 +544,21 @@ def test_what_a_workers_model_used_is_counted_for_who_asked(home, tmp_path):
     cat, ann = people.Person("cat@example.org", "editor"), people.Person("ann@example.org", "viewer")
     calls = [asdict(LLMRequest("context/1", (Message("user", f"{n}?"),), 5)) for n in range(8)]
     reply = {
-        "model": "fake", "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
+        "model": "fake",
+        "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 9, "completion_tokens": 3},
-    }  # fmt: skip
+    }
     database = Store(tmp_path / "routescope.sqlite")
     people.keep_in(database)
     try:
         with loopback(http(json.dumps(reply))) as server:
             settings = load(
-                home=tmp_path, models_dir=home.models_dir, llm="fake", llm_base_url=f"{server.url}/v1",
+                home=tmp_path,
+                models_dir=home.models_dir,
+                llm="fake",
+                llm_base_url=f"{server.url}/v1",
                 daily_tokens=60,
-            )  # fmt: skip
+            )
             with Pool(Place(2), settings) as pool:
 
                 def made(some):

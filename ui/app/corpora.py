@@ -71,9 +71,12 @@ def begin(
     """
     settings = state.engine().settings
     origin = catalogue.source(
-        source, settings=settings, name=name if isinstance(source, Path) or name != source else None,
-        chunking=chunking, reading=reading,
-    )  # fmt: skip
+        source,
+        settings=settings,
+        name=name if isinstance(source, Path) or name != source else None,
+        chunking=chunking,
+        reading=reading,
+    )
     builds.start(origin.name, origin, settings, workers.chosen(BY))
     return origin.name
 

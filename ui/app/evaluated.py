@@ -55,9 +55,14 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
     if not names:
         return None
     name = choice(
-        CHOSEN, CHOSEN, label, names, always=True, width=420,
+        CHOSEN,
+        CHOSEN,
+        label,
+        names,
+        always=True,
+        width=420,
         format_func=lambda one: one if corpora[one] == here else f"{one} · corpus {corpora[one]}",
-    )  # fmt: skip
+    )
     try:
         found = reopened(name)
     except RouteScopeError as error:

@@ -29,9 +29,14 @@ def mark(key: str) -> Markup:
     """The "?" for our own HTML."""
     one = TERMS[key]
     return tag(
-        "a", "?", css="rs-term", href=address(key), target="_blank", title=one.sentence,
+        "a",
+        "?",
+        css="rs-term",
+        href=address(key),
+        target="_blank",
+        title=one.sentence,
         aria_label=f"{one.name}, in the Glossary",
-    )  # fmt: skip
+    )
 
 
 def marked(text: object, key: str | None) -> Markup:

@@ -43,9 +43,10 @@ def follow() -> None:
     found = [job for job in jobs.under_way(state.engine().settings.home) if job.listed]
     me = people.current().account
     mine = [
-        job for job in found
+        job
+        for job in found
         if not job.private or job.owner == state.session_id() or (me and job.person.account == me)
-    ]  # fmt: skip
+    ]
     for job in mine:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.progress(job.share, text=md(in_words(job)))

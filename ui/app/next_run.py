@@ -16,9 +16,19 @@ from ui.app.routes import also
 BEFORE = "inputs_before"  # the inputs as they were before the last `keep`, for Undo
 KEPT = "kept_parameters"  # (run, route, parameters) of the last `keep`
 INPUTS = (
-    state.QUESTION, state.CORPUS, state.TURNS, state.SAID, state.ROUTES, state.PARAMETERS, state.ANSWERS,
-    state.ANSWERED, state.ANSWER_BY, state.ANSWER_ORDER, state.SESSION, state.EVIDENCE,
-)  # fmt: skip
+    state.QUESTION,
+    state.CORPUS,
+    state.TURNS,
+    state.SAID,
+    state.ROUTES,
+    state.PARAMETERS,
+    state.ANSWERS,
+    state.ANSWERED,
+    state.ANSWER_BY,
+    state.ANSWER_ORDER,
+    state.SESSION,
+    state.EVIDENCE,
+)
 
 
 def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking: str) -> None:

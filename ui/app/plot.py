@@ -39,16 +39,29 @@ def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
     body = [tag("tr", *(tag("td", row.get(name, ""), dir="auto") for name in names)) for row in rows[:MOST]]
     table = table_of(head, body)
     more = f"Showing the first {MOST:,} of {len(rows):,}." if len(rows) > MOST else ""
-    shown = tag("div", table, tag("div", more, css="dim") if more else EMPTY, css="rs-numbers", tabindex="0",
-                role="region", aria_label="The numbers")  # fmt: skip
+    shown = tag(
+        "div",
+        table,
+        tag("div", more, css="dim") if more else EMPTY,
+        css="rs-numbers",
+        tabindex="0",
+        role="region",
+        aria_label="The numbers",
+    )
     return tag("details", tag("summary", "Show numbers"), shown, css="rs rs-why-none")
 
 
 def pick_point(figure: Figure, key: str, told: str) -> list[str]:
     """The same, and the first customdata of the points that are clicked, in a scatter of the figure."""
     event = st.plotly_chart(
-        figure, theme=None, width="stretch", config=CONFIG, key=key, alt=told, on_select="rerun",
+        figure,
+        theme=None,
+        width="stretch",
+        config=CONFIG,
+        key=key,
+        alt=told,
+        on_select="rerun",
         selection_mode="points",
-    )  # fmt: skip
+    )
     picked = [point.get("customdata") for point in event["selection"]["points"]]
     return [str(data[0] if isinstance(data, list) else data) for data in picked if data]

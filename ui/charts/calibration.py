@@ -47,10 +47,15 @@ def curves(
             line={"color": ink(dark=dark), "width": 1.3, "dash": "solid" if mark == "chosen" else "dash"},
         )
         figure.add_annotation(
-            x=value, y=1.0, yref="paper", yanchor="bottom", text=words(f"{mark} {value:.3g}", LONG),
-            showarrow=False, xanchor="right" if mark == left and len(marks) > 1 else "left",
+            x=value,
+            y=1.0,
+            yref="paper",
+            yanchor="bottom",
+            text=words(f"{mark} {value:.3g}", LONG),
+            showarrow=False,
+            xanchor="right" if mark == left and len(marks) > 1 else "left",
             font={"size": 11},
-        )  # fmt: skip
+        )
     axis = {"gridcolor": faint(dark=dark), "zeroline": False, "fixedrange": True, "automargin": True}
     figure.update_layout(**base(dark=dark, height=380), hovermode="x")
     figure.update_layout(legend={"y": -0.2, "yanchor": "top"}, margin={"t": 26})

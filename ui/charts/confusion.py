@@ -31,16 +31,29 @@ def confusion(
     names = [words(labels[n].replace("_", " "), 24) for n in kept]
     figure = go.Figure(
         go.Heatmap(
-            z=shares, x=list(range(len(kept))), y=list(range(len(kept))), text=rows, texttemplate="%{text}",
-            colorscale=scale(dark=dark), zmin=0, zmax=1, showscale=False, xgap=2, ygap=2,
+            z=shares,
+            x=list(range(len(kept))),
+            y=list(range(len(kept))),
+            text=rows,
+            texttemplate="%{text}",
+            colorscale=scale(dark=dark),
+            zmin=0,
+            zmax=1,
+            showscale=False,
+            xgap=2,
+            ygap=2,
             customdata=[[[names[n], names[m]] for m in range(len(kept))] for n in range(len(kept))],
             hovertemplate=f"{true} %{{customdata[0]}}, {taken} %{{customdata[1]}}: %{{text}}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     axis: dict[str, Any] = {
-        "tickvals": list(range(len(kept))), "ticktext": names, "showgrid": False, "zeroline": False,
-        "automargin": True, "fixedrange": True,
-    }  # fmt: skip
+        "tickvals": list(range(len(kept))),
+        "ticktext": names,
+        "showgrid": False,
+        "zeroline": False,
+        "automargin": True,
+        "fixedrange": True,
+    }
     figure.update_layout(
         **base(dark=dark, height=120 + 34 * max(1, len(kept))),
         xaxis={**axis, "side": "top", "title": {"text": taken, "font": {"size": 12}}},

@@ -110,10 +110,15 @@ def threshold_curves(
     at = [one.high if edge == "high" else one.low for one in tallies]
     for action, colour in zip(ACTIONS, (ABOVE, BETWEEN, BELOW), strict=True):
         figure.add_scatter(
-            x=at, y=[one.counts[action] for one in tallies], name=action, stackgroup="counts",
-            line={"color": colour, "width": 1, "shape": "hv"}, row=1, col=1,
+            x=at,
+            y=[one.counts[action] for one in tallies],
+            name=action,
+            stackgroup="counts",
+            line={"color": colour, "width": 1, "shape": "hv"},
+            row=1,
+            col=1,
             hovertemplate="%{y} " + action + "<extra></extra>",
-        )  # fmt: skip
+        )
     shares = (
         ("precision of “correct”", ABOVE, "solid", [one.precision for one in tallies]),
         ("recall of “correct”", BETWEEN, "dash", [one.recall for one in tallies]),
@@ -121,18 +126,30 @@ def threshold_curves(
     )
     for name, colour, dash, values in shares:
         figure.add_scatter(
-            x=at, y=values, name=name, mode="lines", line={"color": colour, "dash": dash}, row=2, col=1,
+            x=at,
+            y=values,
+            name=name,
+            mode="lines",
+            line={"color": colour, "dash": dash},
+            row=2,
+            col=1,
             hovertemplate=f"{name}: %{{y:.2f}}<extra></extra>",
-        )  # fmt: skip
+        )
     for name, value in marks.items():
         figure.add_vline(
             x=value,
             line={"color": ink(dark=dark), "width": 1.2, "dash": "dot" if name == "stored" else "solid"},
         )
         figure.add_annotation(
-            x=value, y=1.02, yref="paper", yanchor="bottom", text=name, showarrow=False, font={"size": 11},
+            x=value,
+            y=1.02,
+            yref="paper",
+            yanchor="bottom",
+            text=name,
+            showarrow=False,
+            font={"size": 11},
             xanchor="left" if name == "stored" else "right",
-        )  # fmt: skip
+        )
     figure.update_layout(**base(dark=dark, height=430), hovermode="x unified")
     figure.update_layout(legend={"y": -0.16, "yanchor": "top"}, margin={"t": 26, "b": 8})
     axis = {"gridcolor": faint(dark=dark), "zeroline": False, "fixedrange": True, "automargin": True}

@@ -46,12 +46,23 @@ def mode_heatmap(
     most = max((value for row in values for value in row if value is not None), default=1.0)
     figure = go.Figure(
         go.Heatmap(
-            z=values, x=list(range(len(modes))), y=list(range(len(routes))), text=texts, customdata=hovers,
-            texttemplate="%{text}", textfont={"size": 12}, colorscale=scale(dark=dark), zmin=0,
-            zmax=most or 1.0, showscale=False, xgap=2, ygap=2, hoverongaps=False,
+            z=values,
+            x=list(range(len(modes))),
+            y=list(range(len(routes))),
+            text=texts,
+            customdata=hovers,
+            texttemplate="%{text}",
+            textfont={"size": 12},
+            colorscale=scale(dark=dark),
+            zmin=0,
+            zmax=most or 1.0,
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            hoverongaps=False,
             hovertemplate="<b>%{customdata}</b><extra></extra>",
         )
-    )  # fmt: skip
+    )
     figure.update_layout(
         **base(dark=dark, height=130 + ROW * max(1, len(routes))),
         xaxis={

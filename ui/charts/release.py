@@ -24,19 +24,38 @@ def rests(found: Verdict, named: Callable[[str], str], *, dark: bool = False) ->
     for place, pair in enumerate(found.pairs):
         colour = shown if pair.low > -found.margin else open_
         figure.add_scatter(
-            x=[pair.delta], y=[place], mode="markers", showlegend=False,
-            marker={"color": colour, "size": 11, "symbol": "circle" if colour == shown else "circle-open",
-                    "line": {"width": 2, "color": colour}},
-            error_x={"type": "data", "symmetric": False, "array": [pair.high - pair.delta],
-                     "arrayminus": [pair.delta - pair.low], "color": colour, "thickness": 2, "width": 5},
-            customdata=[words(compared(pair, named), 300)], hovertemplate="%{customdata}<extra></extra>",
-        )  # fmt: skip
+            x=[pair.delta],
+            y=[place],
+            mode="markers",
+            showlegend=False,
+            marker={
+                "color": colour,
+                "size": 11,
+                "symbol": "circle" if colour == shown else "circle-open",
+                "line": {"width": 2, "color": colour},
+            },
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [pair.high - pair.delta],
+                "arrayminus": [pair.delta - pair.low],
+                "color": colour,
+                "thickness": 2,
+                "width": 5,
+            },
+            customdata=[words(compared(pair, named), 300)],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
     figure.add_vline(x=0, line={"color": ink(dark=dark), "width": 1})
     figure.add_vline(x=-found.margin, line={"color": ink(dark=dark), "width": 1, "dash": "dash"})
     figure.update_layout(**base(dark=dark, height=90 + ROW * max(1, len(found.pairs))))
     figure.update_xaxes(gridcolor=faint(dark=dark), zeroline=False, tickformat="+.2~f", automargin=True)
     figure.update_yaxes(
-        tickvals=list(range(len(found.pairs))), ticktext=[words(named(one.other), 44) for one in found.pairs],
-        range=[len(found.pairs) - 0.5, -0.5], showgrid=False, zeroline=False, automargin=True,
-    )  # fmt: skip
+        tickvals=list(range(len(found.pairs))),
+        ticktext=[words(named(one.other), 44) for one in found.pairs],
+        range=[len(found.pairs) - 0.5, -0.5],
+        showgrid=False,
+        zeroline=False,
+        automargin=True,
+    )
     return figure

@@ -25,9 +25,13 @@ def reliability_curve(curves: Mapping[str, Reliability], *, dark: bool = False) 
 
     figure = go.Figure()
     figure.add_scatter(
-        x=[0, 1], y=[0, 1], mode="lines", line={"color": faint(dark=dark), "dash": "dash"},
-        hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        line={"color": faint(dark=dark), "dash": "dash"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
     for at, (name, curve) in enumerate(curves.items()):
         most = max((one.n for one in curve.bins), default=1)
         figure.add_scatter(

@@ -99,11 +99,13 @@ def share_bars(
                 "pattern": {"shape": hatch, "solidity": 0.3, "size": 6},
                 "line": {"width": 0.5, "color": ink(dark=dark)},
             },
-            customdata=[[words(name, 90), _place(row, n), f"{part:.4f}", _part(row, part)] for row, part in
-                        zip(rows, parts, strict=True)],
+            customdata=[
+                [words(name, 90), _place(row, n), f"{part:.4f}", _part(row, part)]
+                for row, part in zip(rows, parts, strict=True)
+            ],
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}gives %{customdata[2]}%{customdata[3]}"
             "<extra></extra>",
-        )  # fmt: skip
+        )
     figure.add_scatter(
         y=shown,
         x=[sum(part for part in row.shares if part > 0) for row in rows],

@@ -31,9 +31,13 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
     done = [(x, one) for x, one in zip(places, curve.tried, strict=True) if one.effect is not None]
     figure = go.Figure()
     figure.add_scatter(
-        x=[x for x, _ in done], y=[one.effect.mean for _, one in done if one.effect], mode="lines",
-        line={"color": KINDS["RETRIEVER"][1], "width": 2}, hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=[x for x, _ in done],
+        y=[one.effect.mean for _, one in done if one.effect],
+        mode="lines",
+        line={"color": KINDS["RETRIEVER"][1], "width": 2},
+        hoverinfo="skip",
+        showlegend=False,
+    )
     for verdict in ("better", "worse", ""):
         some = [(x, one) for x, one in done if _kind(one) == verdict and one.point != curve.subject.now]
         if some:
@@ -43,18 +47,24 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
         mean = one.effect.mean if one.effect else 0.0
         figure.add_hline(y=mean, line={"color": ink(dark=dark), "width": 1, "dash": "dash"})
         figure.add_scatter(
-            x=[x], y=[mean], mode="markers", name="in use",
+            x=[x],
+            y=[mean],
+            mode="markers",
+            name="in use",
             marker={"symbol": "diamond", "size": 13, "color": ink(dark=dark)},
             hovertemplate=f"{words(named(curve.subject, one.point), 80)}, in use: %{{y:.3f}}<extra></extra>",
-        )  # fmt: skip
+        )
     if curve.held is not None:
         x = next(x for x, one in done if one.point == curve.best.point)
         figure.add_scatter(
-            x=[now[0][0], x], y=[curve.held.before, curve.held.mean], mode="lines+markers",
-            name="held-out questions, in use and chosen", line={"color": KINDS["TOOL"][1], "dash": "dot"},
+            x=[now[0][0], x],
+            y=[curve.held.before, curve.held.mean],
+            mode="lines+markers",
+            name="held-out questions, in use and chosen",
+            line={"color": KINDS["TOOL"][1], "dash": "dot"},
             marker={"symbol": "x", "size": 10, "color": KINDS["TOOL"][1]},
             hovertemplate="held-out questions: %{y:.3f}<extra></extra>",
-        )  # fmt: skip
+        )
     axis = {"gridcolor": faint(dark=dark), "zeroline": False, "automargin": True, "fixedrange": True}
     figure.update_layout(
         **base(dark=dark, height=HEIGHT),
@@ -79,16 +89,24 @@ def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
             texttemplate="%{text}",
             customdata=[[_hover(one, curve) for one in row] for row in cells],
             hovertemplate="%{customdata}<extra></extra>",
-            colorscale=scale(dark=dark), showscale=False, xgap=2, ygap=2, hoverongaps=False,
+            colorscale=scale(dark=dark),
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            hoverongaps=False,
         )
-    )  # fmt: skip
+    )
     frames = ((subject.now, "dash", ink(dark=dark)), (curve.best.point, "solid", KINDS["LLM"][1]))
     for (row, column), dash, colour in frames:
         x, y = columns.index(column), rows.index(row)
         figure.add_shape(
-            type="rect", x0=x - 0.48, x1=x + 0.48, y0=y - 0.48, y1=y + 0.48,
+            type="rect",
+            x0=x - 0.48,
+            x1=x + 0.48,
+            y0=y - 0.48,
+            y1=y + 0.48,
             line={"color": colour, "width": 3, "dash": dash},
-        )  # fmt: skip
+        )
     axis = {"showgrid": False, "zeroline": False, "automargin": True, "fixedrange": True}
     figure.update_layout(
         **base(dark=dark, height=90 + 46 * len(rows)),
@@ -101,10 +119,11 @@ def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
 def sweep_in_words(curve: Curve, sentences: list[str]) -> str:
     """The chart in words, for those who do not see it."""
     points = "; ".join(
-        f"{', '.join(map(shown, one.point))}: {one.effect.mean:.3f}" if one.effect else
-        f"{', '.join(map(shown, one.point))}: needs a run"
+        f"{', '.join(map(shown, one.point))}: {one.effect.mean:.3f}"
+        if one.effect
+        else f"{', '.join(map(shown, one.point))}: needs a run"
         for one in curve.tried
-    )  # fmt: skip
+    )
     return f"{' '.join(sentences)} {METRICS[curve.metric]} by {' and '.join(curve.subject.names)}: {points}."
 
 
@@ -113,15 +132,28 @@ def _marks(figure: Figure, curve: Curve, some: list[tuple[float, Tried]], verdic
     effects = [one.effect for _, one in some if one.effect is not None]
     ends = [(e.delta - low, high - e.delta) for e in effects for low, high in [e.interval or (e.delta,) * 2]]
     figure.add_scatter(
-        x=[x for x, _ in some], y=[effect.mean for effect in effects], mode="markers",
+        x=[x for x, _ in some],
+        y=[effect.mean for effect in effects],
+        mode="markers",
         name=f"shown {verdict}" if verdict else "no difference shown",
-        marker={"symbol": SYMBOLS.get(verdict, "circle-open"), "size": 10, "color": colour,
-                "line": {"width": 2, "color": colour}},
-        error_y={"type": "data", "symmetric": False, "array": [up for _, up in ends],
-                 "arrayminus": [down for down, _ in ends], "color": colour, "thickness": 1.5, "width": 4},
+        marker={
+            "symbol": SYMBOLS.get(verdict, "circle-open"),
+            "size": 10,
+            "color": colour,
+            "line": {"width": 2, "color": colour},
+        },
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [up for _, up in ends],
+            "arrayminus": [down for down, _ in ends],
+            "color": colour,
+            "thickness": 1.5,
+            "width": 4,
+        },
         customdata=[_hover(one, curve) for _, one in some],
         hovertemplate="%{customdata}<extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def _span(done: list[tuple[float, Tried]]) -> dict[str, Any]:

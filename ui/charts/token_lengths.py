@@ -35,29 +35,47 @@ def token_lengths(found: Mapping[str, NDArray[np.int64]], *, dark: bool = False)
         layout=dict(
             **base(dark=dark, height=70 + ROW * max(1, len(names))),
             xaxis={
-                "type": "log", "title": "tokens of a passage", "gridcolor": faint(dark=dark),
-                "zeroline": False, "automargin": True, "tickvals": _ticks(rows), "fixedrange": True,
+                "type": "log",
+                "title": "tokens of a passage",
+                "gridcolor": faint(dark=dark),
+                "zeroline": False,
+                "automargin": True,
+                "tickvals": _ticks(rows),
+                "fixedrange": True,
             },
             yaxis={
-                "range": [len(names) - 0.5, -0.5], "tickvals": list(range(len(names))),
-                "ticktext": [words(name, 40) for name in names], "showgrid": False, "zeroline": False,
-                "automargin": True, "ticksuffix": "  ", "fixedrange": True,
+                "range": [len(names) - 0.5, -0.5],
+                "tickvals": list(range(len(names))),
+                "ticktext": [words(name, 40) for name in names],
+                "showgrid": False,
+                "zeroline": False,
+                "automargin": True,
+                "ticksuffix": "  ",
+                "fixedrange": True,
             },
         )
-    )  # fmt: skip
+    )
     for first, last, width in ((0, 4, 2), (1, 3, 9)):
         for n, row in enumerate(rows):
             figure.add_scatter(
-                x=[row[first], row[last]], y=[n, n], mode="lines", hoverinfo="skip", showlegend=False,
-                line={"color": colour, "width": width}, opacity=1.0 if width == 2 else 0.55,
-            )  # fmt: skip
+                x=[row[first], row[last]],
+                y=[n, n],
+                mode="lines",
+                hoverinfo="skip",
+                showlegend=False,
+                line={"color": colour, "width": width},
+                opacity=1.0 if width == 2 else 0.55,
+            )
     figure.add_scatter(
-        x=[row[2] for row in rows], y=list(range(len(names))), mode="markers", name="median",
+        x=[row[2] for row in rows],
+        y=list(range(len(names))),
+        mode="markers",
+        name="median",
         showlegend=False,
         marker={"size": 10, "color": colour, "line": {"width": 2, "color": "white"}},
         customdata=[[words(name, 60), _hover(found[name])] for name in names],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<extra></extra>",
-    )  # fmt: skip
+    )
     return figure
 
 

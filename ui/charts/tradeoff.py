@@ -39,9 +39,13 @@ def tradeoff(
     figure = go.Figure()
     rest = [name for name in known if name not in on and name != baseline]
     figure.add_scatter(
-        x=[known[name][1] for name in on], y=[known[name][0] for name in on], mode="lines",
-        line={"color": blue, "width": 2, "shape": "hv"}, hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=[known[name][1] for name in on],
+        y=[known[name][0] for name in on],
+        mode="lines",
+        line={"color": blue, "width": 2, "shape": "hv"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
     for label, group, colour, symbol, size in (
         ("beaten by one on the front", rest, REST, "circle-open", 9),
         ("on the front", [name for name in on if name != baseline], blue, "circle", 12),
@@ -59,10 +63,13 @@ def tradeoff(
             name=label,
             marker={"symbol": symbol, "size": size, "color": colour, "line": {"width": 2, "color": colour}},
             customdata=[[words(names[name], 80), _cost(known[name][1], time=time)] for name in group],
-            hovertemplate="<b>%{customdata[0]}</b><br>" + words(metric, 40) + " %{y:.3f}<br>"
-            + words(cost, 60) + " %{customdata[1]}<extra></extra>",
+            hovertemplate="<b>%{customdata[0]}</b><br>"
+            + words(metric, 40)
+            + " %{y:.3f}<br>"
+            + words(cost, 60)
+            + " %{customdata[1]}<extra></extra>",
             cliponaxis=False,
-        )  # fmt: skip
+        )
     figure.update_layout(
         **base(dark=dark, height=420),
         xaxis={**_axis(cost, dark), **(_log(known) if time else {"rangemode": "tozero"})},

@@ -39,10 +39,17 @@ def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark
             figure.add_scatter(
                 x=[x for a, b in ends for x in (a.column, _between(a, b), b.column, None)],
                 y=[y for a, b in ends for y in (1 - a.height, 1 - _middle(a, b), 1 - b.height, None)],
-                mode="lines", name=label, hoverinfo="skip", opacity=0.7,
-                line={"width": 1.2, "color": colour or ("#6b7480" if dark else "#a8a49b"), "dash": dash,
-                      "shape": "spline"},
-            )  # fmt: skip
+                mode="lines",
+                name=label,
+                hoverinfo="skip",
+                opacity=0.7,
+                line={
+                    "width": 1.2,
+                    "color": colour or ("#6b7480" if dark else "#a8a49b"),
+                    "dash": dash,
+                    "shape": "spline",
+                },
+            )
     most = max((node.score for node in walk.nodes), default=1.0)
     for column, (label, symbol, colour, side) in enumerate(COLUMNS):
         at = [n for n, place in enumerate(places) if place.column == column]
@@ -50,7 +57,10 @@ def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark
             figure.add_scatter(
                 x=[column] * len(at),
                 y=[1 - places[n].height for n in at],
-                mode="markers+text", name=label, textposition=side, cliponaxis=False,
+                mode="markers+text",
+                name=label,
+                textposition=side,
+                cliponaxis=False,
                 text=[words(names[n], LABEL) for n in at],
                 textfont={"size": 11, "color": ink(dark=dark)},
                 marker={
@@ -59,12 +69,10 @@ def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark
                     "color": ON_DARK.get(colour, colour) if dark else colour,
                     "line": {"width": 0.5, "color": "#15181b" if dark else "#fdfcfa"},
                 },
-                customdata=[
-                    [words(names[n], 120), walk.nodes[n].score, walk.nodes[n].seed] for n in at
-                ],
+                customdata=[[words(names[n], 120), walk.nodes[n].score, walk.nodes[n].seed] for n in at],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]:.2%} of the walk"
                 "<br>%{customdata[2]:.2%} of the restarts<extra></extra>",
-            )  # fmt: skip
+            )
     rows = max((sum(place.column == column for place in places) for column in range(3)), default=1)
     axis = {"visible": False, "fixedrange": True, "gridcolor": faint(dark=dark)}
     figure.update_layout(

@@ -28,9 +28,17 @@ def menu(corpus: str, run: Run | None) -> None:
     with st.popover(f"Filters ({count})" if count else "Filters", key="filters_menu"):
         key = state.filters_key()
         st.text_area(
-            "Filters", st.session_state.get(state.FILTERS, ""), key=key, height=96, width=560,
-            max_chars=MOST * LONGEST, placeholder=PLACEHOLDER, help=HELP, on_change=_written, args=(key,),
-        )  # fmt: skip
+            "Filters",
+            st.session_state.get(state.FILTERS, ""),
+            key=key,
+            height=96,
+            width=560,
+            max_chars=MOST * LONGEST,
+            placeholder=PLACEHOLDER,
+            help=HELP,
+            on_change=_written,
+            args=(key,),
+        )
         try:
             chosen()
         except RouteScopeError as error:

@@ -93,10 +93,14 @@ def _expansion(run: Run, result: RouteResult, span: Span, found: Search) -> Mark
     more = found.terms - len(found.expansion)
     rest = tag("div", f"and {more} terms with lower weights", css="dim") if more > 0 else EMPTY
     hits = [
-        tag("tr", tag("td", cut(title_of(run, id), 90), dir="auto"), tag("td", _sum(terms), css="num"),
-            tag("td", join([_share(*term) for term in terms], " ")))
+        tag(
+            "tr",
+            tag("td", cut(title_of(run, id), 90), dir="auto"),
+            tag("td", _sum(terms), css="num"),
+            tag("td", join([_share(*term) for term in terms], " ")),
+        )
         for id, terms in found.matched.items()
-    ]  # fmt: skip
+    ]
     head = tag(
         "tr", tag("th", "Passage"), tag("th", "Score", css="num"), tag("th", "Contribution of each term")
     )

@@ -140,11 +140,14 @@ def _only(run: Run, depth: int) -> Markup:
             "tr",
             tag("td", title(route), css="nowrap"),
             tag("td", len(ids), css="num"),
-            tag("td", join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:NAMED]], " · "),
-                f" and {len(ids) - NAMED} more" if len(ids) > NAMED else EMPTY),
+            tag(
+                "td",
+                join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:NAMED]], " · "),
+                f" and {len(ids) - NAMED} more" if len(ids) > NAMED else EMPTY,
+            ),
         )
         for route, ids in found
-    ]  # fmt: skip
+    ]
     cells = (
         tag("th", "Route"),
         tag("th", f"Only in its top {depth}", css="num"),

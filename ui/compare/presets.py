@@ -111,9 +111,12 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
     if st.session_state.get(CHOSEN) not in found:
         st.session_state[CHOSEN] = next(iter(found))
     name = st.selectbox(
-        "Preset", list(found), key=CHOSEN, format_func=lambda one: cut(one, 64),
+        "Preset",
+        list(found),
+        key=CHOSEN,
+        format_func=lambda one: cut(one, 64),
         persist_state="session",
-    )  # fmt: skip
+    )
     preset = found[name]
     lines = [tag("p", line) for line in preset.note.splitlines() if line.strip()]
     saved = f"Saved {preset.changed[:16].replace('T', ' ')} UTC{account.by(store, 'preset saved', name)}."

@@ -182,9 +182,14 @@ def _again(run: Run) -> None:
     answered = tuple(one.route for one in run.results if one.answer_status != "not asked")
     parameters = {one.route: dict(one.parameters) for one in run.results}
     asked = Request(
-        run.query, run.corpus, tuple(parameters), parameters, "selected" if answered else "none", answered,
+        run.query,
+        run.corpus,
+        tuple(parameters),
+        parameters,
+        "selected" if answered else "none",
+        answered,
         style=state.answer_style(),
-    )  # fmt: skip
+    )
     try:
         job = state.start(asked)
     except RouteScopeError as error:

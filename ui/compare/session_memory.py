@@ -24,9 +24,14 @@ def menu() -> None:
     name = state.session()
     with st.popover(md(f"Session {cut(name, 24)}") if name else "Session", key="remembered_menu"):
         st.text_input(
-            "Session", key=state.SESSION, max_chars=80, width=560, placeholder="No session",
-            help=HELP, persist_state="session",
-        )  # fmt: skip
+            "Session",
+            key=state.SESSION,
+            max_chars=80,
+            width=560,
+            placeholder="No session",
+            help=HELP,
+            persist_state="session",
+        )
         store = state.engine().store
         if not name:
             return

@@ -69,14 +69,21 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
     usual = suggested(run, route, passage.id if passage else None)
     with first:
         failure = st.selectbox(
-            "Kind of failure", list(FAILURES), index=list(FAILURES).index(usual), width=190,
-            key=f"{of}:failure:{usual}", format_func=FAILURES.__getitem__,
-        )  # fmt: skip
+            "Kind of failure",
+            list(FAILURES),
+            index=list(FAILURES).index(usual),
+            width=190,
+            key=f"{of}:failure:{usual}",
+            format_func=FAILURES.__getitem__,
+        )
     with st.container(horizontal=True):
         answer = st.text_input(
-            "Right answer", key=f"{of}:answer", max_chars=complaints.MAX_ANSWER, width=190,
+            "Right answer",
+            key=f"{of}:answer",
+            max_chars=complaints.MAX_ANSWER,
+            width=190,
             placeholder="optional",
-        )  # fmt: skip
+        )
         note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional", width=190)
     with st.container(horizontal=True):
         who = people.current().account or st.text_input(
@@ -104,9 +111,13 @@ def _passage(run: Run, of: str, wanted: Passage | None, gold: Mapping[str, int])
         return None
     begin = 0 if found else None
     id = st.selectbox(
-        "Passage that should have been there", ids, index=begin, key=f"{of}:passage:{begin}:{words}",
-        format_func=lambda one: picked.named(run, one, gold, found), placeholder="not known",
-    )  # fmt: skip
+        "Passage that should have been there",
+        ids,
+        index=begin,
+        key=f"{of}:passage:{begin}:{words}",
+        format_func=lambda one: picked.named(run, one, gold, found),
+        placeholder="not known",
+    )
     return (found.get(id) or run.passages.get(id)) if id else None
 
 

@@ -18,11 +18,21 @@ from ui.components.hits import marked
 LONGEST = 50_000  # characters; a longer text is shown as it is stored
 # What an element of Markdown becomes. Headings are none here: they would stand among those of the page.
 BLOCKS: Mapping[str, tuple[str, str]] = {
-    "paragraph": ("p", ""), "heading": ("p", "head"), "blockquote": ("blockquote", ""),
-    "bullet_list": ("ul", ""), "ordered_list": ("ol", ""), "list_item": ("li", ""),
-    "thead": ("thead", ""), "tbody": ("tbody", ""), "tr": ("tr", ""), "th": ("th", ""), "td": ("td", ""),
-    "strong": ("b", ""), "em": ("i", ""), "s": ("del", ""),
-}  # fmt: skip
+    "paragraph": ("p", ""),
+    "heading": ("p", "head"),
+    "blockquote": ("blockquote", ""),
+    "bullet_list": ("ul", ""),
+    "ordered_list": ("ol", ""),
+    "list_item": ("li", ""),
+    "thead": ("thead", ""),
+    "tbody": ("tbody", ""),
+    "tr": ("tr", ""),
+    "th": ("th", ""),
+    "td": ("td", ""),
+    "strong": ("b", ""),
+    "em": ("i", ""),
+    "s": ("del", ""),
+}
 ROW = re.compile(r"\s{0,3}\|.*\|\s*")
 RULE = re.compile(r"[\s|:-]+")
 

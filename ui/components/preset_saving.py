@@ -27,9 +27,13 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
     st.session_state.setdefault(f"{key}_name", known[0] if known else cut(usual, 64))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"{key}_save_row"):
         given: str = st.text_input(
-            "Name", key=f"{key}_name", width=300, persist_state="session", max_chars=64,
+            "Name",
+            key=f"{key}_name",
+            width=300,
+            persist_state="session",
+            max_chars=64,
             help="If a preset with this name exists, RouteScope adds the chosen values to it",
-        )  # fmt: skip
+        )
         name = " ".join(given.split())
         before = next((one for one in presets.every(store) if one.name == name), None)
         after, lines, lacking = None, list[str](), ""
@@ -39,10 +43,13 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
         except BadInput as error:
             lacking = str(error)
         st.button(
-            "Save preset", key=f"{key}_save", type="primary",
-            disabled=after is None or not (lines and name), on_click=save,
+            "Save preset",
+            key=f"{key}_save",
+            type="primary",
+            disabled=after is None or not (lines and name),
+            on_click=save,
             args=(key, store, before, after, lines),
-        )  # fmt: skip
+        )
     st.caption(md(lacking or _what(chosen, before, lines, known)))
     _in_words(key, store)
 

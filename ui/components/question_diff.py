@@ -25,9 +25,13 @@ def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) 
     """
     counts = {side: len([one for one in found.questions if one.change == side]) for side in SIDES}
     side = choice(
-        "change", f"{key}_change", "Questions", list(SIDES), segmented=True,
+        "change",
+        f"{key}_change",
+        "Questions",
+        list(SIDES),
+        segmented=True,
         format_func=lambda name: f"{SIDES[name]} ({counts[name]})",
-    )  # fmt: skip
+    )
     kept = [one for one in found.questions if one.change == side]
     if not kept:
         st.caption(f"No question was {side} among the {count(len(found.questions))} compared.")
@@ -63,8 +67,12 @@ def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
     ]
     event = tables.show(
         pd.DataFrame(rows).astype({"Rank before": "Int64", "Rank after": "Int64"}),
-        hide_index=True, width="stretch", height=min(420, 38 + 35 * len(rows)), on_select="rerun",
-        selection_mode="single-row", key=f"{key}:{[one.id for one in kept][:3]}",
+        hide_index=True,
+        width="stretch",
+        height=min(420, 38 + 35 * len(rows)),
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"{key}:{[one.id for one in kept][:3]}",
         column_config={
             "Question": st.column_config.TextColumn(width=330),
             "Passage": st.column_config.TextColumn(width=220),
@@ -76,7 +84,7 @@ def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
             "Step": st.column_config.TextColumn(help="The step that lost it there, by the recorded trace"),
         },
         alt="Questions that changed, each with the passage that decided",
-    )  # fmt: skip
+    )
     chosen = [kept[row] for row in event["selection"]["rows"] if row < len(kept)]
     return chosen[0] if chosen else None
 
@@ -93,7 +101,7 @@ def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | No
             *(tag("div", f"{name}: {passage_change(one)}", dir="auto") for name, one in lines),
             css="rs rs-evaluate-question",
         )
-    )  # fmt: skip
+    )
     passage = question.decisive
     with st.container(horizontal=True, vertical_alignment="center"):
         for place, (name, evaluation) in enumerate(runs.items()):

@@ -18,7 +18,11 @@ def route_choice(run: Run, names: Sequence[str], key: str) -> str:
     if st.session_state.get(key) not in names:
         st.session_state[key] = names[0]
     chosen: str = st.selectbox(
-        "Route", names, key=key, width=260, persist_state="session",
+        "Route",
+        names,
+        key=key,
+        width=260,
+        persist_state="session",
         format_func=lambda name: cut(titles[name], 60),
-    )  # fmt: skip
+    )
     return chosen

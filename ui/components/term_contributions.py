@@ -57,8 +57,11 @@ def _table(found: list[Contribution], stored: float | None) -> Markup:
     rows = [
         tag(
             "tr",
-            tag("td", tag("bdi", ", ".join(cut(word, 40) for word in one.words)),
-                tag("span", f" ×{one.asked}", css="dim") if one.asked > 1 else EMPTY),
+            tag(
+                "td",
+                tag("bdi", ", ".join(cut(word, 40) for word in one.words)),
+                tag("span", f" ×{one.asked}", css="dim") if one.asked > 1 else EMPTY,
+            ),
             tag("td", one.found or "–", css="num"),
             tag("td", f"{one.idf:.2f}", css="num"),
             tag("td", f"{one.tf:.2f}" if one.found else "–", css="num"),
@@ -66,7 +69,7 @@ def _table(found: list[Contribution], stored: float | None) -> Markup:
             tag("td", _bar(one.part / most), css="less"),
         )
         for one in found
-    ]  # fmt: skip
+    ]
     score = tag("td", f"{total:.2f}", css="num")
     foot = tag("tr", tag("td", "BM25 score", colspan="4"), score, tag("td", css="less"))
     note = f"{_beside(total, stored)} Counts include title and text."

@@ -91,9 +91,13 @@ def _upload(here: str | None) -> None:
         )
     )
     given = st.file_uploader(
-        "Files", type=[ending[1:] for ending in endings.READ], accept_multiple_files=True,
-        max_upload_size=limit, key=f"uploads:{st.session_state.get(GIVEN, 0)}", label_visibility="collapsed",
-    )  # fmt: skip
+        "Files",
+        type=[ending[1:] for ending in endings.READ],
+        accept_multiple_files=True,
+        max_upload_size=limit,
+        key=f"uploads:{st.session_state.get(GIVEN, 0)}",
+        label_visibility="collapsed",
+    )
     where = HERE if here else NEW
     if here:
         where = st.radio("Where", [HERE, NEW], key="upload_where", horizontal=True) or HERE

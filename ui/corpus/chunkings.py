@@ -52,17 +52,23 @@ def _table(known: list[Known]) -> None:
     rows = []
     for item in known:
         info = item.info
-        rows.append({
-            "Corpus": item.name,
-            "Index": item.state,
-            "Passages": info.passages if info else None,
-            "On disk": size(info.bytes) if info else "",
-            "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
-            "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
-            "Cut": info.chunking.label() if info else "",
-        })  # fmt: skip
+        rows.append(
+            {
+                "Corpus": item.name,
+                "Index": item.state,
+                "Passages": info.passages if info else None,
+                "On disk": size(info.bytes) if info else "",
+                "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
+                "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
+                "Cut": info.chunking.label() if info else "",
+            }
+        )
     tables.show(
-        rows, hide_index=True, width="stretch", height="content", key="chunkings_table",
+        rows,
+        hide_index=True,
+        width="stretch",
+        height="content",
+        key="chunkings_table",
         column_config={
             "Corpus": st.column_config.TextColumn(pinned=True),
             "Cut": st.column_config.TextColumn(width=420),
@@ -71,7 +77,7 @@ def _table(known: list[Known]) -> None:
             ),
         },
         alt="Chunkings of the corpus with their size and cost",
-    )  # fmt: skip
+    )
     for item in known:
         if item.state != "ready":
             st.caption(md(f"{item.name}: {item.reason}"))
@@ -100,9 +106,13 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
     there = {variants.key_of(name) for name in variants.made(source.name, settings)} | {source.chunking.key}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen: list[str] = st.multiselect(
-            "Chunkings", [key for key in USUAL if key not in there], key=CHOSEN, accept_new_options=True,
-            placeholder="Choose, or type a size such as 512/64", help=md(f"Allowed: {ALLOWED}."),
-        )  # fmt: skip
+            "Chunkings",
+            [key for key in USUAL if key not in there],
+            key=CHOSEN,
+            accept_new_options=True,
+            placeholder="Choose, or type a size such as 512/64",
+            help=md(f"Allowed: {ALLOWED}."),
+        )
         if st.button("Index", key="chunkings_make", type="primary", disabled=not chosen):
             _begin(source, ",".join(chosen))
         if outdated and st.button(f"Refresh {len(outdated)} outdated", key="chunkings_refresh"):

@@ -109,14 +109,27 @@ def settings(usual: Chunking) -> Chunking | None:
             st.session_state[key] = value
     with st.container(horizontal=True, vertical_alignment="bottom"):
         size = st.number_input(
-            "Characters per passage", 0, 100_000, step=50, key=SIZE, width=170, on_change=first,
-            persist_state="session", help="50 to 100,000; 0 keeps each document whole",
-        )  # fmt: skip
+            "Characters per passage",
+            0,
+            100_000,
+            step=50,
+            key=SIZE,
+            width=170,
+            on_change=first,
+            persist_state="session",
+            help="50 to 100,000; 0 keeps each document whole",
+        )
         overlap = st.number_input(
-            "Overlap", 0, 50_000, step=10, key=OVERLAP, width=130, on_change=first,
-            persist_state="session", help="Characters shared by neighbouring passages; at most half a "
-                                           "passage",
-        )  # fmt: skip
+            "Overlap",
+            0,
+            50_000,
+            step=10,
+            key=OVERLAP,
+            width=130,
+            on_change=first,
+            persist_state="session",
+            help="Characters shared by neighbouring passages; at most half a passage",
+        )
         st.button(
             "As indexed",
             key="as_indexed",

@@ -55,13 +55,22 @@ def _page(corpus: Corpus) -> Page | None:
     address.take("at", AT, lambda given: max(0, int(given) - 1))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         words = st.text_input(
-            "Search", key=WORDS, placeholder="Words in passages", width=260, on_change=_first,
+            "Search",
+            key=WORDS,
+            placeholder="Words in passages",
+            width=260,
+            on_change=_first,
             persist_state="session",
-        )  # fmt: skip
+        )
         by = st.segmented_control(
-            "By", list(WAYS), key=BY, required=True, format_func=WAYS.__getitem__,
-            on_change=_first, persist_state="session",
-        )  # fmt: skip
+            "By",
+            list(WAYS),
+            key=BY,
+            required=True,
+            format_func=WAYS.__getitem__,
+            on_change=_first,
+            persist_state="session",
+        )
         document = documents.choose(corpus, "in", DOCUMENT, optional=True, width=400)
     words = words.strip()
     address.keep("find", words)

@@ -58,9 +58,13 @@ def folder(path: Path, usual: Reading, key: str) -> Reading | None:
 def chosen(usual: Reading, key: str) -> Reading:
     """The choice for HTML pages."""
     html = st.selectbox(
-        "HTML pages", HTML[::-1], index=HTML[::-1].index(usual.html), key=f"{key}:html",
-        format_func=PAGES.__getitem__, width=320,
-    )  # fmt: skip
+        "HTML pages",
+        HTML[::-1],
+        index=HTML[::-1].index(usual.html),
+        key=f"{key}:html",
+        format_func=PAGES.__getitem__,
+        width=320,
+    )
     return replace(usual, html=html or usual.html)
 
 
@@ -72,9 +76,13 @@ def columns(reading: Reading, known: Sequence[str], key: str) -> Reading:
     kinds = [FOUND, CHOSEN, NO_ROWS]
     usual = NO_ROWS if reading.text_columns == NONE else CHOSEN if before else FOUND
     how = st.radio(
-        "Text of rows", kinds, index=kinds.index(usual), key=f"{key}:rows", horizontal=True,
+        "Text of rows",
+        kinds,
+        index=kinds.index(usual),
+        key=f"{key}:rows",
+        horizontal=True,
         help="Each row of a CSV, JSONL or workbook file with text is a document. Other columns are metadata.",
-    )  # fmt: skip
+    )
     if how == NO_ROWS:
         return replace(reading, text_columns=NONE)
     if how != CHOSEN:
@@ -89,10 +97,11 @@ def notes(lines: Sequence[str]) -> None:
         more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
         show(
             tag(
-                "ul", join([tag("li", line, dir="auto") for line in (*lines[:SHOWN], *more)]),
+                "ul",
+                join([tag("li", line, dir="auto") for line in (*lines[:SHOWN], *more)]),
                 css="rs rs-corpus-notes",
             )
-        )  # fmt: skip
+        )
 
 
 def told(info: CorpusInfo) -> None:

@@ -34,9 +34,12 @@ def offer(item: catalogue.Known, info: CorpusInfo) -> None:
             try:
                 source = catalogue.source(item.name, settings=settings)
                 builds.start(
-                    item.name, replace(source, embedders=(*there, name)), settings,
-                    workers.chosen(corpora.BY), always=True,
-                )  # fmt: skip
+                    item.name,
+                    replace(source, embedders=(*there, name)),
+                    settings,
+                    workers.chosen(corpora.BY),
+                    always=True,
+                )
             except RouteScopeError as error:
                 st.error(md(str(error)))
             else:

@@ -37,11 +37,19 @@ def draw(look: Look) -> None:
         if not other.routes:
             st.info("That evaluation has no finished question yet.")
             return
-        now = choice("now", NOW, "Route now", list(evaluation.routes), usual=look.baseline,
-                     width=230, format_func=title)  # fmt: skip
+        now = choice(
+            "now",
+            NOW,
+            "Route now",
+            list(evaluation.routes),
+            usual=look.baseline,
+            width=230,
+            format_func=title,
+        )
         usual = now if now in other.routes else other.baseline
-        then = choice("then", THEN, "Route then", list(other.routes), usual=usual, width=230,
-                      format_func=title)  # fmt: skip
+        then = choice(
+            "then", THEN, "Route then", list(other.routes), usual=usual, width=230, format_func=title
+        )
     metric = look.metric if look.metric in QUALITY else QUALITY[0]
     found = _diff(
         str(other.folder),

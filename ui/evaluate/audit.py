@@ -125,33 +125,40 @@ def _route_table(document: Mapping[str, Any]) -> None:
     for route, row in document["routes"].items():
         planned, took = row.get("planned") or {}, row["use"]
         ends = planned.get("ci95") or (None, None)
-        made.append({
-            "Route": title(route),
-            "Claim": named(row["claim"]) if "claim" in row else "baseline",
-            "Planned": planned.get("delta"),
-            "95 % from": ends[0],
-            "to": ends[1],
-            "p (Holm)": planned.get("p_holm"),
-            "Verdict": planned.get("verdict", ""),
-            **{named(name): row.get(name) for name in shown},
-            "calls": took["calls"],
-            "tokens": took["tokens"],
-            "seconds": took["seconds_timed"],
-            "timed": took["timed"],
-            "failed": took["failed"],
-        })  # fmt: skip
+        made.append(
+            {
+                "Route": title(route),
+                "Claim": named(row["claim"]) if "claim" in row else "baseline",
+                "Planned": planned.get("delta"),
+                "95 % from": ends[0],
+                "to": ends[1],
+                "p (Holm)": planned.get("p_holm"),
+                "Verdict": planned.get("verdict", ""),
+                **{named(name): row.get(name) for name in shown},
+                "calls": took["calls"],
+                "tokens": took["tokens"],
+                "seconds": took["seconds_timed"],
+                "timed": took["timed"],
+                "failed": took["failed"],
+            }
+        )
     signed = {"Planned": "baseline", "95 % from": "confidence interval", "to": "confidence interval"}
     tables.show(
-        pd.DataFrame(made), hide_index=True, width="stretch", key="evaluate_audit_routes",
+        pd.DataFrame(made),
+        hide_index=True,
+        width="stretch",
+        key="evaluate_audit_routes",
         column_config={
             "Route": st.column_config.TextColumn(pinned=True),
             **{name: _number("%+.3f", key) for name, key in signed.items()},
             "p (Holm)": _number("%.3f", "Holm correction"),
             **{named(name): _number("%.3f") for name in shown},
-            "calls": _number("%.1f"), "tokens": _number("%.0f"), "seconds": _number("%.2f"),
+            "calls": _number("%.1f"),
+            "tokens": _number("%.0f"),
+            "seconds": _number("%.2f"),
         },
         alt="Routes with what they claim, their figures and their cost",
-    )  # fmt: skip
+    )
 
 
 def _rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -185,22 +192,41 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
         found, price = row["figures"].get(metric) or {}, row["price"]
         gain = found.get("gain") or {}
         ends = gain.get("ci95") or (None, None)
-        made.append({
-            "Route": title(row["route"]), "Decision": row["step"], "n": row["n"], "Fired": row["fired"],
-            "Precision": found.get("precision"), "Recall": found.get("recall"), "Better": found.get("better"),
-            "Tied": found.get("tied"), "Worse": found.get("worse"), "Missed": found.get("missed"),
-            "Gain": gain.get("delta"), "95 % from": ends[0], "to": ends[1], "p (Holm)": gain.get("p_holm"),
-            "Had it fired": found.get("gain_had_it_fired"), "More calls": price["calls"],
-            "More tokens": price["tokens"], "More seconds": price["seconds"], "timed": price["timed"],
-            "Left out": sum(row["left_out"].values()),
-        })  # fmt: skip
+        made.append(
+            {
+                "Route": title(row["route"]),
+                "Decision": row["step"],
+                "n": row["n"],
+                "Fired": row["fired"],
+                "Precision": found.get("precision"),
+                "Recall": found.get("recall"),
+                "Better": found.get("better"),
+                "Tied": found.get("tied"),
+                "Worse": found.get("worse"),
+                "Missed": found.get("missed"),
+                "Gain": gain.get("delta"),
+                "95 % from": ends[0],
+                "to": ends[1],
+                "p (Holm)": gain.get("p_holm"),
+                "Had it fired": found.get("gain_had_it_fired"),
+                "More calls": price["calls"],
+                "More tokens": price["tokens"],
+                "More seconds": price["seconds"],
+                "timed": price["timed"],
+                "Left out": sum(row["left_out"].values()),
+            }
+        )
     tables.show(
-        pd.DataFrame(made), hide_index=True, width="stretch", key=f"evaluate_audit_decisions:{metric}",
+        pd.DataFrame(made),
+        hide_index=True,
+        width="stretch",
+        key=f"evaluate_audit_decisions:{metric}",
         column_config={
             "Route": st.column_config.TextColumn(pinned=True),
             "n": st.column_config.NumberColumn(help=term("decision audit", "Questions asked both ways.")),
             "Fired": st.column_config.NumberColumn(help=term("fired")),
-            "Precision": _number("%.3f", "decision precision"), "Recall": _number("%.3f", "decision recall"),
+            "Precision": _number("%.3f", "decision precision"),
+            "Recall": _number("%.3f", "decision recall"),
             "Missed": st.column_config.NumberColumn(help="Did not fire, and firing would have been better"),
             "Gain": _number("%+.3f", "gain when fired"),
             "95 % from": _number("%+.3f", "confidence interval"),
@@ -214,7 +240,7 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
             "More seconds": _number("%+.2f", "price when fired"),
         },
         alt=f"Decisions by what firing gave in {named(metric)}",
-    )  # fmt: skip
+    )
     st.caption(
         f"In {named(metric)}. n and Fired count all questions; the other columns those where the figure is "
         "known both ways. p is corrected for the number of kinds. Where More seconds is empty, the model "
@@ -230,12 +256,24 @@ def _questions(
 
     kinds = {f"{row['route']}:{row['step']}": row for row in document["decisions"]}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = choice("decision", KIND, "Questions of", list(kinds), width=420,
-                      format_func=lambda key: _kind(kinds[key]))  # fmt: skip
+        kind = choice(
+            "decision",
+            KIND,
+            "Questions of",
+            list(kinds),
+            width=420,
+            format_func=lambda key: _kind(kinds[key]),
+        )
         mine = [case for case in cases if f"{case.route}:{case.step}" == kind]
         counts = {side: sum(_is(case, side, metric) for case in mine) for side in SIDES}
-        side = choice("side", SIDE, "Which", list(SIDES), segmented=True,
-                      format_func=lambda name: f"{SIDES[name]} ({counts[name]})")  # fmt: skip
+        side = choice(
+            "side",
+            SIDE,
+            "Which",
+            list(SIDES),
+            segmented=True,
+            format_func=lambda name: f"{SIDES[name]} ({counts[name]})",
+        )
     some = [case for case in mine if _is(case, side, metric)]
     rows = [
         {
@@ -252,16 +290,20 @@ def _questions(
     ]
     event = tables.show(
         pd.DataFrame(rows, columns=list(rows[0]) if rows else ["Question"]),
-        hide_index=True, width="stretch", on_select="rerun", selection_mode="single-row",
+        hide_index=True,
+        width="stretch",
+        on_select="rerun",
+        selection_mode="single-row",
         height=min(420, 38 + 35 * max(1, len(rows))),
         key=f"evaluate_audit_questions:{evaluation.name}:{kind}:{side}:{metric}",
         column_config={
             "Question": st.column_config.TextColumn(width=330),
-            f"{named(metric)} fired": _number("%.3f"), "not fired": _number("%.3f"),
+            f"{named(metric)} fired": _number("%.3f"),
+            "not fired": _number("%.3f"),
             "Gain of firing": _number("%+.3f"),
         },
         alt="Questions with what came of the decision both ways",
-    )  # fmt: skip
+    )
     st.caption(f"{len(rows)} questions. Select a row to open its runs.")
     picked = [some[n] for n in event["selection"]["rows"] if n < len(some)]
     if picked:

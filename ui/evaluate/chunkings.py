@@ -48,9 +48,16 @@ def draw(look: Look) -> None:
         _nothing(evaluation)
         return
     usual = found.document["metric"]
-    metric = choice("figure", FIGURE, "Figure", list(text.NAMES), usual=usual, width=250,
-                    help=term("coverage"),
-                    format_func=lambda name: text.NAMES[name].capitalize())  # fmt: skip
+    metric = choice(
+        "figure",
+        FIGURE,
+        "Figure",
+        list(text.NAMES),
+        usual=usual,
+        width=250,
+        help=term("coverage"),
+        format_func=lambda name: text.NAMES[name].capitalize(),
+    )
     figures = _figures(str(evaluation.folder), _stamp(evaluation.folder), metric, found)
     if figures["interrupted"]:
         st.warning("This evaluation was stopped before its end. Resume it for all chunkings and questions.")
@@ -104,25 +111,35 @@ def _costs(figures: Mapping[str, Any]) -> None:
     first = next(iter(report.rows(figures).values()))
     lines = [
         {
-            "Chunking": row["chunking"], "Corpus": name, "Passages": row["passages"],
-            "Tokens a passage": row["tokens"], "Passages read": first.get(name, {}).get("passages"),
-            "Coverage per token": first.get(name, {}).get("density"), "Index MB": row["bytes"] / 1e6,
-            "Index seconds": row["seconds"], "Vectors reused": 100 * row["reused"],
+            "Chunking": row["chunking"],
+            "Corpus": name,
+            "Passages": row["passages"],
+            "Tokens a passage": row["tokens"],
+            "Passages read": first.get(name, {}).get("passages"),
+            "Coverage per token": first.get(name, {}).get("density"),
+            "Index MB": row["bytes"] / 1e6,
+            "Index seconds": row["seconds"],
+            "Vectors reused": 100 * row["reused"],
         }
         for name, row in figures["chunkings"].items()
-    ]  # fmt: skip
+    ]
     number = st.column_config.NumberColumn
     tables.show(
-        lines, hide_index=True, width="stretch", height="content", key="evaluate_chunkings_costs",
+        lines,
+        hide_index=True,
+        width="stretch",
+        height="content",
+        key="evaluate_chunkings_costs",
         column_config={
             "Tokens a passage": number(format="%.0f"),
             "Passages read": number(format="%.1f", help=f"Within {figures['budget']:,} tokens"),
             "Coverage per token": number(format="%.4f", help=term("coverage per token")),
-            "Index MB": number(format="%.1f"), "Index seconds": number(format="%.1f"),
+            "Index MB": number(format="%.1f"),
+            "Index seconds": number(format="%.1f"),
             "Vectors reused": number(format="%.0f %%"),
         },
         alt="Chunkings with their passages and cost",
-    )  # fmt: skip
+    )
 
 
 def _nothing(evaluation: Evaluation) -> None:

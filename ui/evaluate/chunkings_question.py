@@ -74,14 +74,19 @@ def _choose(
         for id in ids
     ]
     event = tables.show(
-        rows, hide_index=True, width="stretch", height=min(320, 38 + 35 * len(rows)), on_select="rerun",
-        selection_mode="single-row", key=f"evaluate_chunkings_questions:{evaluation.name}:{route}",
+        rows,
+        hide_index=True,
+        width="stretch",
+        height=min(320, 38 + 35 * len(rows)),
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"evaluate_chunkings_questions:{evaluation.name}:{route}",
         column_config={
             **{name: number(format="%.3f") for name in rows[0] if name != "Question"},
             "Question": st.column_config.TextColumn(width=420),
         },
         alt="Questions by how much their coverage differs between chunkings",
-    )  # fmt: skip
+    )
     picked = [ids[n] for n in event["selection"]["rows"] if n < len(ids)]
     if picked:
         st.session_state[QUESTION] = picked[0]
@@ -107,8 +112,16 @@ def _side_by_side(
         _column(figures["chunkings"][name], _hits(evaluation, name, question, route), labelled, places, texts)
         for name in names
     ]
-    show(tag("div", tag("div", *columns, css="rs-grid"), css="rs", role="region", tabindex="0",
-             aria_label="The question under each chunking"))  # fmt: skip
+    show(
+        tag(
+            "div",
+            tag("div", *columns, css="rs-grid"),
+            css="rs",
+            role="region",
+            tabindex="0",
+            aria_label="The question under each chunking",
+        )
+    )
     documents = sorted({place["doc"] for place in places})
     st.caption(
         md(

@@ -60,11 +60,13 @@ def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str,
     css = {"better": "up", "worse": "down"}.get(verdict, "dim")
     return tag(
         "td",
-        tag("b", f"{value:.3f}"), " ", tag("span", ends, css="dim nowrap"),
+        tag("b", f"{value:.3f}"),
+        " ",
+        tag("span", ends, css="dim nowrap"),
         tag("div", note, css=css) if note else EMPTY,
         style=f"--v: {min(1.0, max(0.0, value)):.3f}",
         title=_difference(row, figures["base"]),
-    )  # fmt: skip
+    )
 
 
 def _difference(row: Mapping[str, Any], base: str) -> str:

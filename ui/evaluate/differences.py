@@ -81,18 +81,24 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
     ]
     signed = {"Difference": None, "95 % from": "confidence interval", "to": "confidence interval"}
     plain = {
-        "p": "permutation test", "p (Holm)": "Holm correction", "d_z": "effect size",
-        "Superior": "superiority", "Detectable": "detectable difference",
-    }  # fmt: skip
+        "p": "permutation test",
+        "p (Holm)": "Holm correction",
+        "d_z": "effect size",
+        "Superior": "superiority",
+        "Detectable": "detectable difference",
+    }
     tables.show(
-        pd.DataFrame(rows), hide_index=True, width="stretch", key="evaluate_differences",
+        pd.DataFrame(rows),
+        hide_index=True,
+        width="stretch",
+        key="evaluate_differences",
         column_config={
             "Route": st.column_config.TextColumn(pinned=True),
             **{name: _number("%+.3f", key) for name, key in signed.items()},
             **{name: _number("%.3f", key) for name, key in plain.items()},
         },
         alt="Differences from the baseline with intervals and p-values",
-    )  # fmt: skip
+    )
 
 
 def _number(form: str, key: str | None) -> Any:

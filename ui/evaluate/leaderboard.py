@@ -68,22 +68,24 @@ def rows(look: Look) -> list[dict[str, Any]]:
         cost = price(tokens, *prices_in(row))
         answers = row.get("answers")
         seen = max(1, sum(row["statuses"].values()))
-        made.append({
-            "Route": " = ".join([title(route), *equal.get(route, ())])
-            + (" (baseline)" if route == look.baseline else ""),
-            **{named(name): row.get(name) for name in _order(look.metric)},
-            **({named(name): answers[name] for name in ANSWERED} if answers else {}),
-            **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
-            unjudged: row[unjudged],
-            "p50 ms": row["p50_ms"],
-            "p95 ms": row["p95_ms"],
-            "tokens a question": tokens.tokens / seen,
-            "cost of 1,000": None if cost is None else 1000 * cost / seen,
-            "scored": row["n"],
-            "not scored": row.get("not_scored", look.figures["unlabelled"]),
-            "failed": row["failed"],
-            **_range(look, route),
-        })  # fmt: skip
+        made.append(
+            {
+                "Route": " = ".join([title(route), *equal.get(route, ())])
+                + (" (baseline)" if route == look.baseline else ""),
+                **{named(name): row.get(name) for name in _order(look.metric)},
+                **({named(name): answers[name] for name in ANSWERED} if answers else {}),
+                **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
+                unjudged: row[unjudged],
+                "p50 ms": row["p50_ms"],
+                "p95 ms": row["p95_ms"],
+                "tokens a question": tokens.tokens / seen,
+                "cost of 1,000": None if cost is None else 1000 * cost / seen,
+                "scored": row["n"],
+                "not scored": row.get("not_scored", look.figures["unlabelled"]),
+                "failed": row["failed"],
+                **_range(look, route),
+            }
+        )
     return made
 
 
@@ -125,7 +127,10 @@ def _table(look: Look) -> None:
     }
     time = term("p50 and p95", "For the route on its own.")
     tables.show(
-        frame, hide_index=True, width="stretch", key="leaderboard",
+        frame,
+        hide_index=True,
+        width="stretch",
+        key="leaderboard",
         height="content",
         column_config={
             **three,
@@ -144,10 +149,19 @@ def _table(look: Look) -> None:
             ),
         },
         alt=f"Routes by {named(look.metric)}",
-    )  # fmt: skip
+    )
     if "cost of 1,000" in empty and "tokens a question" not in empty:
         st.caption(md(f"No prices are set: {HOW}."))
 
 
-COUNTS = ("Route", "p50 ms", "p95 ms", "tokens a question", "cost of 1,000", "scored", "not scored", "failed",
-          "asked")  # fmt: skip
+COUNTS = (
+    "Route",
+    "p50 ms",
+    "p95 ms",
+    "tokens a question",
+    "cost of 1,000",
+    "scored",
+    "not scored",
+    "failed",
+    "asked",
+)

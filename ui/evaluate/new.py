@@ -81,9 +81,13 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
     options = [OWN, *made]
     hold("questions", options)
     source = place.selectbox(
-        "Questions", options, key="ev_questions", persist_state="session", width=280,
+        "Questions",
+        options,
+        key="ev_questions",
+        persist_state="session",
+        width=280,
         format_func=lambda one: "from the corpus" if one == OWN else f"label set: {one}",
-    )  # fmt: skip
+    )
     try:
         kinds = _kinds(corpus, None if source == OWN else source, str(state.engine().settings.home))
     except RouteScopeError as error:
@@ -93,16 +97,24 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
     splits = [*sorted(kinds.keys() - {ALL}), ALL]
     hold("split", splits, "test" if "test" in splits else ALL)
     split = place.selectbox(
-        "Split", splits, key="ev_split", persist_state="session", width=130,
+        "Split",
+        splits,
+        key="ev_split",
+        persist_state="session",
+        width=130,
         help=term("held-out questions", "Tune on dev; use test once, at the end."),
-    )  # fmt: skip
+    )
     counts = Counter(kinds[split])
     modes = sorted(mode for mode in counts if mode)
     hold("mode", [ANY, *modes])
     mode = place.selectbox(
-        "Modes", [ANY, *modes], key="ev_mode", persist_state="session", width=280,
+        "Modes",
+        [ANY, *modes],
+        key="ev_mode",
+        persist_state="session",
+        width=280,
         format_func=lambda one: f"{ANY} ({counts.total()})" if one == ANY else f"{one} ({counts[one]})",
-    )  # fmt: skip
+    )
     if mode != ANY:
         counts = Counter({mode: counts[mode]})
     labels = None if source == OWN else source
@@ -166,21 +178,39 @@ def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         hold("sample", list(options))
         kind = st.segmented_control(
-            "How many", list(options), format_func=options.__getitem__, key="ev_sample", required=True,
+            "How many",
+            list(options),
+            format_func=options.__getitem__,
+            key="ev_sample",
+            required=True,
             persist_state="session",
-        )  # fmt: skip
+        )
         if kind not in ("some", "each"):
             return spec, whole
         most = whole if kind == "some" else max(counts.values())
         st.session_state.setdefault(f"ev_{kind}", min(most, 40 if kind == "some" else 5))
         st.session_state[f"ev_{kind}"] = min(most, st.session_state[f"ev_{kind}"])
-        size = int(st.number_input(
-            "Questions" if kind == "some" else "Of each mode", 1, most, key=f"ev_{kind}", width=160,
-            persist_state="session",
-        ))  # fmt: skip
+        size = int(
+            st.number_input(
+                "Questions" if kind == "some" else "Of each mode",
+                1,
+                most,
+                key=f"ev_{kind}",
+                width=160,
+                persist_state="session",
+            )
+        )
         st.session_state.setdefault("ev_seed", SEED)
-        seed = int(st.number_input("Seed", 0, key="ev_seed", width=130, persist_state="session",
-                                   help="The same seed selects the same questions"))  # fmt: skip
+        seed = int(
+            st.number_input(
+                "Seed",
+                0,
+                key="ev_seed",
+                width=130,
+                persist_state="session",
+                help="The same seed selects the same questions",
+            )
+        )
         st.caption("A sample of each mode includes only questions with a relevant passage.")
     if kind == "some":
         return replace(spec, queries=size, seed=seed), size
@@ -206,9 +236,12 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
         return title(name) + (" · calls the model" if routes()[name].asks() else "") + lack
 
     chosen: list[str] = st.multiselect(
-        "Routes", [route.name for route in by_family()], key="ev_routes", format_func=in_words,
+        "Routes",
+        [route.name for route in by_family()],
+        key="ev_routes",
+        format_func=in_words,
         persist_state="session",
-    )  # fmt: skip
+    )
     for name in chosen:
         if lack := why_not(routes()[name], gaps):
             st.caption(md(f"{title(name)} cannot run now and will count as failed: {lack}"))
@@ -225,10 +258,15 @@ def _audited(spec: Spec) -> Spec:
     if not deciding:
         return spec
     wanted = st.checkbox(
-        "Audit the decisions", key="ev_audit", persist_state="session",
-        help=term("decision audit", f"Of {', '.join(map(title, deciding))}. Hybrid (RRF) and Hybrid + rerank "
-                  "are asked, too. It takes longer than estimated; equal model calls are free."),
-    )  # fmt: skip
+        "Audit the decisions",
+        key="ev_audit",
+        persist_state="session",
+        help=term(
+            "decision audit",
+            f"Of {', '.join(map(title, deciding))}. Hybrid (RRF) and Hybrid + rerank "
+            "are asked, too. It takes longer than estimated; equal model calls are free.",
+        ),
+    )
     if not wanted:
         return spec
     baseline = loops.BASELINE if spec.baseline in deciding else spec.baseline
@@ -246,8 +284,10 @@ def _begin(spec: Spec, count: int) -> None:
         begun = st.button(
             f"Evaluate {len(spec.routes)} {'route' if len(spec.routes) == 1 else 'routes'} on {count} "
             f"{'question' if count == 1 else 'questions'}",
-            type="primary", key="ev_begin", **account.needs("edit"),
-        )  # fmt: skip
+            type="primary",
+            key="ev_begin",
+            **account.needs("edit"),
+        )
     st.caption(md(_in_words(spec, count)))
     if background.active(engine):
         st.caption("Another evaluation is running. Latencies measured at the same time are not comparable.")

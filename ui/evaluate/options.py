@@ -42,26 +42,40 @@ def how(spec: Spec, corpus: str) -> Spec:
     parameters, evidence = _parameters(place, spec, corpus)
     hold("baseline", list(spec.routes))
     baseline = place.selectbox(
-        "Baseline", spec.routes, key="ev_baseline", persist_state="session", width=220,
+        "Baseline",
+        spec.routes,
+        key="ev_baseline",
+        persist_state="session",
+        width=220,
         format_func=title,
         help=term("baseline"),
-    )  # fmt: skip
+    )
     now = state.engine().settings
     hold("timing", list(TIMINGS), now.timing)
     timing = place.selectbox(
-        "Routes run", list(TIMINGS), key="ev_timing", format_func=TIMINGS.__getitem__,
-        persist_state="session", width=220,
+        "Routes run",
+        list(TIMINGS),
+        key="ev_timing",
+        format_func=TIMINGS.__getitem__,
+        persist_state="session",
+        width=220,
         help="Running together is faster. Both report each route's time on its own; one after the other "
         "measures it more steadily.",
-    )  # fmt: skip
+    )
     answers: dict[AnswerBy | Literal["none"], str] = {
         "none": "No answers",
         "model": BY["model"],
         "extract": BY["extract"],
     }
     hold("answers", list(answers))
-    by = place.selectbox("Answers", list(answers), key="ev_answers", format_func=lambda one: answers[one],
-                         persist_state="session", width=220)  # fmt: skip
+    by = place.selectbox(
+        "Answers",
+        list(answers),
+        key="ev_answers",
+        format_func=lambda one: answers[one],
+        persist_state="session",
+        width=220,
+    )
     found = replace(spec, parameters=parameters, evidence=evidence, baseline=baseline, timing=timing)
     if by != "none":
         found = replace(found, answers=True, answer_by=by)
@@ -73,13 +87,24 @@ def how(spec: Spec, corpus: str) -> Spec:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         if by == "model":
             hold("order", list(READ), now.answer_order)
-            order = st.selectbox("The model reads the passages", list(READ), key="ev_order", width=400,
-                                 format_func=READ.__getitem__, persist_state="session")  # fmt: skip
+            order = st.selectbox(
+                "The model reads the passages",
+                list(READ),
+                key="ev_order",
+                width=400,
+                format_func=READ.__getitem__,
+                persist_state="session",
+            )
             found = replace(found, answer_order=order)
         rounds = st.number_input(
-            "Rounds", 1, 20, key="ev_repeats", persist_state="session", width=160,
+            "Rounds",
+            1,
+            20,
+            key="ev_repeats",
+            persist_state="session",
+            width=160,
             help="Each further round calls the model with another seed, to show how much the figures vary",
-        )  # fmt: skip
+        )
     return replace(found, repeats=int(rounds))
 
 
@@ -96,9 +121,13 @@ def _parameters(
     options = [DEFAULTS, *([COMPARE] if turned else []), *(f"preset:{name}" for name in named)]
     hold("knobs", options)
     chosen = place.selectbox(
-        "Parameters", options, key="ev_parameters", persist_state="session", width=280,
+        "Parameters",
+        options,
+        key="ev_parameters",
+        persist_state="session",
+        width=280,
         format_func=lambda one: labels.get(one) or f"preset “{one.removeprefix('preset:')}”",
-    )  # fmt: skip
+    )
     if chosen == COMPARE:
         return compared, None
     if preset := named.get(chosen.removeprefix("preset:")) if chosen != DEFAULTS else None:

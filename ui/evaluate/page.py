@@ -120,9 +120,15 @@ def _look(evaluation: Evaluation) -> Look:
         address.keep("baseline", None)
     st.session_state[OF] = evaluation.name
     baseline = choice(
-        "baseline", BASELINE, "Baseline", names, usual=usual, format_func=title, width=230,
+        "baseline",
+        BASELINE,
+        "Baseline",
+        names,
+        usual=usual,
+        format_func=title,
+        width=230,
         help=term("baseline", "Choosing another one recomputes the comparisons."),
-    )  # fmt: skip
+    )
     found = figures(evaluation, baseline)
     options = leaderboard.metrics(found)
     metric = choice("metric", METRIC, "Metric", options, format_func=named, width=190)

@@ -84,9 +84,14 @@ def _moved(look: Look, one: str, other: str, ids: set[str]) -> Moved:
 def _side(pair: Moved) -> str:
     counts = {"all": pair.n, "improved": len(pair.improved), "worse": len(pair.worse), "same": len(pair.same)}
     return choice(
-        "side", SIDE, "Questions", list(SIDES), usual="all", segmented=True,
+        "side",
+        SIDE,
+        "Questions",
+        list(SIDES),
+        usual="all",
+        segmented=True,
         format_func=lambda name: f"{SIDES[name]} ({counts[name]})",
-    )  # fmt: skip
+    )
 
 
 def _of_side(kept: list[Disagreement], pair: Moved, side: str) -> list[Disagreement]:
@@ -197,8 +202,11 @@ def _detail(look: Look, found: dict[str, Disagreement]) -> None:
         g >= evaluation.labelled.relevant_from for g in evaluation.labelled.qrels.get(id, {}).values()
     )
     facts.append(f"{relevant} relevant {'passage' if relevant == 1 else 'passages'} labelled")
-    bad = [f"{title(route)}: {one.status}{f', {one.error}' if one.error else ''}"
-           for route, one in asked.items() if one.status != "ok"]  # fmt: skip
+    bad = [
+        f"{title(route)}: {one.status}{f', {one.error}' if one.error else ''}"
+        for route, one in asked.items()
+        if one.status != "ok"
+    ]
     best = ", ".join(map(title, row.best)) if row.spread else ""
     worst = ", ".join(map(title, row.worst)) if row.spread else ""
     lines = [
@@ -207,8 +215,15 @@ def _detail(look: Look, found: dict[str, Disagreement]) -> None:
         tag("div", f"Gold answer: {question.answer}", dir="auto") if question.answer else EMPTY,
         *(tag("div", cut(one, 300), css="bad") for one in bad),
     ]
-    show(tag("div", *before, tag("div", tag("b", question.query.text), dir="auto"), *lines,
-             css="rs rs-evaluate-question"))  # fmt: skip
+    show(
+        tag(
+            "div",
+            *before,
+            tag("div", tag("b", question.query.text), dir="auto"),
+            *lines,
+            css="rs rs-evaluate-question",
+        )
+    )
     if not evaluation.run_id(id):
         st.caption("The evaluation saved no run of this question, so it cannot be opened in Why.")
         return
@@ -227,8 +242,11 @@ def _disagreements(
     _evaluation: Evaluation,
 ) -> list[Disagreement]:
     rankings = {
-        question: {route: [id for id, _ in one.hits[: disagreement.TOP]] for route, one in by.items()
-                   if one.status == "ok"}
+        question: {
+            route: [id for id, _ in one.hits[: disagreement.TOP]]
+            for route, one in by.items()
+            if one.status == "ok"
+        }
         for question, by in _evaluation.outcomes.items()
-    }  # fmt: skip
+    }
     return disagreement.disagreements(_evaluation.values, metric, rankings)

@@ -41,8 +41,11 @@ def draw(look: Look) -> None:
         said = in_words(route, one)
         show(sentences(said))
         if one["asked"]:
-            plot(confusion(one["classes"], one["confusion"], dark=dark()), f"evaluate_router:{route}",
-                 " ".join(said))  # fmt: skip
+            plot(
+                confusion(one["classes"], one["confusion"], dark=dark()),
+                f"evaluate_router:{route}",
+                " ".join(said),
+            )
             st.caption("Rows: the class that the question's author gave. Columns: the class that was chosen.")
         _mistakes(look, route)
 
@@ -131,8 +134,12 @@ def _table(look: Look, route: str, found: list[Mistake], asked: Mapping[str, Map
     ]
     number = st.column_config.NumberColumn(format="%+.3f")
     event = tables.show(
-        pd.DataFrame(rows), hide_index=True, width="stretch",
-        height=min(420, 38 + 35 * len(rows)), on_select="rerun", selection_mode="single-row",
+        pd.DataFrame(rows),
+        hide_index=True,
+        width="stretch",
+        height=min(420, 38 + 35 * len(rows)),
+        on_select="rerun",
+        selection_mode="single-row",
         key=f"evaluate_mistakes:{evaluation.name}:{route}",
         column_config={
             "Question": st.column_config.TextColumn(width=300),
@@ -141,7 +148,7 @@ def _table(look: Look, route: str, found: list[Mistake], asked: Mapping[str, Map
             "Features that decided": st.column_config.TextColumn(width=460),
         },
         alt="Questions that a router gave to a route that another one beat",
-    )  # fmt: skip
+    )
     picked = [found[at].question for at in event["selection"]["rows"] if at < len(found)]
     st.caption(f"{len(rows)} questions. Select a row to open its run.")
     if not picked:

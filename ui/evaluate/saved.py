@@ -118,9 +118,11 @@ def actions(one: Entry) -> None:
     if retries:
         st.button(
             f"Retry failed ({one.failed})",
-            key="evaluate_retry", on_click=_resume, args=(one.name, True),
+            key="evaluate_retry",
+            on_click=_resume,
+            args=(one.name, True),
             help="Reruns the questions on which at least one route failed",
-        )  # fmt: skip
+        )
     with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
         st.markdown(md(lost(one)))
         st.button(f"Delete {md(one.name)}", key="evaluate_remove", on_click=_remove, args=(one.name,))
@@ -145,15 +147,25 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
     sample = f"a sample of {figures['sample']['of']}" if figures.get("sample") else ""
     mode = f"mode {spec['mode']}" if spec.get("mode") else ""
     timing = {"shared": "routes run together", "isolated": "routes run one after the other"}
-    parameters = ", ".join(f"{title(route)} {key} = {value}" for route, given in spec["knobs"].items()
-                      for key, value in given.items())  # fmt: skip
+    parameters = ", ".join(
+        f"{title(route)} {key} = {value}"
+        for route, given in spec["knobs"].items()
+        for key, value in given.items()
+    )
     parts = [
-        f"Corpus {one.corpus}", source, mode, sample, f"{one.done} of {one.total} questions done",
-        f"{one.routes} routes", timing.get(str(figures.get("timing")), ""),
-        "with answers" if spec.get("answers") else "", f"parameters: {parameters}" if parameters else "",
-        STATES.get(one.state, one.state), f"{one.changed[:16].replace('T', ' ')} UTC",
+        f"Corpus {one.corpus}",
+        source,
+        mode,
+        sample,
+        f"{one.done} of {one.total} questions done",
+        f"{one.routes} routes",
+        timing.get(str(figures.get("timing")), ""),
+        "with answers" if spec.get("answers") else "",
+        f"parameters: {parameters}" if parameters else "",
+        STATES.get(one.state, one.state),
+        f"{one.changed[:16].replace('T', ' ')} UTC",
         f"begun{by}" if (by := account.by(state.engine().store, "evaluation begun", one.name)) else "",
-    ]  # fmt: skip
+    ]
     return " · ".join(part for part in parts if part)
 
 

@@ -60,7 +60,10 @@ def _table(rows: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
     ]
     three = [*(f"Round {n}" for n in range(1, rounds + 1)), "Standard deviation", "Difference varies by"]
     tables.show(
-        pd.DataFrame(made), hide_index=True, width="stretch", key="evaluate_stability",
+        pd.DataFrame(made),
+        hide_index=True,
+        width="stretch",
+        key="evaluate_stability",
         column_config={
             **dict.fromkeys(three, st.column_config.NumberColumn(format="%.4f")),
             "Changed": st.column_config.NumberColumn(
@@ -68,4 +71,4 @@ def _table(rows: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
             ),
         },
         alt="Means of each round",
-    )  # fmt: skip
+    )

@@ -42,19 +42,30 @@ def _front(look: Look) -> None:
     st.markdown("##### Quality and its cost", help=term("Pareto front"))
     found = {cost: one for cost in COSTS if (one := points(look, cost)) is not None}
     cost = choice(
-        "cost", COST, "Cost", list(found), segmented=True, format_func=COSTS.__getitem__,
+        "cost",
+        COST,
+        "Cost",
+        list(found),
+        segmented=True,
+        format_func=COSTS.__getitem__,
         label_visibility="collapsed",
-    )  # fmt: skip
+    )
     said = worth(found[cost], look, cost)
     show(sentences(said))
     names = {route: title(route) for route in look.evaluation.routes}
     plot(
         tradeoff(
-            found[cost], names, look.baseline, metric=named(look.metric), cost=COSTS[cost],
-            time=cost in TIMES, dark=dark(),
+            found[cost],
+            names,
+            look.baseline,
+            metric=named(look.metric),
+            cost=COSTS[cost],
+            time=cost in TIMES,
+            dark=dark(),
         ),
-        "evaluate_front", " ".join(said),
-    )  # fmt: skip
+        "evaluate_front",
+        " ".join(said),
+    )
     st.caption(
         "No route beats those on the line in both quality and cost. The chart shows means only: routes close"
         " to each other may not differ, see Differences. Times are for each route on its own."
@@ -130,12 +141,15 @@ def _regret(place: Any, found: Oracle) -> None:
     ]
     place.caption("Regret: how far each route falls short of the best route for each question, on average.")
     tables.show(
-        pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_regret",
+        pd.DataFrame(rows),
+        place=place,
+        hide_index=True,
+        key="evaluate_regret",
         column_config=dict.fromkeys(
             ("Regret", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
         ),
         alt="Regret of each route",
-    )  # fmt: skip
+    )
 
 
 def _complement(place: Any, found: Oracle) -> None:
@@ -155,12 +169,15 @@ def _complement(place: Any, found: Oracle) -> None:
         f"The {len(rows)} of {len(found.pairs)} pairs that gain most over the better of their two routes."
     )
     tables.show(
-        pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_pairs",
+        pd.DataFrame(rows),
+        place=place,
+        hide_index=True,
+        key="evaluate_pairs",
         column_config=dict.fromkeys(
             ("Better of the two", "Gain", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
         ),
         alt="Pairs of routes that complement each other",
-    )  # fmt: skip
+    )
 
 
 @st.cache_resource(max_entries=16, show_spinner="Finding the best route for each question")

@@ -46,9 +46,14 @@ def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
     for column, (name, value) in zip(st.columns(len(stored)), stored.items(), strict=True):
         with column:
             given = st.number_input(
-                md(f"Weight of {name}"), 0.0, MOST, value, 0.1, key=f"weight-{name}-{key}",
+                md(f"Weight of {name}"),
+                0.0,
+                MOST,
+                value,
+                0.1,
+                key=f"weight-{name}-{key}",
                 help="Ranks the stored segments again; no new text is written.",
-            )  # fmt: skip
+            )
             weights[name] = float(given)
     return weights
 

@@ -145,13 +145,25 @@ def _of_mean(run: Run, name: str, result: RouteResult, step: Step, judged: Round
     """The controls of a step that decides by the mean of a round, and what they decide."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         threshold = st.slider(
-            "Mean grade that passes (1 to 5)", 1.0, 5.0, min(5.0, max(1.0, judged.threshold)), 0.01,
-            key=f"mean:{run.id}:{name}", width=420, persist_state="session",
-        )  # fmt: skip
+            "Mean grade that passes (1 to 5)",
+            1.0,
+            5.0,
+            min(5.0, max(1.0, judged.threshold)),
+            0.01,
+            key=f"mean:{run.id}:{name}",
+            width=420,
+            persist_state="session",
+        )
         gain = st.slider(
-            "Minimum gain over the previous round", 0.0, 4.0, min(4.0, max(0.0, judged.gain)), 0.01,
-            key=f"gain:{run.id}:{name}", width=320, persist_state="session",
-        )  # fmt: skip
+            "Minimum gain over the previous round",
+            0.0,
+            4.0,
+            min(4.0, max(0.0, judged.gain)),
+            0.01,
+            key=f"gain:{run.id}:{name}",
+            width=320,
+            persist_state="session",
+        )
     decision, reason = again(judged, threshold, gain)
     mean = "no grades" if judged.mean is None else f"mean grade {judged.mean:.2f} of 5"
     changed = (threshold, gain) != (judged.threshold, judged.gain)

@@ -40,9 +40,13 @@ def draw(run: Run, gold: Mapping[str, int], quotes: Mapping[str, Sequence[str]])
         st.session_state[CUT] = names[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
-            "Filtered by", names, key=CUT, width=460, persist_state="session",
+            "Filtered by",
+            names,
+            key=CUT,
+            width=460,
+            persist_state="session",
             format_func=lambda one: _named(names, found, one),
-        )  # fmt: skip
+        )
         address.keep("cut", name if name != names[0] else None)
         result, step = found[name]
         kept = step.output

@@ -168,10 +168,17 @@ def _show(found: Graded, stored: Edges, tried: Edges, *, dark: bool) -> None:
         st.session_state[SPLIT] = "dev" if "dev" in splits else "all"
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         split = st.segmented_control("Questions", names, key=SPLIT, required=True, persist_state="session")
-        edge: Edge = st.segmented_control(
-            "Curve against the threshold", ["high", "low"], default="high", key=EDGE, required=True,
-            persist_state="session",
-        ) or "high"  # fmt: skip
+        edge: Edge = (
+            st.segmented_control(
+                "Curve against the threshold",
+                ["high", "low"],
+                default="high",
+                key=EDGE,
+                required=True,
+                persist_state="session",
+            )
+            or "high"
+        )
     address.keep("split", split)
     address.keep("edge", edge if edge != "high" else None)
     if split != "dev":

@@ -74,11 +74,15 @@ def _split(survey: BatchRun, found: Base) -> list[str]:
     if len(options) > 1:
         chosen = (
             st.segmented_control(
-                "Questions", options, key=SPLIT, required=True, persist_state="session",
+                "Questions",
+                options,
+                key=SPLIT,
+                required=True,
+                persist_state="session",
                 format_func=lambda name: "all" if name == ALL else md(name),
             )
             or options[0]
-        )  # fmt: skip
+        )
         if chosen != options[0]:
             first = f"Choose values on {options[0]} and check the other questions once, at the end. "
             st.warning(md(f"{first}Figures on questions used to choose values are too optimistic."))
@@ -98,8 +102,15 @@ def _words(compared: Sequence[Finding], changes: Mapping[str, Any]) -> Markup:
 
 def _table(compared: Sequence[Finding]) -> Markup:
     titles = (
-    "Mean of", "before", "after", "difference", "95 % confidence interval", "", "questions better", "worse",
-)  # fmt: skip
+        "Mean of",
+        "before",
+        "after",
+        "difference",
+        "95 % confidence interval",
+        "",
+        "questions better",
+        "worse",
+    )
     head = tag(
         "tr", *(tag("th", title, css="num" if n not in (0, 5) else "") for n, title in enumerate(titles))
     )
@@ -111,12 +122,17 @@ def _table(compared: Sequence[Finding]) -> Markup:
         interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "–"
         body.append(
             tag(
-                "tr", tag("td", c.metric), tag("td", f"{before:.3f}", css="num"),
-                tag("td", f"{before + moved:.3f}", css="num"), tag("td", f"{moved:+.3f}", css="num"),
-                tag("td", interval, css="num"), tag("td", c.verdict, css=css),
-                tag("td", str(c.wins), css="num"), tag("td", str(c.losses), css="num"),
+                "tr",
+                tag("td", c.metric),
+                tag("td", f"{before:.3f}", css="num"),
+                tag("td", f"{before + moved:.3f}", css="num"),
+                tag("td", f"{moved:+.3f}", css="num"),
+                tag("td", interval, css="num"),
+                tag("td", c.verdict, css=css),
+                tag("td", str(c.wins), css="num"),
+                tag("td", str(c.losses), css="num"),
             )
-        )  # fmt: skip
+        )
     return table_of(head, body, css="rs-fusion-table")
 
 

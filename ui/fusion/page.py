@@ -96,9 +96,13 @@ def _choose(run: Run, found: Mapping[str, list[Fusion]]) -> tuple[RouteResult, F
         step: int = next(iter(steps))
         if len(steps) > 1:
             step = st.selectbox(
-                "Step", list(steps), key=STEP, width=420, persist_state="session",
+                "Step",
+                list(steps),
+                key=STEP,
+                width=420,
+                persist_state="session",
                 format_func=lambda id: cut(f"step {id}: {steps[id].span.name}, {_of(steps[id])}", 80),
-            )  # fmt: skip
+            )
     address.keep("route", name)
     address.keep("step", str(step) if len(steps) > 1 else None)
     return results[name], steps[step]
@@ -157,9 +161,13 @@ def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
     cells = [
         tag("td", f"{a:.3f} → ", tag("b", f"{b:.3f}", css=_up(b - a)), css="num")
         for a, b in ((before[name], after[name]) for name in SHOWN)
-    ]  # fmt: skip
-    return tag("table", tag("thead", head), tag("tbody", tag("tr", tag("td", "before → after"), *cells)),
-               css="rs-table rs-fusion-table")  # fmt: skip
+    ]
+    return tag(
+        "table",
+        tag("thead", head),
+        tag("tbody", tag("tr", tag("td", "before → after"), *cells)),
+        css="rs-table rs-fusion-table",
+    )
 
 
 def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> None:
@@ -177,9 +185,11 @@ def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -
     """Ranks before and after, and in each list."""
     lists = names if fusion.method != "marginal" else ("input rank",)
     head = tag(
-        "tr", tag("th", "Passage"), tag("th", "before → after", css="num"),
+        "tr",
+        tag("th", "Passage"),
+        tag("th", "before → after", css="num"),
         *(tag("th", cut(name, 26), css="num", title=name) for name in lists),
-    )  # fmt: skip
+    )
     body = [
         tag(
             "tr",
@@ -188,7 +198,7 @@ def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -
             *(tag("td", "–" if place is None else str(place), css="num dim") for place in row.places),
         )
         for row in shown
-    ]  # fmt: skip
+    ]
     return tag("div", table_of(head, body), css="rs rs-fusion-rows")
 
 

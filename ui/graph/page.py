@@ -84,9 +84,13 @@ def _choose(run: Run, found: Mapping[str, list[Walked]]) -> tuple[RouteResult, W
         step = next(iter(steps))
         if len(steps) > 1:
             step = st.selectbox(
-                "Step", list(steps), key=STEP, width=320, persist_state="session",
+                "Step",
+                list(steps),
+                key=STEP,
+                width=320,
+                persist_state="session",
                 format_func=lambda id: cut(f"step {id}: {steps[id].span.name}", 60),
-            )  # fmt: skip
+            )
     address.keep("route", name)
     return results[name], steps[step]
 
@@ -129,33 +133,42 @@ def _name(run: Run, node: Node, gold: Mapping[str, int]) -> str:
 
 def _begun(one: Walked) -> Markup:
     head = tag(
-        "tr", tag("th", "Phrase"), tag("th", "How it was found"), tag("th", "Passages", css="num"),
+        "tr",
+        tag("th", "Phrase"),
+        tag("th", "How it was found"),
+        tag("th", "Passages", css="num"),
         tag("th", "Weight", css="num"),
-    )  # fmt: skip
+    )
     return table_of(head, [_seed(seed) for seed in one.entities.seeds])
 
 
 def _seed(seed: Seed) -> Markup:
     return tag(
-        "tr", tag("td", cut(seed.phrase, 60), dir="auto"),
+        "tr",
+        tag("td", cut(seed.phrase, 60), dir="auto"),
         tag("td", f"{BY[seed.by]}: ", tag("span", cut(seed.asked, 80), css="dim"), dir="auto"),
-        tag("td", str(seed.passages), css="num"), tag("td", f"{seed.weight:.3f}", css="num"),
-    )  # fmt: skip
+        tag("td", str(seed.passages), css="num"),
+        tag("td", f"{seed.weight:.3f}", css="num"),
+    )
 
 
 def _visited(one: Walked, names: list[str], ranks: Mapping[str, int]) -> Markup:
     head = tag(
-        "tr", tag("th", "Node"), tag("th", "Rank", css="num"), tag("th", "Walk", css="num"),
+        "tr",
+        tag("th", "Node"),
+        tag("th", "Rank", css="num"),
+        tag("th", "Walk", css="num"),
         tag("th", "Restarts", css="num"),
-    )  # fmt: skip
+    )
     ordered = sorted(zip(one.walk.nodes, names, strict=True), key=lambda pair: -pair[0].score)
     rows = [
         tag(
             "tr",
             tag("td", tag("span", f"{node.kind} ", css="dim"), cut(name, 60), dir="auto"),
             tag("td", str(ranks.get(node.name, "–")) if node.kind == "passage" else "–", css="num"),
-            tag("td", f"{node.score:.2%}", css="num"), tag("td", f"{node.seed:.2%}", css="num"),
+            tag("td", f"{node.score:.2%}", css="num"),
+            tag("td", f"{node.seed:.2%}", css="num"),
         )
         for node, name in ordered
-    ]  # fmt: skip
+    ]
     return table_of(head, rows)

@@ -81,9 +81,13 @@ def _in_words(found: Sequence[Agreement]) -> None:
 
 def _table(found: Sequence[Agreement]) -> Markup:
     heads = (
-        "", "Passages", "Same grade", marked("Kappa", "Cohen's kappa"),
-        marked("Linear weights", "weighted kappa"), marked("Quadratic weights", "weighted kappa"),
-    )  # fmt: skip
+        "",
+        "Passages",
+        "Same grade",
+        marked("Kappa", "Cohen's kappa"),
+        marked("Linear weights", "weighted kappa"),
+        marked("Quadratic weights", "weighted kappa"),
+    )
     rows = [
         tag(
             "tr",
@@ -120,9 +124,12 @@ def _confusion(found: Sequence[Agreement]) -> None:
     corner = tag("th", f"{one.first} ↓  {one.second} →")
     head = tag("tr", corner, *(tag("th", level) for level in LEVELS))
     rows = [
-        tag("tr", tag("th", level),
-            *(tag("td", count, css="same" if at == level else "") for at, count in enumerate(row)))
+        tag(
+            "tr",
+            tag("th", level),
+            *(tag("td", count, css="same" if at == level else "") for at, count in enumerate(row)),
+        )
         for level, row in zip(LEVELS, one.confusion, strict=True)
-    ]  # fmt: skip
+    ]
     table = table_of(head, rows, css="rs-label-confusion")
     show(tag("div", tag("div", table, css="rs-label-wide"), css="rs"))

@@ -45,9 +45,13 @@ def choose_annotator() -> None:
     address.take("annotator", WHO, str)
     st.session_state.setdefault(WHO, ME)
     st.text_input(
-        "You label as", key=WHO, width=190, max_chars=64, persist_state="session",
+        "You label as",
+        key=WHO,
+        width=190,
+        max_chars=64,
+        persist_state="session",
         help="The name your judgements are saved under. Agreement compares the annotators by this name.",
-    )  # fmt: skip
+    )
     address.keep("annotator", annotator() if annotator() != ME else None)
 
 

@@ -50,9 +50,13 @@ def _make(desk: Desk) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             count = int(st.number_input("Questions in all", 1, 1000, 20, key="generated_count", width=160))
             kinds: list[Kind] = st.multiselect(
-                "Kinds", list(KINDS), default=list(KINDS), key="generated_kinds", width=520,
+                "Kinds",
+                list(KINDS),
+                default=list(KINDS),
+                key="generated_kinds",
+                width=520,
                 format_func=lambda kind: kind.replace("_", " "),
-            )  # fmt: skip
+            )
             if st.button("Write", key="generated_write", type="primary", disabled=not kinds):
                 _begin(desk, count, kinds)
         st.caption("About four short calls of the model for each: 10 to 30 s on a laptop's processor.")
@@ -135,9 +139,13 @@ def _listed(found: tuple[Question, ...]) -> list[Question]:
     }
     kinds = list(dict.fromkeys(one.mode or "" for one in found))
     chosen = st.segmented_control(
-        "Show", [*counts, *kinds], default=OPEN, key=KIND, required=True,
+        "Show",
+        [*counts, *kinds],
+        default=OPEN,
+        key=KIND,
+        required=True,
         format_func=lambda one: f"{one} ({counts[one]})" if one in counts else one.replace("_", " "),
-    )  # fmt: skip
+    )
     if chosen == OPEN:
         return [one for one in found if _state(one) == "proposed"]
     if chosen == EASY:
@@ -182,10 +190,17 @@ def _keys(desk: Desk, listed: list[Question], at: int) -> None:
     question = listed[at]
     st.text_input("Question", question.query.text, key=f"{TEXT}:{question.id}", max_chars=2000)
     with st.container(horizontal=True):
-        st.button("Accept", key="generated_accept", type="primary", shortcut="a", on_click=_decide,
-                  args=(desk, listed, at, "accepted"))  # fmt: skip
-        st.button("Drop", key="generated_drop", shortcut="d", on_click=_decide,
-                  args=(desk, listed, at, "dropped"))  # fmt: skip
+        st.button(
+            "Accept",
+            key="generated_accept",
+            type="primary",
+            shortcut="a",
+            on_click=_decide,
+            args=(desk, listed, at, "accepted"),
+        )
+        st.button(
+            "Drop", key="generated_drop", shortcut="d", on_click=_decide, args=(desk, listed, at, "dropped")
+        )
         st.button("Skip", key="generated_skip", shortcut="s", on_click=_go, args=(listed, at + 1))
         st.button("Back", key="generated_back", shortcut="b", on_click=_go, args=(listed, at - 1))
         _undo_button()

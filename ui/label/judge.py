@@ -90,8 +90,9 @@ def _result(record: JudgeRecord, why: str | None) -> None:
     grades = [str(grade) for grade in range(len(record.confusion))]
     plot(
         confusion(grades, record.confusion, true="people", taken="judge", dark=dark()),
-        "label_judge_confusion", f"Grades of people and of the judge. {said[0]}",
-    )  # fmt: skip
+        "label_judge_confusion",
+        f"Grades of people and of the judge. {said[0]}",
+    )
     bounds = ", ".join(
         f"{grade} from {'never' if bound is None else f'{bound:.2f}'}"
         for grade, bound in enumerate(record.bounds, 1)

@@ -51,12 +51,17 @@ def words(counts: Counts, desk: Desk) -> str:
     kinds = [
         f"{counts.how[how]:,} {origin}"
         for how, origin in (
-            ("one grade", "by one person"), ("all agree", "by several people who agree"),
-            ("adjudicated", "adjudicated"), ("median", "by the lower median of different grades"),
-        ) if counts.how.get(how)
-    ]  # fmt: skip
-    parts = [f"{graded:,} of {counts.passages:,} passages have a label" + (f": {', '.join(kinds)}." if kinds
-                                                                           else ".")]  # fmt: skip
+            ("one grade", "by one person"),
+            ("all agree", "by several people who agree"),
+            ("adjudicated", "adjudicated"),
+            ("median", "by the lower median of different grades"),
+        )
+        if counts.how.get(how)
+    ]
+    parts = [
+        f"{graded:,} of {counts.passages:,} passages have a label"
+        + (f": {', '.join(kinds)}." if kinds else ".")
+    ]
     if left := counts.passages - graded:
         parts.append(f"{left:,} are unjudged; Evaluate shows their share beside each metric.")
     if counts.without:
@@ -106,16 +111,23 @@ def _changes(found: list[Line]) -> None:
 def _table(found: list[Line]) -> None:
     import pandas as pd
 
-    kinds = {ALL: found, "graded": [one for one in found if one.grade is not None],
-             "unjudged": [one for one in found if one.grade is None],
-             "changed in the corpus": [one for one in found if one.now]}  # fmt: skip
-    kinds |= {how: [one for one in found if one.how == how]
-              for how in ("adjudicated", listing.HOW["median"])}  # fmt: skip
+    kinds = {
+        ALL: found,
+        "graded": [one for one in found if one.grade is not None],
+        "unjudged": [one for one in found if one.grade is None],
+        "changed in the corpus": [one for one in found if one.now],
+    }
+    kinds |= {how: [one for one in found if one.how == how] for how in ("adjudicated", listing.HOW["median"])}
     some = {name: lines for name, lines in kinds.items() if lines}
     name = choice(
-        "show", SHOWN, "Show", list(some), usual=ALL, width=340,
+        "show",
+        SHOWN,
+        "Show",
+        list(some),
+        usual=ALL,
+        width=340,
         format_func=lambda one: f"{one} ({len(some[one]):,})",
-    )  # fmt: skip
+    )
     lines = some[name]
     frame = pd.DataFrame(
         {
@@ -130,23 +142,36 @@ def _table(found: list[Line]) -> None:
     )
     if not any(one.now for one in lines):
         frame = frame.drop(columns="In the corpus now")
-    tables.show(frame, hide_index=True, height=min(38 + 35 * len(lines), 420), key=f"label_lines:{name}",
-                 alt=f"{len(lines)} passages with their grade and its origin")  # fmt: skip
+    tables.show(
+        frame,
+        hide_index=True,
+        height=min(38 + 35 * len(lines), 420),
+        key=f"label_lines:{name}",
+        alt=f"{len(lines)} passages with their grade and its origin",
+    )
 
 
 def _out(desk: Desk) -> None:
     name = desk.set.name
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
-            "TREC qrels", account.by_me(lambda: exchange.qrels(desk)), f"{name}.qrels", "text/plain",
-            key="label_qrels", on_click="ignore",
+            "TREC qrels",
+            account.by_me(lambda: exchange.qrels(desk)),
+            f"{name}.qrels",
+            "text/plain",
+            key="label_qrels",
+            on_click="ignore",
             **account.needs("export", help="Final grades, one per line: question, 0, passage, grade"),
-        )  # fmt: skip
+        )
         st.download_button(
-            "CSV", account.by_me(lambda: exchange.table(desk, unjudged=True)), f"{name}.csv", "text/csv",
-            key="label_csv", on_click="ignore",
+            "CSV",
+            account.by_me(lambda: exchange.table(desk, unjudged=True)),
+            f"{name}.csv",
+            "text/csv",
+            key="label_csv",
+            on_click="ignore",
             **account.needs("export", help="Every judgement with its passage, annotator and note"),
-        )  # fmt: skip
+        )
         st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": name})
 
 
@@ -159,12 +184,15 @@ def _in(desk: Desk) -> None:
             "nothing is imported. Existing labels stay."
         )
         given = st.file_uploader(
-            "File", type=["csv", "qrels", "txt", "tsv"], label_visibility="collapsed",
+            "File",
+            type=["csv", "qrels", "txt", "tsv"],
+            label_visibility="collapsed",
             key=f"label_import_file:{st.session_state.get(GIVEN, 0)}",
-        )  # fmt: skip
+        )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            who = st.text_input("Annotator for lines without one", IMPORTER, key="label_importer",
-                                max_chars=64, width=280)  # fmt: skip
+            who = st.text_input(
+                "Annotator for lines without one", IMPORTER, key="label_importer", max_chars=64, width=280
+            )
             if not st.button("Import", key="label_import_go", type="primary", disabled=given is None):
                 return
         if given is None:

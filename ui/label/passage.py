@@ -39,9 +39,16 @@ def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Ma
     )
     body = tag("div", *_body(read, words), css="text", dir="auto")
     return tag(
-        "div", head, where, body, found_by, css="rs rs-label-passage", tabindex="0", role="region",
+        "div",
+        head,
+        where,
+        body,
+        found_by,
+        css="rs rs-label-passage",
+        tabindex="0",
+        role="region",
         aria_label="The passage",
-    )  # fmt: skip
+    )
 
 
 def question(asked: Question) -> Markup:

@@ -74,9 +74,13 @@ def _held(found: Coverage) -> None:
             }
         )
         tables.show(
-            frame, hide_index=True, width=560, height=min(38 + 35 * len(frame), 318), key="label_pool_routes",
+            frame,
+            hide_index=True,
+            width=560,
+            height=min(38 + 35 * len(frame), 318),
+            key="label_pool_routes",
             alt="How many passages of the pool each route found, and how many no other route found",
-        )  # fmt: skip
+        )
 
 
 def _begin(desk: Desk) -> None:
@@ -87,9 +91,13 @@ def _begin(desk: Desk) -> None:
     usual = [one for one in pool.defaults(engine, corpus) if one in can]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.multiselect(
-            "Routes that find passages", can, usual, format_func=title, key=f"label_routes:{name}",
+            "Routes that find passages",
+            can,
+            usual,
+            format_func=title,
+            key=f"label_routes:{name}",
             help="By default, all routes that run without a language model",
-        )  # fmt: skip
+        )
         depth = st.number_input(
             "Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth", width=150
         )
@@ -148,9 +156,13 @@ def _found_before(desk: Desk) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         origin = st.selectbox(
-            "Or add passages from earlier runs", origins, index=None, key="label_pool_from", width=420,
+            "Or add passages from earlier runs",
+            origins,
+            index=None,
+            key="label_pool_from",
+            width=420,
             placeholder="Choose stored sessions or an evaluation",
-        )  # fmt: skip
+        )
         depth = st.number_input(
             "Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth_from", width=150
         )

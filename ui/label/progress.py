@@ -36,15 +36,20 @@ def bar(one: Progress) -> Markup:
     whole = max(1, one.total)
     shares = [
         tag("i", css=name, style=f"width:{100 * count / whole:.2f}%")
-        for name, count in counts.items() if name != "left"
-    ]  # fmt: skip
+        for name, count in counts.items()
+        if name != "left"
+    ]
     legend = [
         tag("span", tag("i", css=name), f"{counts[name]:,} {label}", css="nowrap")
         for name, label in NAMES.items()
     ]
     numbers = ", ".join(f"{count} {NAMES[name]}" for name, count in counts.items())
-    return join([tag("div", *shares, css="rs-label-bar", role="img", aria_label=numbers),
-                 tag("div", *legend, css="rs-label-dots dim")])  # fmt: skip
+    return join(
+        [
+            tag("div", *shares, css="rs-label-bar", role="img", aria_label=numbers),
+            tag("div", *legend, css="rs-label-dots dim"),
+        ]
+    )
 
 
 def _table(desk: Desk, by: dict[str, Progress]) -> None:
@@ -58,5 +63,10 @@ def _table(desk: Desk, by: dict[str, Progress]) -> None:
             **{said.capitalize(): [getattr(one, name) for _, one in rows] for name, said in NAMES.items()},
         }
     )
-    tables.show(frame, hide_index=True, height=min(38 + 35 * len(rows), 320), key="label_questions",
-                 alt=f"Passages judged of each of the {len(rows)} questions")  # fmt: skip
+    tables.show(
+        frame,
+        hide_index=True,
+        height=min(38 + 35 * len(rows), 320),
+        key="label_questions",
+        alt=f"Passages judged of each of the {len(rows)} questions",
+    )

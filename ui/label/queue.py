@@ -124,32 +124,66 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
     with st.container(horizontal=True, gap="small"):
         for grade, letter in KEYS.items():
             st.button(
-                f"{grade} {SHORT[grade]}", key=f"label_grade_{grade}:{place}", shortcut=letter,
-                **account.needs("label", help=GRADES[grade]), on_click=_judge, args=(at, "grade", grade),
+                f"{grade} {SHORT[grade]}",
+                key=f"label_grade_{grade}:{place}",
+                shortcut=letter,
+                **account.needs("label", help=GRADES[grade]),
+                on_click=_judge,
+                args=(at, "grade", grade),
                 type="primary" if mine is not None and mine.grade == grade else "secondary",
-            )  # fmt: skip
+            )
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for kind, label, letter, hint in (
             ("cannot", "Can't tell", "j", "The text does not decide it; add a note to say why"),
             ("later", "Later", "k", "Returns after all other passages are judged"),
         ):
             st.button(
-                label, key=f"label_{kind}:{place}", shortcut=letter,
-                **account.needs("label", help=hint), on_click=_judge, args=(at, kind),
+                label,
+                key=f"label_{kind}:{place}",
+                shortcut=letter,
+                **account.needs("label", help=hint),
+                on_click=_judge,
+                args=(at, kind),
                 type="primary" if mine is not None and mine.kind == kind else "secondary",
-            )  # fmt: skip
+            )
         _moves(order, place)
 
 
 def _moves(order: tuple[Pair, ...], place: int) -> None:
-    st.button("Undo", key=f"label_undo:{place}", shortcut="u", on_click=_undo, type="tertiary",
-              **account.needs("label", help="Withdraws your last judgement and shows it again"))  # fmt: skip
-    st.button("Back", key=f"label_back:{place}", shortcut="h", on_click=_to, type="tertiary",
-              args=(order[place - 1],), disabled=place == 0)  # fmt: skip
-    st.button("Forward", key=f"label_on:{place}", shortcut="l", on_click=_to, type="tertiary",
-              args=(order[(place + 1) % len(order)],), disabled=place + 1 == len(order))  # fmt: skip
-    st.button("Next unjudged", key=f"label_next:{place}", shortcut="n", on_click=_next, type="tertiary",
-              args=(order[place],))  # fmt: skip
+    st.button(
+        "Undo",
+        key=f"label_undo:{place}",
+        shortcut="u",
+        on_click=_undo,
+        type="tertiary",
+        **account.needs("label", help="Withdraws your last judgement and shows it again"),
+    )
+    st.button(
+        "Back",
+        key=f"label_back:{place}",
+        shortcut="h",
+        on_click=_to,
+        type="tertiary",
+        args=(order[place - 1],),
+        disabled=place == 0,
+    )
+    st.button(
+        "Forward",
+        key=f"label_on:{place}",
+        shortcut="l",
+        on_click=_to,
+        type="tertiary",
+        args=(order[(place + 1) % len(order)],),
+        disabled=place + 1 == len(order),
+    )
+    st.button(
+        "Next unjudged",
+        key=f"label_next:{place}",
+        shortcut="n",
+        on_click=_next,
+        type="tertiary",
+        args=(order[place],),
+    )
 
 
 def _judge(at: Pair, kind: Kind, grade: int | None = None) -> None:
@@ -200,26 +234,39 @@ def _said() -> None:
 
 def _note_of(at: Pair, mine: Judgement | None) -> None:
     st.text_input(
-        "Note", mine.note if mine else "", key=_note(at), max_chars=2000, label_visibility="collapsed",
+        "Note",
+        mine.note if mine else "",
+        key=_note(at),
+        max_chars=2000,
+        label_visibility="collapsed",
         placeholder="Note, saved with the next key (press Tab to leave this field and grade)",
-    )  # fmt: skip
+    )
 
 
 def _switches(desk: Desk) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.toggle("Show routes", key=ROUTES, persist_state="session",
-                  help="Shows which routes found the passage, and at which rank. Labels are more reliable "
-                  "when you grade without seeing this.")  # fmt: skip
+        st.toggle(
+            "Show routes",
+            key=ROUTES,
+            persist_state="session",
+            help="Shows which routes found the passage, and at which rank. Labels are more reliable "
+            "when you grade without seeing this.",
+        )
         suggested.switch(desk)
 
 
 def _jump(desk: Desk) -> None:
     places = {one.id: place for place, one in enumerate(desk.questions, 1) if desk.pool.get(one.id)}
     st.selectbox(
-        "Jump to a question", list(places), index=None, key=JUMP, on_change=_jumped,
-        label_visibility="collapsed", placeholder="Jump to a question",
+        "Jump to a question",
+        list(places),
+        index=None,
+        key=JUMP,
+        on_change=_jumped,
+        label_visibility="collapsed",
+        placeholder="Jump to a question",
         format_func=lambda id: f"{places[id]}. {label_passage.in_words(desk.asked[id])}",
-    )  # fmt: skip
+    )
 
 
 def _jumped() -> None:

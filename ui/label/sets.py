@@ -48,9 +48,13 @@ def choose() -> str | None:
         st.session_state[SET] = _mine(known)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name: str = st.selectbox(
-            "Labelled set", list(known), key=SET, width=340, persist_state="session",
+            "Labelled set",
+            list(known),
+            key=SET,
+            width=340,
+            persist_state="session",
             format_func=lambda one: one if _own(known[one]) else f"{one} · corpus {known[one].corpus}",
-        )  # fmt: skip
+        )
         choose_annotator()
         with st.popover("New set", key="label_new"):
             make()
@@ -242,9 +246,13 @@ def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
         split = st.selectbox("Split", ["all", *splits], key="label_split", width=150) if splits else "all"
         some = tuple(one for one in questions if split in ("all", one.split))
         count = st.number_input(
-            f"How many of the {len(some)}", 1, len(some), min(ENOUGH, len(some)), width=180,
+            f"How many of the {len(some)}",
+            1,
+            len(some),
+            min(ENOUGH, len(some)),
+            width=180,
             key=f"label_count:{len(some)}",
-        )  # fmt: skip
+        )
     st.caption(
         "All of them."
         if count == len(some)

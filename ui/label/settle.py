@@ -93,27 +93,59 @@ def _keys(pairs: list[Pair], one: Disagreement) -> None:
     with st.container(horizontal=True, gap="small"):
         for grade, letter in KEYS.items():
             st.button(
-                f"{grade} {SHORT[grade]}", key=f"label_settle_{grade}:{mark}", shortcut=letter,
-                help=GRADES[grade], on_click=_settle, args=(at, "grade", grade),
+                f"{grade} {SHORT[grade]}",
+                key=f"label_settle_{grade}:{mark}",
+                shortcut=letter,
+                help=GRADES[grade],
+                on_click=_settle,
+                args=(at, "grade", grade),
                 type="primary" if final is not None and final.grade == grade else "secondary",
-            )  # fmt: skip
+            )
         st.button(
-            "Can't tell", key=f"label_settle_cannot:{mark}", shortcut="j", on_click=_settle,
-            args=(at, "cannot"), help="Counts the passage as unjudged",
+            "Can't tell",
+            key=f"label_settle_cannot:{mark}",
+            shortcut="j",
+            on_click=_settle,
+            args=(at, "cannot"),
+            help="Counts the passage as unjudged",
             type="primary" if final is not None and final.kind == "cannot" else "secondary",
-        )  # fmt: skip
+        )
     with st.container(horizontal=True, gap="small"):
-        st.button("Undo", key=f"label_settle_undo:{mark}", shortcut="u", on_click=_undo, type="tertiary",
-                  disabled=final is None or final.annotator != annotator(),
-                  help="Withdraws your final grade of this passage")  # fmt: skip
-        st.button("Back", key=f"label_settle_back:{mark}", shortcut="h", on_click=_to, type="tertiary",
-                  args=(pairs[place - 1],), disabled=place == 0)  # fmt: skip
-        st.button("Forward", key=f"label_settle_on:{mark}", shortcut="l", on_click=_to, type="tertiary",
-                  args=(pairs[(place + 1) % len(pairs)],), disabled=place + 1 == len(pairs))  # fmt: skip
+        st.button(
+            "Undo",
+            key=f"label_settle_undo:{mark}",
+            shortcut="u",
+            on_click=_undo,
+            type="tertiary",
+            disabled=final is None or final.annotator != annotator(),
+            help="Withdraws your final grade of this passage",
+        )
+        st.button(
+            "Back",
+            key=f"label_settle_back:{mark}",
+            shortcut="h",
+            on_click=_to,
+            type="tertiary",
+            args=(pairs[place - 1],),
+            disabled=place == 0,
+        )
+        st.button(
+            "Forward",
+            key=f"label_settle_on:{mark}",
+            shortcut="l",
+            on_click=_to,
+            type="tertiary",
+            args=(pairs[(place + 1) % len(pairs)],),
+            disabled=place + 1 == len(pairs),
+        )
     st.text_input(
-        "Note", final.note if final else "", key=_note(at), max_chars=2000, label_visibility="collapsed",
+        "Note",
+        final.note if final else "",
+        key=_note(at),
+        max_chars=2000,
+        label_visibility="collapsed",
         placeholder="Reason, saved with the next key (press Tab to leave this field and grade)",
-    )  # fmt: skip
+    )
 
 
 def _settle(at: Pair, kind: Kind, grade: int | None = None) -> None:

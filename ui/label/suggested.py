@@ -19,8 +19,12 @@ EVERY = 0.5  # seconds between looks at one that is running
 def switch(desk: Desk) -> None:
     """Draw the switch, where some model has suggested something."""
     if desk.models():
-        st.toggle("Show suggestions", key=SHOWN, persist_state="session",
-                  help="Shows the grade a model suggests. Grade first: a suggestion sways you.")  # fmt: skip
+        st.toggle(
+            "Show suggestions",
+            key=SHOWN,
+            persist_state="session",
+            help="Shows the grade a model suggests. Grade first: a suggestion sways you.",
+        )
     address.keep("suggest", "1" if desk.models() and st.session_state.get(SHOWN) else None)
 
 

@@ -11,9 +11,10 @@ from ui.app import address
 from ui.app.markup import EMPTY, tag
 
 SHOWN = (
-    "show", {"all": "All", "retrieval": "Retrieval only"},
+    "show",
+    {"all": "All", "retrieval": "Retrieval only"},
     "Leaves out the language model's steps, which dwarf the searches",
-)  # fmt: skip
+)
 
 
 def sentences(said: Sequence[str]) -> Markup:
@@ -33,9 +34,14 @@ def switch(label: str, name: str, options: Mapping[str, str], help: str | None =
     if st.session_state.get(key) not in options:
         st.session_state[key] = usual
     chosen = st.segmented_control(
-        label, list(options), format_func=options.__getitem__, required=True, key=key, help=help,
+        label,
+        list(options),
+        format_func=options.__getitem__,
+        required=True,
+        key=key,
+        help=help,
         persist_state="session",
-    )  # fmt: skip
+    )
     chosen = chosen or usual
     address.keep(name, None if chosen == usual else chosen)
     return chosen

@@ -130,9 +130,13 @@ def _zoom(run: Run) -> float | None:
     if st.session_state.get("latency_zoom") not in offered:
         st.session_state["latency_zoom"] = ""
     chosen = st.selectbox(
-        "Zoom", list(offered), format_func=offered.__getitem__, key="latency_zoom", width=170,
+        "Zoom",
+        list(offered),
+        format_func=offered.__getitem__,
+        key="latency_zoom",
+        width=170,
         help="You can also drag over the chart to zoom; double-click to reset",
-    )  # fmt: skip
+    )
     address.keep("zoom", chosen)
     return float(chosen) if chosen else None
 
@@ -144,9 +148,13 @@ def _one_route(run: Run) -> None:
     if st.session_state.get(ROUTE) not in titles:
         st.session_state[ROUTE] = slowest.route
     chosen = st.selectbox(
-        "Route in detail", list(titles), format_func=lambda route: cut(titles[route], 60),
-        key=ROUTE, width=320, persist_state="session",
-    )  # fmt: skip
+        "Route in detail",
+        list(titles),
+        format_func=lambda route: cut(titles[route], 60),
+        key=ROUTE,
+        width=320,
+        persist_state="session",
+    )
     address.keep("route", None if chosen == slowest.route else chosen)
     show(spans(next(result for result in run.results if result.route == chosen and result.spans)))
 
@@ -161,11 +169,16 @@ def spans(result: RouteResult) -> Markup:
     listed = result.spans[:SPANS]
     rows = [
         _span(
-            result, span, depth[span.id], end,
-            drawn=span.id in drawable, on=span.id in within, slack=path.slack.get(span.id),
+            result,
+            span,
+            depth[span.id],
+            end,
+            drawn=span.id in drawable,
+            on=span.id in within,
+            slack=path.slack.get(span.id),
         )
         for span in listed
-    ]  # fmt: skip
+    ]
     heads = [tag("th", marked("Step", "span")), tag("th", "", css="wide")]
     heads += [tag("th", text, css="num") for text in ("From", "Took")]
     heads.append(tag("th", "Kind and origin"))

@@ -103,8 +103,15 @@ def _run(entry: Entry) -> tuple[Run, Job | None]:
     chosen = tuple(one for one in entry.routes if one in routes())
     names = chosen or tuple(one.name for one in routes().values() if one.first)
     fingerprint = current_fingerprint(entry.corpus, settings=engine.settings)
-    key = (engine.settings.home, entry.corpus, fingerprint, entry.question, entry.history, names,
-           account.key())  # fmt: skip
+    key = (
+        engine.settings.home,
+        entry.corpus,
+        fingerprint,
+        entry.question,
+        entry.history,
+        names,
+        account.key(),
+    )
     if key in begun():
         try:
             return state.find(begun()[key])

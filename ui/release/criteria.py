@@ -43,16 +43,25 @@ LIMITS = (
     ),
     Limit("max_failed", "failed", "Failed at most", 0.01, "Share of the questions, 0 to 1.", most=1.0),
     Limit(
-        "max_unjudged", "unjudged", "Unjudged at most", 0.01,
-        "Share of the first ten passages, 0 to 1. A route above it is not decided: label more.", most=1.0,
+        "max_unjudged",
+        "unjudged",
+        "Unjudged at most",
+        0.01,
+        "Share of the first ten passages, 0 to 1. A route above it is not decided: label more.",
+        most=1.0,
         about="unjudged passage",
     ),
     Limit(
-        "margin", "margin", "Margin", 0.01,
+        "margin",
+        "margin",
+        "Margin",
+        0.01,
         "The loss of the metric that is accepted for a cheaper route. At 0.02 it takes 150 questions or "
-        "more.", most=1.0, about="margin",
+        "more.",
+        most=1.0,
+        about="margin",
     ),
-)  # fmt: skip
+)
 
 
 def chosen(measured: Measured) -> Criteria:
@@ -63,9 +72,14 @@ def chosen(measured: Measured) -> Criteria:
         st.session_state[METRIC] = metrics[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="release_limits"):
         metric: str = st.selectbox(
-            "Quality is", metrics, key=METRIC, width=200, persist_state="session",
-            format_func=named, help=help_mark.metric(st.session_state[METRIC]),
-        )  # fmt: skip
+            "Quality is",
+            metrics,
+            key=METRIC,
+            width=200,
+            persist_state="session",
+            format_func=named,
+            help=help_mark.metric(st.session_state[METRIC]),
+        )
         address.keep("metric", None if metric == metrics[0] else metric)
         begin = derived(measured, metric)
         limits = {
@@ -73,17 +87,26 @@ def chosen(measured: Measured) -> Criteria:
         }
     with st.container(horizontal=True, gap="medium"):
         no_loss = _switch(
-            "loss", "Reject routes shown worse than the baseline on any kind of question", begin.no_loss,
-            f"The baseline is {measured.title(measured.baseline)}.", "baseline",
-        )  # fmt: skip
+            "loss",
+            "Reject routes shown worse than the baseline on any kind of question",
+            begin.no_loss,
+            f"The baseline is {measured.title(measured.baseline)}.",
+            "baseline",
+        )
         cheaper = _switch(
-            "cheapest", "Ship the cheapest route that is at most the margin worse", begin.cheaper,
-            "Turn off to ship the route with the highest mean, whatever it costs.", "margin",
-        )  # fmt: skip
+            "cheapest",
+            "Ship the cheapest route that is at most the margin worse",
+            begin.cheaper,
+            "Turn off to ship the route with the highest mean, whatever it costs.",
+            "margin",
+        )
     unlike = bool(measured.unlike) and _switch(
-        "machines", "Use times of unlike machines", begin.unlike_machines,
-        f"Off: no time counts, because {measured.unlike}.", "p50 and p95",
-    )  # fmt: skip
+        "machines",
+        "Use times of unlike machines",
+        begin.unlike_machines,
+        f"Off: no time counts, because {measured.unlike}.",
+        "p50 and p95",
+    )
     margin = limits.pop("margin")
     return Criteria(
         metric,
@@ -101,11 +124,18 @@ def _limit(one: Limit, of: str, begin: float | None) -> float | None:
     address.take(one.parameter, key, _reader(one))
     st.session_state.setdefault(key, begin)
     value: float | None = st.number_input(
-        one.label, value=None, min_value=one.least, max_value=one.most, step=one.step, key=key, width=160,
+        one.label,
+        value=None,
+        min_value=one.least,
+        max_value=one.most,
+        step=one.step,
+        key=key,
+        width=160,
         help=help_mark.term(one.about, one.told) if one.about else one.told,
-        placeholder="no limit", format="%.0f" if one.step >= 50 else "%.2f",
+        placeholder="no limit",
+        format="%.0f" if one.step >= 50 else "%.2f",
         persist_state="session",
-    )  # fmt: skip
+    )
     same = value == begin or (value is not None and begin is not None and abs(value - begin) < 1e-9)
     address.keep(one.parameter, None if same else NONE if value is None else f"{value:.10g}")
     return value

@@ -25,15 +25,25 @@ def draw(measured: Measured, decision: Decision) -> None:
     routes = list(measured.routes)
     chosen = decision.chosen or decision.nearest
     name = choice(
-        "export", "export_route", "Route", routes, usual=chosen if chosen in routes else None,
-        format_func=measured.title, width=420,
-    )  # fmt: skip
+        "export",
+        "export_route",
+        "Route",
+        routes,
+        usual=chosen if chosen in routes else None,
+        format_func=measured.title,
+        width=420,
+    )
     spec = evaluation.spec
     try:
         source = module(
-            state.engine(), name, spec["corpus"], (spec.get("knobs") or {}).get(name, {}),
-            evidence=spec.get("evidence"), purpose=f"as measured in evaluation {evaluation.name}", file=FILE,
-        )  # fmt: skip
+            state.engine(),
+            name,
+            spec["corpus"],
+            (spec.get("knobs") or {}).get(name, {}),
+            evidence=spec.get("evidence"),
+            purpose=f"as measured in evaluation {evaluation.name}",
+            file=FILE,
+        )
     except RouteScopeError as error:
         st.error(md(str(error)))
         return

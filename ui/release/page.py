@@ -107,20 +107,32 @@ def _taken(measured: Measured, decision: Decision) -> None:
     stem = f"release-{measured.name}"
     with st.container(horizontal=True):
         st.download_button(
-            "Report (HTML)", account.by_me(lambda: report(measured, decision, against)), f"{stem}.html",
+            "Report (HTML)",
+            account.by_me(lambda: report(measured, decision, against)),
+            f"{stem}.html",
             "text/html",
-            on_click="ignore", key="release_html", **account.needs("release"),
-        )  # fmt: skip
+            on_click="ignore",
+            key="release_html",
+            **account.needs("release"),
+        )
         st.download_button(
             "Report (Markdown)",
-            account.by_me(lambda: report(measured, decision, against, kind="markdown")), f"{stem}.md",
-            "text/markdown", on_click="ignore", key="release_md", **account.needs("release"),
-        )  # fmt: skip
+            account.by_me(lambda: report(measured, decision, against, kind="markdown")),
+            f"{stem}.md",
+            "text/markdown",
+            on_click="ignore",
+            key="release_md",
+            **account.needs("release"),
+        )
         st.download_button(
-            "Snapshot (JSON)", account.by_me(lambda: snapshot(measured, decision)), f"{stem}.json",
+            "Snapshot (JSON)",
+            account.by_me(lambda: snapshot(measured, decision)),
+            f"{stem}.json",
             "application/json",
-            on_click="ignore", key="release_json", **account.needs("release"),
-        )  # fmt: skip
+            on_click="ignore",
+            key="release_json",
+            **account.needs("release"),
+        )
     st.caption(
         "The report is one file with the decision, its reasons and its limits. The snapshot contains every"
         " figure and each question's values, to compare the next release with."

@@ -118,10 +118,14 @@ def _table(desk: Desk, evaluation: Evaluation, found: Regressions) -> None:
             }
             for one in rows
         ],
-        hide_index=True, width="stretch", height=min(420, 36 * (len(rows) + 1) + 2), on_select="rerun",
-        selection_mode="single-row", key=f"release_regressions:{desk.set.name}:{found.route}",
+        hide_index=True,
+        width="stretch",
+        height=min(420, 36 * (len(rows) + 1) + 2),
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"release_regressions:{desk.set.name}:{found.route}",
         alt="Reported questions with the route to ship",
-    )  # fmt: skip
+    )
     picked = [rows[n] for n in event["selection"]["rows"] if n < len(rows)]
     if not picked:
         st.caption("Select a question to open it in Why and see what happened to its passages.")

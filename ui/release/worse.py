@@ -49,8 +49,9 @@ def _choice(label: str, parameter: str, key: str, options: list[str], begin: str
 
 def _kinds(decision: Decision, route: str) -> None:
     """Kinds of question on which the mean is below the baseline's, with the test's result."""
-    below = sorted((one for one in decision.losses if one.route == route and one.delta < 0),
-                   key=lambda one: one.delta)  # fmt: skip
+    below = sorted(
+        (one for one in decision.losses if one.route == route and one.delta < 0), key=lambda one: one.delta
+    )
     if not below:
         st.markdown(md("Its mean is not below the baseline's on any kind of question."))
         return
@@ -78,10 +79,15 @@ def _questions(measured: Measured, lost: list[Worse], title: str, other: str) ->
     rows = [{"question": one.text, "kind": one.mode, title: one.value, other: one.other} for one in lost]
     figures = st.column_config.NumberColumn(format="%.3f")
     event = tables.show(
-        rows, hide_index=True, width="stretch", height=min(420, 36 * (len(rows) + 1) + 2), on_select="rerun",
-        selection_mode="single-row", key=f"release_worse:{measured.name}:{title}:{other}",
+        rows,
+        hide_index=True,
+        width="stretch",
+        height=min(420, 36 * (len(rows) + 1) + 2),
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"release_worse:{measured.name}:{title}:{other}",
         column_config={title: figures, other: figures},
-    )  # fmt: skip
+    )
     ids = [one.question for one in lost]
     if picked := [ids[n] for n in event["selection"]["rows"] if n < len(ids)]:
         st.session_state[QUESTION] = picked[0]

@@ -41,10 +41,14 @@ def draw() -> None:
         used = {name: tokens for name, tokens in used.items() if name == me.account}
     names = dict.fromkeys([*roles, *used])
     rows = [
-        tag("tr", tag("td", name), tag("td", roles.get(name) or people.role_of(name, roles) or NO_ROLE),
-            tag("td", f"{used[name]:,}" if name in used else EMPTY))
+        tag(
+            "tr",
+            tag("td", name),
+            tag("td", roles.get(name) or people.role_of(name, roles) or NO_ROLE),
+            tag("td", f"{used[name]:,}" if name in used else EMPTY),
+        )
         for name in names
-    ]  # fmt: skip
+    ]
     show(tag("div", table_of(_head("Account", "Role", "Model tokens today (UTC)"), rows), css="rs"))
     if account.notice("settings"):
         _form()
@@ -75,10 +79,15 @@ def _done() -> None:
         return
     st.markdown("**What people did**")
     rows = [
-        tag("tr", tag("td", one.at[:16].replace("T", " "), css="nowrap"), tag("td", one.who),
-            tag("td", one.deed), tag("td", one.about, css="t"))
+        tag(
+            "tr",
+            tag("td", one.at[:16].replace("T", " "), css="nowrap"),
+            tag("td", one.who),
+            tag("td", one.deed),
+            tag("td", one.about, css="t"),
+        )
         for one in found
-    ]  # fmt: skip
+    ]
     show(tag("div", table_of(_head("When (UTC)", "Who", "What", "About"), rows), css="rs"))
 
 

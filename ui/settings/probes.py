@@ -48,11 +48,12 @@ def _learned(profile: Profile) -> Markup:
     """What an endpoint accepts and how its model replies, by its own replies."""
     told = {True: "yes", False: "no", None: "not known"}
     facts = {
-        "token probabilities": told[profile.probabilities], "reasoning": told[profile.reasons],
+        "token probabilities": told[profile.probabilities],
+        "reasoning": told[profile.reasons],
         "reasoning tokens": f"{profile.reasoning_tokens:,}",
         "context": f"{profile.context:,}" if profile.context else "not told",
         "model served": profile.served or "not known",
-    }  # fmt: skip
+    }
     chips = [tag("span", name, " ", tag("b", value), css="chip") for name, value in facts.items()]
     lines = [tag("div", tag("b", profile.model), "  ", tag("span", "learned", css="chip"), dir="auto")]
     lines.append(tag("div", profile.endpoint, css="dim"))

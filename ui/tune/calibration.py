@@ -48,9 +48,14 @@ def _of(evaluation: Evaluation) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         route = choice(
-            "route", ROUTE, "Route", offered, always=True, width=270,
+            "route",
+            ROUTE,
+            "Route",
+            offered,
+            always=True,
+            width=270,
             format_func=lambda name: cut(routes.title(name), 40) + " · not measured" * (name in asked_now),
-        )  # fmt: skip
+        )
         steps = st.container()
     if route in names:
         where = (str(evaluation.folder), *map(str, experiment_store.stamp(evaluation.folder)))
@@ -75,17 +80,19 @@ def _chosen(
         return
     with steps:  # type: ignore[attr-defined]
         key = choice(
-            "step", STEP, "Threshold", list(targets), width=460,
+            "step",
+            STEP,
+            "Threshold",
+            list(targets),
+            width=460,
             format_func=lambda one: cut(named(targets[one]), 80),
-        )  # fmt: skip
+        )
     objective, wanted = _objective()
     total = len(labelled.questions)
     parts = divided(labelled)
     if parts is None:
         return
-    calibration_view.draw(
-        targets[key], parts, objective, wanted, where, evaluation, asked=total
-    )  # fmt: skip
+    calibration_view.draw(targets[key], parts, objective, wanted, where, evaluation, asked=total)
 
 
 def _objective() -> tuple[Objective, float | None]:
@@ -98,18 +105,26 @@ def _objective() -> tuple[Objective, float | None]:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         objective: Objective = (
             st.segmented_control(
-                "Chosen by", OBJECTIVES, key=OBJECTIVE, required=True,
+                "Chosen by",
+                OBJECTIVES,
+                key=OBJECTIVE,
+                required=True,
                 format_func=lambda one: f"target {one}" if one in WANTED else NAMES[one],
                 persist_state="session",
             )
             or OBJECTIVES[0]
-        )  # fmt: skip
+        )
         wanted = None
         if objective in WANTED:
             wanted = st.number_input(
-                f"At least this {objective}", LEAST_WANTED, 1.0, step=0.05, key=WANTED_KEY, width=180,
+                f"At least this {objective}",
+                LEAST_WANTED,
+                1.0,
+                step=0.05,
+                key=WANTED_KEY,
+                width=180,
                 persist_state="session",
-            )  # fmt: skip
+            )
     address.keep("objective", objective if objective != OBJECTIVES[0] else None)
     address.keep("wanted", None if wanted is None else f"{wanted:g}")
     return objective, wanted

@@ -71,9 +71,13 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
         )
         name = given.strip()
         st.button(
-            "Fit", key="fit_begin", type="primary", disabled=bool(lacking) or not name, on_click=_begin,
+            "Fit",
+            key="fit_begin",
+            type="primary",
+            disabled=bool(lacking) or not name,
+            on_click=_begin,
             args=(Wanted(corpus, name, lists, evaluation.name, None, split),),
-        )  # fmt: skip
+        )
     if name in known:
         st.caption("Weights with this name exist. Fitting replaces them.")
     _ended(running)
@@ -92,11 +96,15 @@ def _split(evaluation: Evaluation) -> str | None:
     if len(options) > 1:
         chosen = (
             st.segmented_control(
-                "Questions to fit on", options, key=SPLIT, required=True, persist_state="session",
+                "Questions to fit on",
+                options,
+                key=SPLIT,
+                required=True,
+                persist_state="session",
                 format_func=lambda one: "all" if one == ALL else md(one),
             )
             or usual
-        )  # fmt: skip
+        )
     address.keep("split", chosen if chosen != usual else None)
     return chosen
 
@@ -109,9 +117,13 @@ def _lists(corpus: str) -> tuple[str, ...]:
     given = st.session_state.get(CHOSEN)
     st.session_state[CHOSEN] = able if given is None else [one for one in given if one in able]
     chosen: list[str] = st.multiselect(
-        "Lists to fuse", able, key=CHOSEN, persist_state="session", format_func=lambda name: md(LISTS[name]),
+        "Lists to fuse",
+        able,
+        key=CHOSEN,
+        persist_state="session",
+        format_func=lambda name: md(LISTS[name]),
         help="The ranked lists to combine. Fewer lists need fewer labels.",
-    )  # fmt: skip
+    )
     address.keep("lists", ",".join(chosen) if set(chosen) != set(able) else None)
     missing = {LISTS[name]: why for name, why in there.items() if why is not None}
     if missing:

@@ -63,8 +63,12 @@ def draw(corpus: str) -> None:
 
 def _state(found: FittedWeights) -> None:
     made = found.made
-    st.caption(md(f"Fitted {str(made.get('date', ''))[:10]} on {made.get('of', '')}. "
-                  + (learn_text.labels(made["counts"]) if "counts" in made else "")))  # fmt: skip
+    st.caption(
+        md(
+            f"Fitted {str(made.get('date', ''))[:10]} on {made.get('of', '')}. "
+            + (learn_text.labels(made["counts"]) if "counts" in made else "")
+        )
+    )
     if found.fingerprint != current_fingerprint(found.corpus, settings=state.engine().settings):
         st.warning(
             "The corpus has been reindexed since these weights were fitted. They still apply, but the lists'"
@@ -176,8 +180,15 @@ def _table(found: Sequence[Finding], first: str) -> Markup:
     for one in found:
         ends = "–" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
         css = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
-        cells = (cut(one.baseline or "", 60), f"{one.before:.3f}", f"{one.estimate:+.3f}", ends,
-                 f"{one.p:.3f}", one.verdict, str(one.n))  # fmt: skip
+        cells = (
+            cut(one.baseline or "", 60),
+            f"{one.before:.3f}",
+            f"{one.estimate:+.3f}",
+            ends,
+            f"{one.p:.3f}",
+            one.verdict,
+            str(one.n),
+        )
         rows.append(
             tag(
                 "tr",
@@ -188,9 +199,10 @@ def _table(found: Sequence[Finding], first: str) -> Markup:
             )
         )
     return tag(
-        "div", table_of(head, rows, css="rs-learning-table"),
+        "div",
+        table_of(head, rows, css="rs-learning-table"),
         css="rs-wide",
-    )  # fmt: skip
+    )
 
 
 def _folds(found: FittedWeights) -> Markup:

@@ -121,9 +121,14 @@ def _parameters(route: Route) -> list[ParameterSpec]:
 
 
 def _one(
-    name: str, key: str, label: str, options: list[str], said: Callable[[str], str], width: int,
+    name: str,
+    key: str,
+    label: str,
+    options: list[str],
+    said: Callable[[str], str],
+    width: int,
     first: str | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """A choice that is in the address; `first` (else the first option) is as ever and needs no mention."""
     return choice(
         name, key, label, options, usual=first, always=name == "route", format_func=said, width=width
@@ -154,9 +159,11 @@ def _grid(route: str, parameter: ParameterSpec, now: Any, at: int, *, paired: bo
     if not str(st.session_state.get(key) or "").strip():
         st.session_state[key] = usual
     text: str = st.text_input(
-        f"Values of {md(parameter.name)}", key=key, persist_state="session",
+        f"Values of {md(parameter.name)}",
+        key=key,
+        persist_state="session",
         help=md(f"{parameter.help}. Enter 0, 0.1, 0.2 or 0..1 step 0.1. In use: {shown(now)}"),
-    )  # fmt: skip
+    )
     address.keep(param, text if text != usual else None)
     return read(text, parameter, route)
 
@@ -164,8 +171,11 @@ def _grid(route: str, parameter: ParameterSpec, now: Any, at: int, *, paired: bo
 def _shown(found: Curve) -> None:
     """Words, the picture, the table."""
     sentences = in_words(found)
-    body = tag("div", *(tag("p", tag("b", one) if n == len(sentences) - 1 else one)
-                        for n, one in enumerate(sentences)), css="rs rs-sweep-words")  # fmt: skip
+    body = tag(
+        "div",
+        *(tag("p", tag("b", one) if n == len(sentences) - 1 else one) for n, one in enumerate(sentences)),
+        css="rs rs-sweep-words",
+    )
     show(body)
     alike = {one.effect.delta for one in found.tried if one.effect}
     if alike == {0.0} and not found.waiting:
@@ -201,15 +211,18 @@ def _table(found: Curve) -> Markup:
         effect = one.effect
         in_use = one.point == found.subject.now
         css = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
-        body.append(tag(
-            "tr", *(tag("td", cut(shown(value), 40)) for value in one.point),
-            tag("td", "–" if effect is None else f"{effect.mean:.3f}", css="num"),
-            tag("td", "–" if effect is None or in_use else figures(finding(found, one)), css="num"),
-            tag("td", "–" if one.p_holm is None else f"{one.p_holm:.3f}", css="num"),
-            tag("td", "in use" if in_use else one.verdict, css=css),
-            tag("td", "–" if effect is None else str(effect.n)),
-            tag("td", _from(one.by, one.waiting, one.failed)),
-        ))  # fmt: skip
+        body.append(
+            tag(
+                "tr",
+                *(tag("td", cut(shown(value), 40)) for value in one.point),
+                tag("td", "–" if effect is None else f"{effect.mean:.3f}", css="num"),
+                tag("td", "–" if effect is None or in_use else figures(finding(found, one)), css="num"),
+                tag("td", "–" if one.p_holm is None else f"{one.p_holm:.3f}", css="num"),
+                tag("td", "in use" if in_use else one.verdict, css=css),
+                tag("td", "–" if effect is None else str(effect.n)),
+                tag("td", _from(one.by, one.waiting, one.failed)),
+            )
+        )
     table = table_of(head, body)
     return tag("div", table, css="rs rs-sweep-table")
 

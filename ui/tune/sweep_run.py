@@ -50,16 +50,20 @@ def _free(running: Running, todo: Todo) -> None:
             _follow(running)
         return
     about = "" if cost.seconds is None else f", about {milliseconds(1000 * cost.seconds)}"
-    st.caption(md(
-        f"{_values(todo)}: the results cannot be computed from the stored steps. You can run the route, "
-        "without a language model."
-    ))  # fmt: skip
+    st.caption(
+        md(
+            f"{_values(todo)}: the results cannot be computed from the stored steps. You can run the route, "
+            "without a language model."
+        )
+    )
     by = workers.choose("sweep_workers")
     many = f"{cost.points} value{'s' * (cost.points > 1)}"
     st.button(
-        f"Run {many}: {cost.questions} questions{about}", key="sweep_run", on_click=running.ask,
+        f"Run {many}: {cost.questions} questions{about}",
+        key="sweep_run",
+        on_click=running.ask,
         args=(todo, by),
-    )  # fmt: skip
+    )
 
 
 def _asking(running: Running, todo: Todo) -> None:
@@ -77,9 +81,11 @@ def _asking(running: Running, todo: Todo) -> None:
     )
     by = workers.choose("sweep_workers_asking")
     st.button(
-        f"Run with the model: {cost.questions} questions", key="sweep_ask", on_click=running.ask,
+        f"Run with the model: {cost.questions} questions",
+        key="sweep_ask",
+        on_click=running.ask,
         args=(todo, by),
-    )  # fmt: skip
+    )
     about = running.subject
     grids = zip(about.names, zip(*todo, strict=True), strict=True)
     given = " ".join(

@@ -31,20 +31,30 @@ def draw(curve: Curve, route: Route) -> None:
     corpus = str(about.evaluation.spec["corpus"])
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         point: Point = st.selectbox(
-            "Value", points, key=key, width=300, persist_state="session",
+            "Value",
+            points,
+            key=key,
+            width=300,
+            persist_state="session",
             format_func=lambda one: cut(named(about, one), 60) + _mark(curve, one),
-        )  # fmt: skip
+        )
         values = about.values(point)
         st.button(
-            "Use in Compare", key="sweep_keep", on_click=keep, args=(route, values, corpus),
+            "Use in Compare",
+            key="sweep_keep",
+            on_click=keep,
+            args=(route, values, corpus),
             help="Sets the value as a parameter of the next run on Compare",
-        )  # fmt: skip
+        )
     st.caption(md(note(curve, point) + "."))
     _kept(route)
     preset_saving.offer(
-        "sweep", Setting(about.route, about.values(point)), corpus, note(curve, point),
+        "sweep",
+        Setting(about.route, about.values(point)),
+        corpus,
+        note(curve, point),
         f"{about.evaluation.name} parameters",
-    )  # fmt: skip
+    )
 
 
 def keep(route: Route, values: dict[str, Any], corpus: str) -> None:

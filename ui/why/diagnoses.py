@@ -82,10 +82,12 @@ def _blame(one: Diagnosis) -> Markup:
     if one.blamed is None:
         return EMPTY
     name, how = words.blamed(one)
-    return join([
-        tag("div", tag("span", f"✕ {cut(name, 60)}", css="rs-why-lost"), style=colour(one.blamed.step)),
-        tag("div", how, css="dim"),
-    ])  # fmt: skip
+    return join(
+        [
+            tag("div", tag("span", f"✕ {cut(name, 60)}", css="rs-why-lost"), style=colour(one.blamed.step)),
+            tag("div", how, css="dim"),
+        ]
+    )
 
 
 def _well(made: Sequence[Diagnosis]) -> Markup:

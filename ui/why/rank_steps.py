@@ -89,6 +89,10 @@ def _chip(funnel: PassageTrace, stages: list[Stage], fate: LossEvidence) -> Mark
     css = f"rs-why-step{' lost' if lost else ''}{'' if first.used else ' unused'}"
     mark = "✕ " if lost else ""
     return tag(
-        "span", f"{mark}{cut(first.span.name, 34)} ", tag("b", ranks), css=css, style=colour(first.span),
+        "span",
+        f"{mark}{cut(first.span.name, 34)} ",
+        tag("b", ranks),
+        css=css,
+        style=colour(first.span),
         title=cut("; ".join(hints), 500),
-    )  # fmt: skip
+    )

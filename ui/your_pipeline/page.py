@@ -70,8 +70,12 @@ def _one(name: str, pipeline: Pipeline) -> None:
             _begin(name, question)
             st.rerun()
         if now is not None and now.running and pipeline.door == "function":
-            st.button("End its process", key=f"end_pipeline:{name}", on_click=partial(doors.stop, name),
-                      help="The next question starts it again, with the file as it is then")  # fmt: skip
+            st.button(
+                "End its process",
+                key=f"end_pipeline:{name}",
+                on_click=partial(doors.stop, name),
+                help="The next question starts it again, with the file as it is then",
+            )
     if busy:
         _wait(name)
     elif work is not None and work.error:
@@ -216,7 +220,9 @@ def add() -> None:
     st.code(examples.STAGES, language="python")
     st.markdown("##### Which field unlocks what")
     head = tag("tr", *(tag("th", text) for text in unlocks.HEAD))
-    rows = (tag("tr", tag("td", tag("code", row[0])), *(tag("td", text) for text in row[1:]))
-            for row in unlocks.ROWS)  # fmt: skip
+    rows = (
+        tag("tr", tag("td", tag("code", row[0])), *(tag("td", text) for text in row[1:]))
+        for row in unlocks.ROWS
+    )
     show(tag("div", tag("div", table_of(head, rows), css="rs-wide"), css="rs"))
     st.caption("docs/your-pipeline.md shows the way from LangChain, LlamaIndex, Haystack and FastAPI.")

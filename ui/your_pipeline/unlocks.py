@@ -26,8 +26,11 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 
 def markdown() -> str:
     """The table for the documentation."""
-    lines = [HEAD, ("---",) * 3, *((f"`{field}`" if " " not in field else _code(field), *rest)
-                                   for field, *rest in ROWS)]  # fmt: skip
+    lines = [
+        HEAD,
+        ("---",) * 3,
+        *((f"`{field}`" if " " not in field else _code(field), *rest) for field, *rest in ROWS),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -19,8 +19,11 @@ from core.steps.select import mmr, places, unpack
 
 Method = Literal["rrf", "linear", "fitted", "marginal"]
 SETTINGS: Mapping[Method, tuple[str, ...]] = {  # besides the weights of the lists
-    "rrf": ("k",), "linear": ("norm",), "fitted": (), "marginal": ("lam", "k", "pool"),
-}  # fmt: skip
+    "rrf": ("k",),
+    "linear": ("norm",),
+    "fitted": (),
+    "marginal": ("lam", "k", "pool"),
+}
 Changes = Mapping[str, Any]  # by setting: "k", "weights.0", "norm", "lam", "pool"
 Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score, 0 if it has it not
 BY_HAND = "{} was made by the route's own code, not by a step, so the run does not store it"

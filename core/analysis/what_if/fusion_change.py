@@ -74,11 +74,15 @@ def rows(
     ids += [id for id in dict.fromkeys(also) if id not in ids and (id in was or id in now)]
     return [
         Row(
-            id, was.get(id), now.get(id), tuple(one.get(id) for one in lists), shares.get(id, ()),
+            id,
+            was.get(id),
+            now.get(id),
+            tuple(one.get(id) for one in lists),
+            shares.get(id, ()),
             max(0, gold.get(id, 0)),
         )
         for id in ids
-    ]  # fmt: skip
+    ]
 
 
 def places(ranking: Scored) -> dict[str, int]:

@@ -196,8 +196,10 @@ def _meant(name: str) -> Any:
 
 def _unknown(function: Any, name: str) -> Wrong:
     called = getattr(function, "__name__", "the function")
-    return Wrong(f"{called} has a parameter {name!r} without a default; it may take: query, k, history, "
-                 "filters, trace_id")  # fmt: skip
+    return Wrong(
+        f"{called} has a parameter {name!r} without a default; it may take: query, k, history, "
+        "filters, trace_id"
+    )
 
 
 def _first(parameters: Any, names: Any) -> str:
@@ -422,8 +424,13 @@ def _own_hit(one: dict[Any, Any]) -> dict[str, Any]:
     if "doc_id" not in one and ("page_content" in one or "content" in one):
         metadata = one.get("metadata") or one.get("meta") or {}
         text = one.get("page_content") or one.get("content")
-        hit = {"doc_id": _document(metadata, one.get("id"), text), "text": text, "id": one.get("id"),
-               "score": number(one.get("score")), "metadata": plain(metadata)}  # fmt: skip
+        hit = {
+            "doc_id": _document(metadata, one.get("id"), text),
+            "text": text,
+            "id": one.get("id"),
+            "score": number(one.get("score")),
+            "metadata": plain(metadata),
+        }
         return {key: value for key, value in hit.items() if value is not None}
     return {str(key): number(value) if key == "score" else plain(value) for key, value in one.items()}
 
@@ -564,11 +571,13 @@ def main() -> int:
         traceback.print_exc()
         tell({"error": f"{type(error).__name__}: {error}"[:LONGEST]})
         return 1
-    tell({
-        "ready": pipeline.kind,
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "ms": (time.perf_counter() - began) * 1000,
-    })  # fmt: skip
+    tell(
+        {
+            "ready": pipeline.kind,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "ms": (time.perf_counter() - began) * 1000,
+        }
+    )
     for line in asking:
         asked = json.loads(line)
         tell({"id": asked["id"], **answer(pipeline, asked["ask"])})

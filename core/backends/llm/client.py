@@ -233,11 +233,16 @@ class ChatClient:
             self._wait(attempt)
             try:
                 data, ms = run_call(
-                    self._call(fields, told), self._words.label, attempt.left(), attempt.cancel,
-                    attempt.timeout, WHICH,
-                )  # fmt: skip
-                found = self._read(data, request, ms=ms, created=attempt.created, profile=profile,
-                                   limit=limit(fields))  # fmt: skip
+                    self._call(fields, told),
+                    self._words.label,
+                    attempt.left(),
+                    attempt.cancel,
+                    attempt.timeout,
+                    WHICH,
+                )
+                found = self._read(
+                    data, request, ms=ms, created=attempt.created, profile=profile, limit=limit(fields)
+                )
                 return wire.without_secrets(found, self._words)
             except (wire.Passing, ConnectionLost) as error:
                 if isinstance(error, ConnectionLost) and (self._embedded or not error.midway):
@@ -283,8 +288,11 @@ class ChatClient:
             why = f"total_slots is {found!r}"
         except (ModelFailed, ModelTimedOut, ValueError, KeyError, TypeError) as error:
             why = str(error)
-        log.warning("%s does not tell how many calls it serves at once (%s); one is taken for it",
-                    self._words.label, self._words.excerpt(why))  # fmt: skip
+        log.warning(
+            "%s does not tell how many calls it serves at once (%s); one is taken for it",
+            self._words.label,
+            self._words.excerpt(why),
+        )
         return 1
 
     async def _props(self) -> bytes:
@@ -349,11 +357,15 @@ class ChatClient:
 
     def _fields(self, request: LLMRequest, profile: Profile, stream: bool) -> dict[str, Any]:
         return wire.body(
-            request, model=self.model, embedded=self._embedded, profile=profile,
-            thinking=self._thinking.tokens, effort=self._thinking.effort,
+            request,
+            model=self.model,
+            embedded=self._embedded,
+            profile=profile,
+            thinking=self._thinking.tokens,
+            effort=self._thinking.effort,
             # Before it is known whether the model reasons aloud, nobody is shown what it writes.
             stream=stream and profile.reasons is not None,
-        )  # fmt: skip
+        )
 
     def _create(self, client: openai.AsyncOpenAI) -> Callable[..., Any]:
         return client.chat.completions.with_raw_response.create

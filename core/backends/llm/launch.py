@@ -93,17 +93,33 @@ class EmbeddedServer:
         state_file = self._file("json")
         state_file.unlink(missing_ok=True)
         command = [
-            sys.executable, "-m", "core.backends.llm.server", "--model", str(self.model), "--name", self.name,
-            "--state", str(state_file), "--sha256", self.sha256, "--context", str(self.context),
-            "--idle-minutes", str(self.idle_minutes),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "core.backends.llm.server",
+            "--model",
+            str(self.model),
+            "--name",
+            self.name,
+            "--state",
+            str(state_file),
+            "--sha256",
+            self.sha256,
+            "--context",
+            str(self.context),
+            "--idle-minutes",
+            str(self.idle_minutes),
+        ]
         handle = os.open(self._file("log"), os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         try:
             child = subprocess.Popen(
-                command, cwd=PROJECT, env=_environment(),
-                stdin=subprocess.DEVNULL, stdout=handle, stderr=handle,
+                command,
+                cwd=PROJECT,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=handle,
+                stderr=handle,
                 start_new_session=True,  # it outlives the program that started it, until it is idle
-            )  # fmt: skip
+            )
         finally:
             os.close(handle)
         _children.append(child)

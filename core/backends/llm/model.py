@@ -43,9 +43,14 @@ class RemoteLLM:
         )
 
     def _reach(
-        self, client: type[ChatClient], settings: Settings, setting: str, model: str, url: str | None,
+        self,
+        client: type[ChatClient],
+        settings: Settings,
+        setting: str,
+        model: str,
+        url: str | None,
         key: SecretStr | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Call `model` at the address that `setting` names."""
         self.endpoint = clean_url(url or "", setting, setting.replace("_base_url", "_api_key"))
         self.local = _is_loopback(url or "")
@@ -82,9 +87,13 @@ class ReflectionLLM(RemoteLLM):
 
     def __init__(self, settings: Settings) -> None:
         self._reach(
-            CompletionsClient, settings, "self_rag_base_url", settings.self_rag_model,
-            settings.self_rag_base_url, settings.self_rag_api_key,
-        )  # fmt: skip
+            CompletionsClient,
+            settings,
+            "self_rag_base_url",
+            settings.self_rag_model,
+            settings.self_rag_base_url,
+            settings.self_rag_api_key,
+        )
 
 
 class EmbeddedLLM:
@@ -158,9 +167,13 @@ class EmbeddedLLM:
         if known is not None and known[0] == server:
             return known
         client = ChatClient(
-            f"{server.url}/v1", model=self.model, key=server.key, label=f"embedded {self.model}",
-            embedded=True, thinking=self._thinking,
-        )  # fmt: skip
+            f"{server.url}/v1",
+            model=self.model,
+            key=server.key,
+            label=f"embedded {self.model}",
+            embedded=True,
+            thinking=self._thinking,
+        )
         with admission.aside():
             served = server, client, client.slots(timeout, cancel)
         with self._lock:

@@ -55,9 +55,14 @@ class Recordings:
         from filelock import FileLock
 
         line = {
-            "key": key, "endpoint": endpoint, "model": model, "request": asdict(request),
-            "completion": to_plain(completion), "ms": completion.ms, "created": completion.created,
-        }  # fmt: skip
+            "key": key,
+            "endpoint": endpoint,
+            "model": model,
+            "request": asdict(request),
+            "completion": to_plain(completion),
+            "ms": completion.ms,
+            "created": completion.created,
+        }
         path = self.folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', model).strip('._') or 'model'}.jsonl"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

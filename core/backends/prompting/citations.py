@@ -49,9 +49,14 @@ class Draft:
     def recorded(self) -> Written:
         """The draft as readers take it."""
         return Written(
-            self.text, self.citations, self.abstained, self.wrong, self.uncited, self.shown,
+            self.text,
+            self.citations,
+            self.abstained,
+            self.wrong,
+            self.uncited,
+            self.shown,
             unaided=self.unaided,
-        )  # fmt: skip
+        )
 
 
 def resolve(text: str, ids: Sequence[str]) -> Draft:

@@ -50,12 +50,16 @@ COMPARISON = Prompt(
     "{passages}" + _END,
     (
         (
-            _PETS.replace("</passage 1>", "</passage 1>\n<passage 2>\nSuites\nPets of any size may stay in "
-                          "suites, for EUR 40 a night.\n</passage 2>") + _END,
+            _PETS.replace(
+                "</passage 1>",
+                "</passage 1>\n<passage 2>\nSuites\nPets of any size may stay in "
+                "suites, for EUR 40 a night.\n</passage 2>",
+            )
+            + _END,
             "What is the difference in price between a pet in a standard room and one in a suite?",
         ),
     ),
-)  # fmt: skip
+)
 UNANSWERABLE = Prompt(
     "question-unanswerable/1",
     _ASKS + "It is about the same subject, but asks for something that the passage does not say.",

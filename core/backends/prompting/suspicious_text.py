@@ -37,7 +37,7 @@ PATTERNS: Mapping[str, re.Pattern[str]] = {
         "has a coded block": r"(?<![\w/+=])(?-i:(?=[\w/+]*[a-z])(?=[\w/+]*[A-Z]))"
         r"(?=[\w/+]*\d)[a-z0-9+/]{60,}={0,2}",
     }.items()
-}  # fmt: skip
+}
 
 
 def instructions(text: str) -> tuple[str, ...]:

@@ -67,8 +67,10 @@ def read_verdict(text: str, words: Sequence[str]) -> str | None:
         return None
     letters = all(len(word) == 1 and word.isalpha() for word in words)
     start = first[1].lower()
-    if start in words and (not letters or ((first["end"] is not None and first["end"].strip() != "") or
-                                           first.end() >= len(plain))):  # fmt: skip
+    if start in words and (
+        not letters
+        or ((first["end"] is not None and first["end"].strip() != "") or first.end() >= len(plain))
+    ):
         return start
     only = plain.strip(" .,!:;()[]\"'").lower()
     cut = [word for word in words if len(only) >= 3 and word.startswith(only)]  # ended at its limit

@@ -48,9 +48,15 @@ class PackagedCrossEncoder:
             return found
 
         return in_batches(
-            scores, encoded, [one.id for one in passages], PACKAGED_BATCH,
-            size=lambda pair: len(pair.ids), name=self.name, timeout=timeout, cancel=cancel,
-        )  # fmt: skip
+            scores,
+            encoded,
+            [one.id for one in passages],
+            PACKAGED_BATCH,
+            size=lambda pair: len(pair.ids),
+            name=self.name,
+            timeout=timeout,
+            cancel=cancel,
+        )
 
 
 class CrossEncoderReranker:
@@ -80,9 +86,15 @@ class CrossEncoderReranker:
         pairs = [(clean(text), clean(searchable(passage.title, passage.text))) for passage in passages]
         with self._turns.slot(cancel=cancel):
             return in_batches(
-                self._scores, pairs, [one.id for one in passages], BATCH,
-                size=lambda pair: len(pair[1]), name=self.name, timeout=timeout, cancel=cancel,
-            )  # fmt: skip
+                self._scores,
+                pairs,
+                [one.id for one in passages],
+                BATCH,
+                size=lambda pair: len(pair[1]),
+                name=self.name,
+                timeout=timeout,
+                cancel=cancel,
+            )
 
     def _scores(self, batch: Sequence[tuple[str, str]]) -> list[float]:
         from torch.nn import Identity

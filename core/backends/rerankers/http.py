@@ -67,9 +67,10 @@ class HttpReranker:
             dialect = self._dialect
             some = texts[len(scores) : len(scores) + AT_ONCE[dialect]]
             reply = self._endpoint.post(
-                self._body(query, some, dialect), timeout=max(0.01, end - time.monotonic()),
+                self._body(query, some, dialect),
+                timeout=max(0.01, end - time.monotonic()),
                 cancel=cancel or threading.Event(),
-            )  # fmt: skip
+            )
             if dialect == "top_n" and reply.status in (400, 422):
                 if b"texts" in reply.data:
                     self._dialect = "texts"

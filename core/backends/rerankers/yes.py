@@ -69,9 +69,15 @@ class YesReranker:
         pairs = [self._ids(text, searchable(one.title, one.text)) for one in passages]
         with self._turns.slot(cancel=cancel):
             return in_batches(
-                self._scores, pairs, [one.id for one in passages], BATCH,
-                size=len, name=self.name, timeout=timeout, cancel=cancel,
-            )  # fmt: skip
+                self._scores,
+                pairs,
+                [one.id for one in passages],
+                BATCH,
+                size=len,
+                name=self.name,
+                timeout=timeout,
+                cancel=cancel,
+            )
 
     def _ids(self, text: str, passage: str) -> list[int]:
         asked = f"<Instruct>: {self._task}\n<Query>: {clean(text)}\n<Document>: {clean(passage)}"

@@ -53,9 +53,15 @@ class Local:
         with self._log.open("wb" if large else "ab") as log:
             # In a session of its own: Ctrl-C in a terminal is for who started it, who stops at a safe point.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "core.backends.workers.local"], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=log, env=env, cwd=PROJECT, start_new_session=True, text=True,
-            )  # fmt: skip
+                [sys.executable, "-m", "core.backends.workers.local"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=env,
+                cwd=PROJECT,
+                start_new_session=True,
+                text=True,
+            )
         told = self._told(json.dumps({"workers": workers}))
         self.address: str = told["address"]
         self.security: Security = Security(require_encryption=True, **told["security"])
@@ -109,8 +115,11 @@ async def _serve(workers: int) -> None:
     dask.config.set(QUIET)
     secured = Security.temporary()
     listening: dict[str, Any] = {
-        "protocol": "tls", "host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "security": secured,
-    }  # fmt: skip
+        "protocol": "tls",
+        "host": LOOPBACK,
+        "dashboard_address": f"{LOOPBACK}:0",
+        "security": secured,
+    }
     with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
         async with Scheduler(port=0, dashboard=False, **listening) as scheduler:
             shown = {name: getattr(secured, name) for name in CLIENT}
@@ -118,10 +127,16 @@ async def _serve(workers: int) -> None:
             sys.stdout.flush()
             os.dup2(2, 1)  # what a library prints must not fill a pipe that nobody reads
             nannies = [
-                Nanny(scheduler.address, nthreads=1, name=f"worker {n + 1}", memory_limit=None,
-                      local_directory=scratch, **listening)
+                Nanny(
+                    scheduler.address,
+                    nthreads=1,
+                    name=f"worker {n + 1}",
+                    memory_limit=None,
+                    local_directory=scratch,
+                    **listening,
+                )
                 for n in range(workers)
-            ]  # fmt: skip
+            ]
             try:
                 await asyncio.gather(*nannies)
                 await asyncio.to_thread(sys.stdin.read)  # until who started it closes it, or is no more

@@ -151,9 +151,10 @@ class Pool:
             secured = security(address, self._settings)
         self._client = connected(address, secured)
         wanted = place.workers if place.local else 1
-        self._wait(lambda: len(self._client.nthreads()) >= wanted if self._client else False,
-                   f"the Dask scheduler at {address} has no worker: start some with "
-                   f"`{COMMAND} worker {address}`")  # fmt: skip
+        self._wait(
+            lambda: len(self._client.nthreads()) >= wanted if self._client else False,
+            f"the Dask scheduler at {address} has no worker: start some with `{COMMAND} worker {address}`",
+        )
         self._look()
 
     def _wait(self, ready: Callable[[], bool], why_not: str, ended: Ended | None = None) -> None:

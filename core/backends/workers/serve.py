@@ -63,12 +63,18 @@ async def _work(scheduler: str, count: int, secured: Any) -> None:
     with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
         nannies = [
             Nanny(
-                scheduler, nthreads=1, name=f"{host()} {n + 1}", memory_limit=None, local_directory=scratch,
-                security=secured, protocol=urlsplit(scheduler).scheme, death_timeout=CONNECT_S,
+                scheduler,
+                nthreads=1,
+                name=f"{host()} {n + 1}",
+                memory_limit=None,
+                local_directory=scratch,
+                security=secured,
+                protocol=urlsplit(scheduler).scheme,
+                death_timeout=CONNECT_S,
                 dashboard_address="127.0.0.1:0",
             )
             for n in range(count)
-        ]  # fmt: skip
+        ]
         try:
             await asyncio.gather(*nannies)
             while all(one.status.name in ("running", "starting") for one in nannies):

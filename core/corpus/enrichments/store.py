@@ -235,23 +235,32 @@ def _build(
     checkpoint = Checkpoint(home.parent, f"{wanted.name} {identity}")
     former = [home] if (home / KEYS).exists() and _sound(home) else []
     tools = Tools(
-        settings, stages, llm=lambda: _needed(writer),
+        settings,
+        stages,
+        llm=lambda: _needed(writer),
         vectors=lambda: Vectors(
             corpus.info.embedder, identity, load_embedding, former, checkpoint, helpers, begin=begin
         ),
         helpers=helpers,
-    )  # fmt: skip
+    )
     folder = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".new-{wanted.name}-"))
     try:
         entries = wanted.make(corpus, folder, tools)
         made = Made(
-            name=wanted.name, corpus=corpus.name, fingerprint=corpus.fingerprint, version=wanted.version,
-            entries=entries, embedder=corpus.info.embedder, llm=writer.model if writer else None,
+            name=wanted.name,
+            corpus=corpus.name,
+            fingerprint=corpus.fingerprint,
+            version=wanted.version,
+            entries=entries,
+            embedder=corpus.info.embedder,
+            llm=writer.model if writer else None,
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),
             build_ms={stage: round(ms, 1) for stage, ms in stages.ms.items()},
             bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
-            spent=tools.spent, notes=tuple(tools.notes), model=model,
-        )  # fmt: skip
+            spent=tools.spent,
+            notes=tuple(tools.notes),
+            model=model,
+        )
         manifest.seal(folder, asdict(made))
         shutil.rmtree(home, ignore_errors=True)
         os.replace(folder, home)

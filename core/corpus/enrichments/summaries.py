@@ -158,9 +158,15 @@ def grouped(vectors: Matrix) -> list[NDArray[np.intp]]:
 
     count = math.ceil(len(vectors) / GROUP)
     made = faiss.Kmeans(
-        vectors.shape[1], count, niter=ROUNDS, nredo=TRIES, spherical=True, seed=0, min_points_per_centroid=1,
+        vectors.shape[1],
+        count,
+        niter=ROUNDS,
+        nredo=TRIES,
+        spherical=True,
+        seed=0,
+        min_points_per_centroid=1,
         max_points_per_centroid=len(vectors),
-    )  # fmt: skip
+    )
     made.train(np.ascontiguousarray(vectors, np.float32))
     _, nearest = made.index.search(np.ascontiguousarray(vectors, np.float32), 1)
     groups = (np.flatnonzero(nearest[:, 0] == at) for at in range(count))

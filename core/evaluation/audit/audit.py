@@ -112,13 +112,29 @@ def perform(
     pairs = {step: fires()[step] for step in sorted({step for some in turned.values() for step in some})}
     conditions = {**experiment.conditions_of(plan, engine), "turned": turned, "pairs": pairs}
     beside = turning(
-        engine, ready.labelled, plan, turned, out, conditions, fresh=fresh, retry=retry, stale=report.FILES,
-        ended=ended, warn=warn,
-    )  # fmt: skip
+        engine,
+        ready.labelled,
+        plan,
+        turned,
+        out,
+        conditions,
+        fresh=fresh,
+        retry=retry,
+        stale=report.FILES,
+        ended=ended,
+        warn=warn,
+    )
     figures, labelled, outcomes = experiment.perform(
-        engine, ready, out=out, fresh=fresh, retry=retry, progress=progress, warn=warn, ended=ended,
+        engine,
+        ready,
+        out=out,
+        fresh=fresh,
+        retry=retry,
+        progress=progress,
+        warn=warn,
+        ended=ended,
         beside=beside,
-    )  # fmt: skip
+    )
 
     def executed(of: Outcomes, names: Sequence[str]) -> ByRoute:
         return experiment.executed_of(labelled, of, names, engine, plan.corpus).values

@@ -98,12 +98,20 @@ def _case(question: str, one: Turned, itself: Outcome, mine: Row, others: Row) -
     fired, quiet = (itself, one.outcome) if one.fired else (one.outcome, itself)
     first, second = (mine, others) if one.fired else (others, mine)
     return Case(
-        question, one.route, one.step, one.was, one.decision, one.fired, first, second,
+        question,
+        one.route,
+        one.step,
+        one.was,
+        one.decision,
+        one.fired,
+        first,
+        second,
         fired.calls - quiet.calls,
         fired.prompt_tokens + fired.completion_tokens - quiet.prompt_tokens - quiet.completion_tokens,
         (fired.ms - quiet.ms) / 1000 if timed(fired.asked, quiet.asked, itself.began) else None,
-        (itself.run, one.outcome.run), _left_out(one),
-    )  # fmt: skip
+        (itself.run, one.outcome.run),
+        _left_out(one),
+    )
 
 
 def _left_out(one: Turned) -> str:

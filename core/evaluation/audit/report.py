@@ -21,10 +21,30 @@ from core.evaluation.templating import render
 AUDIT, TABLES = "audit.json", "audit.md"
 BY_ROUTE, BY_DECISION = "audit-routes.jsonl", "audit-decisions.jsonl"
 FILES = (AUDIT, TABLES, BY_ROUTE, BY_DECISION)
-TAKEN = ("dataset", "corpus", "fingerprint", "queries", "labelled", "baseline", "split", "sample", "timing",
-         "machine", "interrupted", "statistics")  # fmt: skip
-SHOWN = ("ndcg@10", "recall@10", "correct", "supported_accuracy", "abstention_precision", "abstention_recall",
-         "citation_precision", "citation_recall")  # fmt: skip
+TAKEN = (
+    "dataset",
+    "corpus",
+    "fingerprint",
+    "queries",
+    "labelled",
+    "baseline",
+    "split",
+    "sample",
+    "timing",
+    "machine",
+    "interrupted",
+    "statistics",
+)
+SHOWN = (
+    "ndcg@10",
+    "recall@10",
+    "correct",
+    "supported_accuracy",
+    "abstention_precision",
+    "abstention_recall",
+    "citation_precision",
+    "citation_recall",
+)
 PACKAGES = ("llama_cpp_python", "onnxruntime", "faiss-cpu", "bm25s", "numpy", "scipy", "ir_measures")
 SIDES = ("wins", "ties", "losses")
 NOT_MEASURED = "not measured"
@@ -100,14 +120,16 @@ def route_rows(document: Mapping[str, Any]) -> list[Cells]:
     more = {name for row in document["routes"].values() for name in row["counts"] if "accuracy" in name}
     for route, row in document["routes"].items():
         took = row["use"]
-        rows.append({
-            "route": route,
-            **{named(name): _mean(row, name) for name in (*figures, *sorted(more - set(figures)))},
-            "calls": f"{took['calls']:.1f}",
-            "tokens": f"{took['tokens']:.0f}",
-            "seconds": _seconds(took["seconds_timed"], took["timed"], took["asked"] - took["failed"]),
-            "failed": str(took["failed"]),
-        })  # fmt: skip
+        rows.append(
+            {
+                "route": route,
+                **{named(name): _mean(row, name) for name in (*figures, *sorted(more - set(figures)))},
+                "calls": f"{took['calls']:.1f}",
+                "tokens": f"{took['tokens']:.0f}",
+                "seconds": _seconds(took["seconds_timed"], took["timed"], took["asked"] - took["failed"]),
+                "failed": str(took["failed"]),
+            }
+        )
     return rows
 
 
@@ -118,14 +140,16 @@ def claim_rows(document: Mapping[str, Any]) -> list[Cells]:
         if "claim" not in row:
             continue
         found = row["planned"]
-        rows.append({
-            "route": route,
-            "figure": named(row["claim"]),
-            "difference": _signed(found["delta"], found["ci95"]) if found else NOT_MEASURED,
-            "p (Holm)": chance(found["p_holm"]).removeprefix("p ").removeprefix("= ") if found else "",
-            "verdict": found["verdict"] if found else "",
-            "better / same / worse": " / ".join(str(found[key]) for key in SIDES) if found else "",
-        })  # fmt: skip
+        rows.append(
+            {
+                "route": route,
+                "figure": named(row["claim"]),
+                "difference": _signed(found["delta"], found["ci95"]) if found else NOT_MEASURED,
+                "p (Holm)": chance(found["p_holm"]).removeprefix("p ").removeprefix("= ") if found else "",
+                "verdict": found["verdict"] if found else "",
+                "better / same / worse": " / ".join(str(found[key]) for key in SIDES) if found else "",
+            }
+        )
     return rows
 
 
@@ -150,8 +174,12 @@ def decision_rows(document: Mapping[str, Any]) -> list[Cells]:
     rows = []
     for kind in document["decisions"]:
         touched = [name for name, found in kind["figures"].items() if found["touched"]]
-        head = {"route": kind["route"], "decision": kind["step"], "n": str(kind["n"]),
-                "fired": str(kind["fired"])}  # fmt: skip
+        head = {
+            "route": kind["route"],
+            "decision": kind["step"],
+            "n": str(kind["n"]),
+            "fired": str(kind["fired"]),
+        }
         rows += [{**head, **cells(kind["figures"][name], named(name))} for name in touched]
         if not touched:
             rows.append({**head, "figure": "none changed on any question"})

@@ -67,10 +67,13 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     base = engine.corpus(spec.corpus)
     if spec.labels is None and found is None:
         found = sets.read(
-            spec.corpus, folder or source.path, split=spec.split,
-            questions=[Path(one) for one in spec.questions], qrels=Path(spec.qrels) if spec.qrels else None,
+            spec.corpus,
+            folder or source.path,
+            split=spec.split,
+            questions=[Path(one) for one in spec.questions],
+            qrels=Path(spec.qrels) if spec.qrels else None,
             columns=spec.columns,
-        )  # fmt: skip
+        )
     written, relevant_from, lost = _written(engine, spec, found, base)
     placed = areas(written, base, relevant_from)
     whole = replace(spec, routes=routes)
@@ -129,9 +132,16 @@ def perform(
         part = group.parts[name]
         folder = out if out is None or name == base else out / FOLDER / str(variants.key_of(name))
         figures, drawn, outcomes = experiment.perform(
-            engine, part, out=folder, fresh=fresh, retry=retry, warn=warn, ended=ended, workers=workers,
+            engine,
+            part,
+            out=folder,
+            fresh=fresh,
+            retry=retry,
+            warn=warn,
+            ended=ended,
+            workers=workers,
             progress=lambda asked, _, before=done: progress(before + asked, group.total),  # type: ignore[misc]
-        )  # fmt: skip
+        )
         done += len(drawn.questions) * group.spec.repeats
         warnings |= dict.fromkeys(f"{name}: {one}" for one in figures["warnings"] if one not in warnings)
         values[name] = measured(drawn, outcomes, part.plan.routes, labelled, engine.corpus(name), texts)
@@ -142,10 +152,17 @@ def perform(
     ordered = {name: values[name] for name in group.parts if name in values}
     corpora = {name: report.of_corpus(engine.corpus(name)) for name in ordered}
     document = report.document(
-        group.spec, first.labelled.name, ordered, corpora, labelled, rows,
-        labels=in_words(group.placed), asked=len(first.labelled.questions), interrupted=not whole,
+        group.spec,
+        first.labelled.name,
+        ordered,
+        corpora,
+        labelled,
+        rows,
+        labels=in_words(group.placed),
+        asked=len(first.labelled.questions),
+        interrupted=not whole,
         warnings=list(warnings),
-    )  # fmt: skip
+    )
     if out is not None:
         report.write(out, document, ordered, group.placed)
     return document
@@ -192,9 +209,11 @@ def _routes(engine: Engine, spec: Spec, names: Sequence[str]) -> tuple[str, ...]
     """The routes to measure: those named, else those without a model that can run over every corpus."""
     if not spec.routes:
         able = [{route.name for route in without_model(engine, name)} for name in names]
-        return tuple(route.name for route in without_model(engine, spec.corpus) if all(
-            route.name in one for one in able
-        ))  # fmt: skip
+        return tuple(
+            route.name
+            for route in without_model(engine, spec.corpus)
+            if all(route.name in one for one in able)
+        )
     for name in names:
         gaps = missing(engine, name)
         for route in pick(list(spec.routes)):

@@ -120,16 +120,20 @@ def flat(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     metric = figures["metric"]
     return [
         {
-            "route": route, "corpus": name, "chunking": figures["chunkings"][name]["chunking"],
-            "coverage": row[metric], "low": (row["ci95"] or (None, None))[0],
+            "route": route,
+            "corpus": name,
+            "chunking": figures["chunkings"][name]["chunking"],
+            "coverage": row[metric],
+            "low": (row["ci95"] or (None, None))[0],
             "high": (row["ci95"] or (None, None))[1],
             "delta": row["vs_base"]["delta"] if row["vs_base"] else None,
             "p": row["vs_base"]["p_holm"] if row["vs_base"] else None,
-            **{one: row[one] for one in ("area", "density", "documents", "passages")}, "questions": row["n"],
+            **{one: row[one] for one in ("area", "density", "documents", "passages")},
+            "questions": row["n"],
         }
         for route, by in rows(figures).items()
         for name, row in by.items()
-    ]  # fmt: skip
+    ]
 
 
 def best(row: Mapping[str, Mapping[str, Any]], base: str, metric: str) -> dict[str, Any] | None:

@@ -185,7 +185,13 @@ def _one(id: str, before: Side, after: Side, depth: int) -> QuestionDiff:
     if len(was) != len(is_):
         change = "fixed" if len(is_) > len(was) else "broken"
     return QuestionDiff(
-        id, now.text, now.mode, change, len(relevant), changes(was - is_, after), changes(is_ - was, before),
+        id,
+        now.text,
+        now.mode,
+        change,
+        len(relevant),
+        changes(was - is_, after),
+        changes(is_ - was, before),
         (then.status, now.status),
         _relevant(then.labels, before.relevant_from) != _relevant(now.labels, after.relevant_from),
-    )  # fmt: skip
+    )

@@ -120,9 +120,10 @@ def begin(engine: Engine, labels: Labels, *, count: int = COUNT, seed: int = SEE
     """Begin to measure; asked again meanwhile, the one under way. Unavailable where there is no model."""
     check_model(engine)
     return jobs.begin(
-        Measuring, (str(engine.settings.home), labels.of, labels.name),
+        Measuring,
+        (str(engine.settings.home), labels.of, labels.name),
         lambda: Measuring(engine, labels, count, seed),
-    )  # fmt: skip
+    )
 
 
 def under_way(engine: Engine, of: Of, name: str) -> Measuring | None:
@@ -157,15 +158,24 @@ def measured(
     for _, people, judge in graded_pairs:
         confusion[people, judge] += 1
     return JudgeRecord(
-        labels.of, labels.name, model, JUDGE.name, labels.policy, at, seed, parted.negatives, bounds,
-        _part(chosen, at), _part(held_out, at),
+        labels.of,
+        labels.name,
+        model,
+        JUDGE.name,
+        labels.policy,
+        at,
+        seed,
+        parted.negatives,
+        bounds,
+        _part(chosen, at),
+        _part(held_out, at),
         kappa([(q, int(a >= at), int(b >= at)) for q, a, b in graded_pairs], (0, 1)),
         kappa(graded_pairs, levels, "quadratic"),
         tuple(tuple(map(int, row)) for row in confusion),
         _auc([score for _, score in held_out], [pair.grade >= at for pair, _ in held_out]),
         len(parted.chosen) + len(parted.held_out) - len(chosen) - len(held_out),
         datetime.now(UTC).isoformat(timespec="seconds"),
-    )  # fmt: skip
+    )
 
 
 def asked(query: Query) -> str:

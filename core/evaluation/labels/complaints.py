@@ -235,9 +235,12 @@ def _with(question: Question, complaint: Complaint, answer: str) -> Question:
     elif answer or complaint.passage or complaint.failure == ANSWERABLE:
         answerable = True
     return replace(
-        question, answers=answers, answer=question.answer or answer or None, answerable=answerable,
+        question,
+        answers=answers,
+        answer=question.answer or answer or None,
+        answerable=answerable,
         complaints=(*question.complaints, complaint),
-    )  # fmt: skip
+    )
 
 
 def _judge(

@@ -47,7 +47,12 @@ def coverage(desk: Desk) -> Coverage:
     alone = Counter(routes[0] for routes in finders if len(routes) == 1)
     ordered = sorted(found, key=lambda route: (-found[route], route))
     return Coverage(
-        sum(counts), min(some, default=0), float(median(some)) if some else 0.0, max(some, default=0),
-        counts.count(0), sum(len(routes) > 1 for routes in finders), finders.count([]),
+        sum(counts),
+        min(some, default=0),
+        float(median(some)) if some else 0.0,
+        max(some, default=0),
+        counts.count(0),
+        sum(len(routes) > 1 for routes in finders),
+        finders.count([]),
         tuple(Share(route, found[route], alone[route]) for route in ordered),
-    )  # fmt: skip
+    )

@@ -16,9 +16,21 @@ from core.evaluation.files import whole_grade
 from core.evaluation.labels.types import GRADES
 
 COLUMNS = (
-    "question_id", "question", "passage_id", "doc_id", "title", "text", "start", "end", "annotator", "source",
-    "kind", "grade", "note", "created",
-)  # fmt: skip
+    "question_id",
+    "question",
+    "passage_id",
+    "doc_id",
+    "title",
+    "text",
+    "start",
+    "end",
+    "annotator",
+    "source",
+    "kind",
+    "grade",
+    "note",
+    "created",
+)
 LARGEST = 2**31 - 1  # characters of a CSV cell
 _NEEDED = ("question_id", "passage_id")
 _HEADS = ("score", "relevance", "rel", "grade")  # last columns of the first line of judgements with a header

@@ -151,12 +151,18 @@ def import_table(
             raise BadInput(f"{where}: no annotator; give the annotator of these judgements")
         one = _checked(
             Judgement(
-                question, id, who, row["source"].strip() or "import", kind,  # type: ignore[arg-type]
-                csv_format.grade(row["grade"], where), row["note"], 0,
+                question,
+                id,
+                who,
+                row["source"].strip() or "import",
+                kind,  # type: ignore[arg-type]
+                csv_format.grade(row["grade"], where),
+                row["note"],
+                0,
                 csv_format.moment(row["created"].strip(), where),
             ),
             where,
-        )  # fmt: skip
+        )
         key = one.pair, one.annotator, one.source == "adjudication"
         if _content(said.setdefault(key, one)) != _content(one):
             raise BadInput(f"{where}: {short(one.annotator)} judged passage {short(id)} in a line above")

@@ -73,18 +73,26 @@ def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
     }
     judged = {one.question for one in finals.values() if one.grade is not None}
     return Counts(
-        len(finals), Counter(one.how for one in finals.values()), len(judged - relevant),
+        len(finals),
+        Counter(one.how for one in finals.values()),
+        len(judged - relevant),
         len(desk.questions) - len(judged),
-    )  # fmt: skip
+    )
 
 
 def _line(desk: Desk, one: Final, spoken: list[Judgement], tied: Tied | None) -> Line:
     passage = desk.pool[one.question][one.passage].passage
     return Line(
-        one.question, desk.asked[one.question].query.text, one.passage, passage.title, passage.doc_id,
-        one.grade, HOW[one.how], "; ".join(map(_said, spoken)),
+        one.question,
+        desk.asked[one.question].query.text,
+        one.passage,
+        passage.title,
+        passage.doc_id,
+        one.grade,
+        HOW[one.how],
+        "; ".join(map(_said, spoken)),
         _now((one.question, one.passage), tied) if tied is not None else "",
-    )  # fmt: skip
+    )
 
 
 def _said(one: Judgement) -> str:

@@ -88,10 +88,13 @@ def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Ques
         ).fetchall()
         hashes = {hash for row in found for _, hash in parsed(row["history"])}
         said = {
-            hash: text(connection.execute("SELECT text FROM texts WHERE hash = ?",
-                                          (bytes.fromhex(hash),)).fetchone()["text"])
+            hash: text(
+                connection.execute(
+                    "SELECT text FROM texts WHERE hash = ?", (bytes.fromhex(hash),)
+                ).fetchone()["text"]
+            )
             for hash in hashes
-        }  # fmt: skip
+        }
     asked = (
         Query(text(row["text"]), tuple(Turn(role, said[hash]) for role, hash in parsed(row["history"])))
         for row in found

@@ -80,9 +80,11 @@ def progress(desk: Desk, annotator: str) -> tuple[dict[str, Progress], Progress]
 def total(parts: Sequence[Progress]) -> Progress:
     """The sum of several."""
     return Progress(
-        sum(one.judged for one in parts), sum(one.cannot for one in parts),
-        sum(one.later for one in parts), sum(one.left for one in parts),
-    )  # fmt: skip
+        sum(one.judged for one in parts),
+        sum(one.cannot for one in parts),
+        sum(one.later for one in parts),
+        sum(one.left for one in parts),
+    )
 
 
 def _counted(said: Iterable[Judgement | None]) -> Progress:

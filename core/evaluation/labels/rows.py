@@ -85,9 +85,11 @@ def insert(connection: sqlite3.Connection, fresh: LabelSet, questions: Sequence[
     )
     connection.executemany(
         "INSERT INTO label_questions (label_set, id, place, question) VALUES (?, ?, ?, ?)",
-        [(bind(fresh.name), bind(q.id), place, bind(dumps(_document(q))))
-         for place, q in enumerate(questions)],
-    )  # fmt: skip
+        [
+            (bind(fresh.name), bind(q.id), place, bind(dumps(_document(q))))
+            for place, q in enumerate(questions)
+        ],
+    )
 
 
 def keep_question(connection: sqlite3.Connection, name: str, question: Question) -> None:
@@ -220,11 +222,17 @@ def _document(question: Question) -> dict[str, Any]:
     """What the author of a question knows about it, as JSON values."""
     history = [{"role": turn.role, "text": turn.text} for turn in question.query.history]
     return {
-        "text": question.query.text, "history": history, "mode": question.mode, "split": question.split,
-        "answer": question.answer, "answers": list(question.answers), "answerable": question.answerable,
-        "sql": question.sql, "complaints": [asdict(one) for one in question.complaints],
+        "text": question.query.text,
+        "history": history,
+        "mode": question.mode,
+        "split": question.split,
+        "answer": question.answer,
+        "answers": list(question.answers),
+        "answerable": question.answerable,
+        "sql": question.sql,
+        "complaints": [asdict(one) for one in question.complaints],
         "generated": asdict(question.generated) if question.generated else None,
-    }  # fmt: skip
+    }
 
 
 def _question(id: str, document: Mapping[str, Any]) -> Question:

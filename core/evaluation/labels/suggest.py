@@ -61,9 +61,14 @@ class Suggesting(BackgroundJob):
                 self.why[question, passage] = why
             return
         said = Judgement(
-            question, passage, self.annotator, "model", "grade", graded(value),
+            question,
+            passage,
+            self.annotator,
+            "model",
+            "grade",
+            graded(value),
             f"P(Yes) {value:.2f} that the passage states the answer",
-        )  # fmt: skip
+        )
         desks.judge(self._store, self.name, said)
         self.scored += 1
 

@@ -64,12 +64,20 @@ def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
     ends, ceiling, disagree = likeness(first, second)
     hard = [at for at, id in enumerate(ids) if not _easy(generated, id)]
     return Agreement(
-        metric, tau(*means), ends, ceiling, disagree, routes, tuple(means[0].tolist()),
-        tuple(means[1].tolist()), (first.shape[1], second.shape[1]), (tops[0], tops[1]),
+        metric,
+        tau(*means),
+        ends,
+        ceiling,
+        disagree,
+        routes,
+        tuple(means[0].tolist()),
+        tuple(means[1].tolist()),
+        (first.shape[1], second.shape[1]),
+        (tops[0], tops[1]),
         float(means[0].max() - means[0][routes.index(tops[1])]),
         tau(means[0], second[:, hard].mean(axis=1)) if LEAST_QUESTIONS <= len(hard) < len(ids) else None,
         _by_kind(generated, means[0], second, ids),
-    )  # fmt: skip
+    )
 
 
 def tau(first: Values, second: Values) -> float:
@@ -99,9 +107,9 @@ def likeness(first: Values, second: Values, seed: int = 0) -> tuple[Interval, In
     found = _taus(_means(pooled, split[:, :size]), _means(pooled, split[:, size:]))
     as_low = (int((found <= measured + ROUNDING).sum()) + 1) / (DRAWS + 1)
     ceiling = float(np.quantile(found, 0.05)), float(np.median(found))
-    drawn = _taus(*(
-        _means(one, rng.integers(one.shape[1], size=(DRAWS, one.shape[1]))) for one in (first, second)
-    ))  # fmt: skip
+    drawn = _taus(
+        *(_means(one, rng.integers(one.shape[1], size=(DRAWS, one.shape[1]))) for one in (first, second))
+    )
     low, high = (float(end) for end in np.quantile(drawn, (0.025, 0.975)))
     disagree = as_low < ALPHA or high < 0
     low, high = min(low, 2 * measured - high), max(high, 2 * measured - low)

@@ -17,8 +17,23 @@ COPIED = 0.8  # share of a question's words that stand in the passage in a row
 SHARED = 0.34  # share of a question's terms that its passage has too, at most, for a vocabulary mismatch
 _POINTS = re.compile(r"\b(?:the|this|these|that) (?:passage|document|text|article|excerpt|section)s?\b", re.I)
 _WORDS = re.compile(r"\w+")
-LANGUAGES = ("english", "german", "dutch", "french", "spanish", "portuguese", "italian", "swedish", "danish",
-             "norwegian", "finnish", "russian", "hungarian", "romanian", "turkish")  # fmt: skip
+LANGUAGES = (
+    "english",
+    "german",
+    "dutch",
+    "french",
+    "spanish",
+    "portuguese",
+    "italian",
+    "swedish",
+    "danish",
+    "norwegian",
+    "finnish",
+    "russian",
+    "hungarian",
+    "romanian",
+    "turkish",
+)
 
 
 def form(question: str, passages: Sequence[str]) -> str:

@@ -87,9 +87,14 @@ def generate(
 
 
 def _fill(
-    writer: Writer, found: Generated, out: Path, count: int, drawn_in_order: object, kinds: Sequence[Kind],
+    writer: Writer,
+    found: Generated,
+    out: Path,
+    count: int,
+    drawn_in_order: object,
+    kinds: Sequence[Kind],
     progress: Progress,
-) -> None:  # fmt: skip
+) -> None:
     drawn_from = iter(drawn_in_order)  # type: ignore[call-overload]
     turn, futile, failed = cycle(kinds), 0, 0
     waiting: list[Kind] = []

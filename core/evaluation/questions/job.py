@@ -38,9 +38,14 @@ class Generating(BackgroundJob):
     def _do(self) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self.found = generate(
-            self._engine, self.corpus, self._file, self.total, kinds=self._kinds, progress=self._follow,
+            self._engine,
+            self.corpus,
+            self._file,
+            self.total,
+            kinds=self._kinds,
+            progress=self._follow,
             cancel=self._cancel,
-        )  # fmt: skip
+        )
         self._put()
 
     def _follow(self, done: int, _of: int) -> None:

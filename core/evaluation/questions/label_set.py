@@ -47,8 +47,9 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         labelled, _ = sets.tie(dataset.written([path], name=name), corpus)
     known = corpus.by_ids(sorted({id for grades in labelled.qrels.values() for id in grades}))
-    fresh = LabelSet(desks.clean_name(name, "label set"), corpus.name, desks.DEFAULT, desks.RELEVANT_FROM,
-                     rows.now())  # fmt: skip
+    fresh = LabelSet(
+        desks.clean_name(name, "label set"), corpus.name, desks.DEFAULT, desks.RELEVANT_FROM, rows.now()
+    )
 
     people.require("edit")
 
@@ -63,10 +64,14 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
         for question in new:
             grades = labelled.qrels.get(question.id, {})
             rows.pool_all(connection, fresh.name, {question.id: [Pooled(known[id]) for id in grades]})
-            rows.append(connection, fresh.name, [
-                desks.clean(Judgement(question.id, id, BY, "import", "grade", grade))
-                for id, grade in grades.items()
-            ])  # fmt: skip
+            rows.append(
+                connection,
+                fresh.name,
+                [
+                    desks.clean(Judgement(question.id, id, BY, "import", "grade", grade))
+                    for id, grade in grades.items()
+                ],
+            )
         return len(new)
 
     return store.write(work)

@@ -121,9 +121,12 @@ def line_of(written: Mapping[str, Any], by: str, seconds: float, calls: int) -> 
     kept = {name: value for name, value in written.items() if name not in ("checks", "passages", "prompt")}
     checks = {**written["checks"], "seconds": round(seconds, 2), "calls": calls}
     made = Generated(
-        by, written["prompt"], datetime.now(UTC).isoformat(timespec="seconds"), tuple(written["passages"]),
+        by,
+        written["prompt"],
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        tuple(written["passages"]),
         checks,
-    )  # fmt: skip
+    )
     return {**kept, "generated": {**asdict(made), "passages": list(made.passages)}}
 
 

@@ -80,12 +80,17 @@ def _shown(line: Line, left: int) -> str:
     made = generated(line)
     labels = [f"  {one['doc']}: {' '.join(one['quote'].split())[:300]}" for one in line.get("relevant", ())]
     told = "; ".join(f"{name} {_plain(value)}" for name, value in made.checks.items())
-    return "\n".join([
-        "", f"{left} left · {line.get('mode')}{' · easy' if made.checks.get('easy') else ''}",
-        f"  {printable(line['text'])}",
-        f"Answer: {printable(str(line.get('answer') or 'none in the documents'))}",
-        *map(printable, labels), f"Checks: {printable(told)}", f"[{KEYS}] ",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "",
+            f"{left} left · {line.get('mode')}{' · easy' if made.checks.get('easy') else ''}",
+            f"  {printable(line['text'])}",
+            f"Answer: {printable(str(line.get('answer') or 'none in the documents'))}",
+            *map(printable, labels),
+            f"Checks: {printable(told)}",
+            f"[{KEYS}] ",
+        ]
+    )
 
 
 def _plain(value: object) -> str:

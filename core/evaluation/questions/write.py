@@ -26,9 +26,12 @@ from core.steps.grade import yes_or_no
 Kind = Literal["plain", "vocabulary_mismatch", "comparison", "exact_identifier", "no_answer"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PROMPTS: Mapping[Kind, Prompt] = {
-    "plain": PLAIN, "vocabulary_mismatch": VOCABULARY, "comparison": COMPARISON,
-    "exact_identifier": IDENTIFIER, "no_answer": UNANSWERABLE,
-}  # fmt: skip
+    "plain": PLAIN,
+    "vocabulary_mismatch": VOCABULARY,
+    "comparison": COMPARISON,
+    "exact_identifier": IDENTIFIER,
+    "no_answer": UNANSWERABLE,
+}
 GRAMMAR = 'root ::= [^\\n?]{12,240} "?"'
 SEARCHED = 50  # hits of each cheap route in which the passage has to be found
 OTHERS = 2  # other passages that are asked whether they answer it, too
@@ -155,9 +158,13 @@ class Writer:
         self, prompt: Prompt, max_tokens: int, grammar: str, top_logprobs: int = 0, **values: str
     ) -> Completion:
         request = LLMRequest(
-            prompt.name, prompt.fill(values), max_tokens, top_logprobs=top_logprobs, grammar=grammar,
+            prompt.name,
+            prompt.fill(values),
+            max_tokens,
+            top_logprobs=top_logprobs,
+            grammar=grammar,
             reuse_prefix=True,
-        )  # fmt: skip
+        )
         reply = self.llm.complete(request, timeout=self.timeout, cancel=self.cancel)
         self.ms, self.calls = self.ms + reply.ms, self.calls + 1
         if not top_logprobs and looks_refused(reply.text):

@@ -130,9 +130,21 @@ def compare(
     notes += _notes(before, measured, then, now, unpaired, relabelled)
     summary = _in_words(before, measured, then, now, changes, planned, regression, least)
     return Against(
-        before.name, then, now, regression, least, max(0.0, -planned.low) if planned else None, summary,
-        changes, len(same), unpaired, tuple(notes), questions, depth, max_broken,
-    )  # fmt: skip
+        before.name,
+        then,
+        now,
+        regression,
+        least,
+        max(0.0, -planned.low) if planned else None,
+        summary,
+        changes,
+        len(same),
+        unpaired,
+        tuple(notes),
+        questions,
+        depth,
+        max_broken,
+    )
 
 
 def failures(decision: Decision, change: Against | None, *, fail_undecided: bool = False) -> list[str]:

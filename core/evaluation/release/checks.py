@@ -46,12 +46,18 @@ def figures_of(measured: Measured, route: str, metric: str, found: Sequence[Loss
     """What the rule looks at of a measured route; `found` are the losses in the metric."""
     lost = [one.shown for one in found or () if one.route == route]
     return RouteFigures(
-        route, measured.mean(route, metric), measured.p50(route), measured.p95(route),
-        measured.tokens(route), measured.calls(route), measured.cost(route), measured.failed(route),
+        route,
+        measured.mean(route, metric),
+        measured.p50(route),
+        measured.p95(route),
+        measured.tokens(route),
+        measured.calls(route),
+        measured.cost(route),
+        measured.failed(route),
         measured.mean(route, UNJUDGED),
         0 if route == measured.baseline else sum(lost) if lost else None,
         bool(measured.figures.get("interrupted")),
-    )  # fmt: skip
+    )
 
 
 def checks(
@@ -63,16 +69,24 @@ def checks(
     told: Mapping[str, Callable[[], Told]] = {
         "minimum": lambda: _quality(measured, one, criteria),
         "interrupted": lambda: (
-            "all questions asked", None, None,
+            "all questions asked",
+            None,
+            None,
             f"the evaluation was stopped after {measured.questions} questions: resume it",
         ),
         "max_p95_ms": lambda: _most(
-            "p95", one.p95_ms, criteria.max_p95_ms, milliseconds,
+            "p95",
+            one.p95_ms,
+            criteria.max_p95_ms,
+            milliseconds,
             _untimed(measured, one.route),
         ),
         "max_cost": lambda: _most("cost of 1,000 questions", one.cost, criteria.max_cost, number, UNPRICED),
         "max_tokens": lambda: _most(
-            "tokens a question", one.tokens, criteria.max_tokens, number,
+            "tokens a question",
+            one.tokens,
+            criteria.max_tokens,
+            number,
             "the model was called, but its token counts are unknown",
         ),
         "max_calls": lambda: _most(
@@ -83,7 +97,7 @@ def checks(
         ),
         "max_unjudged": lambda: _judged(one, criteria),
         "no_loss": lambda: _no_loss(measured, one, found),
-    }  # fmt: skip
+    }
     made = []
     for key, state in states(one, criteria).items():
         name, value, limit, words = told[key]()

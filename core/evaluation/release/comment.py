@@ -102,14 +102,19 @@ def _changes(against: Against | None) -> list[str]:
     lines = [f"Against {code(against.name)}: {safe(against.summary)}", ""]
     worse = [one for one in against.changes if one.delta < 0]
     if worse:
-        lines += ["| became lower | questions | now minus then | interval | result |",
-                  "| --- | --- | --- | --- | --- |"]  # fmt: skip
+        lines += [
+            "| became lower | questions | now minus then | interval | result |",
+            "| --- | --- | --- | --- | --- |",
+        ]
         for one in worse[:MOST]:
             ends = f"{number(one.low, signed=True)} to {number(one.high, signed=True)}"
             cells = (
-                f"{named(one.metric)}, {one.mode}", str(one.n), number(one.delta, signed=True), ends,
+                f"{named(one.metric)}, {one.mode}",
+                str(one.n),
+                number(one.delta, signed=True),
+                ends,
                 one.verdict,
-            )  # fmt: skip
+            )
             lines.append(f"| {' | '.join(safe(cell, CUT) for cell in cells)} |")
         lines.append("")
     return [*lines, *_points([safe(note) for note in against.notes]), ""]

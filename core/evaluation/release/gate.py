@@ -126,11 +126,19 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
     verdict = _verdict(measured, criteria, candidates)
     best = verdict.best_so_far
     return Decision(
-        measured.name, str(measured.figures.get("corpus", "")), str(measured.figures.get("dataset", "")),
-        measured.baseline, criteria, verdict, best.route if best else min(candidates, key=_lacking).route,
-        candidates, found or (), equal, measured.plan,
+        measured.name,
+        str(measured.figures.get("corpus", "")),
+        str(measured.figures.get("dataset", "")),
+        measured.baseline,
+        criteria,
+        verdict,
+        best.route if best else min(candidates, key=_lacking).route,
+        candidates,
+        found or (),
+        equal,
+        measured.plan,
         generated=measured.figures.get("generated", {}).get("note", ""),
-    )  # fmt: skip
+    )
 
 
 def _candidate(measured: Measured, route: str, criteria: Criteria, found: Sequence[Loss] | None) -> Candidate:
@@ -148,24 +156,37 @@ def _candidate(measured: Measured, route: str, criteria: Criteria, found: Sequen
 def _verdict(measured: Measured, criteria: Criteria, candidates: Sequence[Candidate]) -> Verdict:
     priced = all(one.cost is not None for one in candidates)  # a price and tokens cannot be compared
     options = [
-        Option(one.route, one.mean, measured.counted(one.route, criteria.metric), one.state,
-               _cost(measured, one, priced=priced))
+        Option(
+            one.route,
+            one.mean,
+            measured.counted(one.route, criteria.metric),
+            one.state,
+            _cost(measured, one, priced=priced),
+        )
         for one in candidates
-    ]  # fmt: skip
+    ]
     values = measured.values(criteria.metric)
     if values is not None:
         return deciding.by_values(
-            options, values, margin=criteria.margin, min_questions=criteria.min_questions,
-            cheaper=criteria.cheaper, named=measured.title,
-        )  # fmt: skip
+            options,
+            values,
+            margin=criteria.margin,
+            min_questions=criteria.min_questions,
+            cheaper=criteria.cheaper,
+            named=measured.title,
+        )
 
     def known(route: str, other: str) -> Pair | None:
         return _from_figures(measured, criteria.metric, route, other)
 
     return decide_by_figures(
-        options, known, margin=criteria.margin, min_questions=criteria.min_questions,
-        cheaper=criteria.cheaper, named=measured.title,
-    )  # fmt: skip
+        options,
+        known,
+        margin=criteria.margin,
+        min_questions=criteria.min_questions,
+        cheaper=criteria.cheaper,
+        named=measured.title,
+    )
 
 
 def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Pair | None:

@@ -113,7 +113,12 @@ def module(
         raise BadInput(f"evidence={evidence!r}; give 0 to 1")
     opened = engine.corpus(corpus)
     return _TEMPLATE.format(
-        title=_PLAIN.sub(" ", chosen.title), purpose=_PLAIN.sub(" ", purpose), file=f"{stem}.py",
-        corpus=opened.name, fingerprint=opened.fingerprint, route=chosen.name,
-        parameters=pformat(dict(chosen.settle(parameters or {})), width=100), evidence=evidence,
-    )  # fmt: skip
+        title=_PLAIN.sub(" ", chosen.title),
+        purpose=_PLAIN.sub(" ", purpose),
+        file=f"{stem}.py",
+        corpus=opened.name,
+        fingerprint=opened.fingerprint,
+        route=chosen.name,
+        parameters=pformat(dict(chosen.settle(parameters or {})), width=100),
+        evidence=evidence,
+    )

@@ -43,10 +43,15 @@ def with_regressions(
     if found is None:
         answering = measured.figures.get("answering")
         found = regressions.ask(
-            engine, given, route, used_parameters(measured, route),
+            engine,
+            given,
+            route,
+            used_parameters(measured, route),
             style=AnswerStyle(**answering) if answering else None,
-            corpus=measured.figures.get("corpus"), progress=progress, ended=ended,
-        )  # fmt: skip
+            corpus=measured.figures.get("corpus"),
+            progress=progress,
+            ended=ended,
+        )
     return replace(decision, regressions=found)
 
 

@@ -141,10 +141,17 @@ def ask(
     for question in labelled.questions:
         outcome = None
         if not ended():
-            run = engine.ask(Request(
-                question.query, over, (route,), {route: dict(parameters)}, "all" if style else "none",
-                style=style or AnswerStyle(), stored=False,
-            ))  # fmt: skip
+            run = engine.ask(
+                Request(
+                    question.query,
+                    over,
+                    (route,),
+                    {route: dict(parameters)},
+                    "all" if style else "none",
+                    style=style or AnswerStyle(),
+                    stored=False,
+                )
+            )
             outcome = outcomes_of(run, question, labelled, ids, kept=False)[route]
         results.append(checked(question, outcome, labelled, depth))
         progress(len(results), len(labelled.questions))
@@ -165,11 +172,16 @@ def checked(
     ranks = [places[id] for id in wanted or relevant if id in places]
     state, why = _state(question, outcome, wanted, relevant, bool(named), places, depth)
     return Regression(
-        question.id, question.query.text, state, why,
+        question.id,
+        question.query.text,
+        state,
+        why,
         tuple(dict.fromkeys(one.failure for one in question.complaints)),
         tuple(dict.fromkeys(one.who for one in question.complaints)),
-        wanted or tuple(relevant), min(ranks, default=None), outcome.run if outcome else "",
-    )  # fmt: skip
+        wanted or tuple(relevant),
+        min(ranks, default=None),
+        outcome.run if outcome else "",
+    )
 
 
 def _state(

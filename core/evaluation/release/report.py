@@ -73,18 +73,28 @@ def parts(measured: Measured, decision: Decision, against: Against | None = None
     spread = "Tokens, model calls and price are totals divided by the questions that the route completed."
     return [
         Part(texts=tuple(words.every(decision))),
-        *([Part(f"Against the release of {against.name}", (against.summary,),
-               points=tuple(against.sentences()[1:]))]
-          if against else []),
+        *(
+            [
+                Part(
+                    f"Against the release of {against.name}",
+                    (against.summary,),
+                    points=tuple(against.sentences()[1:]),
+                )
+            ]
+            if against
+            else []
+        ),
         Part("Criteria", (asked,), criteria_table(decision)),
         Part("What the routes cost", (spread,), costs_table(decision)),
         *_worse(measured, decision),
         *_rests(decision),
-        Part("The ladder: from plain search upwards",
-             points=tuple(in_words(climb(measured, decision), measured))),
+        Part(
+            "The ladder: from plain search upwards",
+            points=tuple(in_words(climb(measured, decision), measured)),
+        ),
         Part("The labelled set and its limits", points=tuple(limits(measured, decision))),
         Part("Settings", table=_table(("setting", "value"), setup(measured, decision))),
-    ]  # fmt: skip
+    ]
 
 
 def criteria_table(decision: Decision) -> Table:
@@ -112,8 +122,14 @@ def costs_table(decision: Decision) -> Table:
         )
         for one in sorted(decision.candidates, key=lambda one: one.expense)
     ]
-    heads = ("route", "p50", "p95", "model calls per question", "tokens per question",
-             "price of 1,000 questions")  # fmt: skip
+    heads = (
+        "route",
+        "p50",
+        "p95",
+        "model calls per question",
+        "tokens per question",
+        "price of 1,000 questions",
+    )
     return Table(heads, tuple(rows))
 
 
@@ -133,15 +149,21 @@ def _worse(measured: Measured, decision: Decision) -> list[Part]:
     if other is None:
         return []
     heading = f"What {title} does worse than {measured.title(other)}"
-    below = sorted((one for one in decision.losses if one.route == route and one.delta < 0),
-                   key=lambda one: one.delta)  # fmt: skip
+    below = sorted(
+        (one for one in decision.losses if one.route == route and one.delta < 0), key=lambda one: one.delta
+    )
     if below:
         heads = ("kind of question", "questions", f"difference in {named(metric)}", "interval", "result")
         rows = (
-            (one.mode, str(one.n), f"{one.delta:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}",
-             "shown worse" if one.shown else "not shown")
+            (
+                one.mode,
+                str(one.n),
+                f"{one.delta:+.3f}",
+                f"{one.low:+.3f} to {one.high:+.3f}",
+                "shown worse" if one.shown else "not shown",
+            )
             for one in below
-        )  # fmt: skip
+        )
         first = Part(heading, table=_table(heads, rows))
     elif other == decision.baseline and decision.losses:
         first = Part(heading, ("Its mean is not below the baseline's on any kind of question.",))

@@ -49,9 +49,11 @@ class Worth:
     def of(self, objective: Objective) -> Measured:
         """The value that an objective is about."""
         return {
-            "precision": self.precision, "recall": self.recall, "f1": self.f1,
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
             "balanced accuracy": self.balanced,
-        }[objective]  # fmt: skip
+        }[objective]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,16 @@ def worth(cases: Sequence[Judged], acts: Acts, threshold: float) -> Worth:
         return Measured(_defined(rate(counts.sum(axis=0), objective)), _interval(drawn))
 
     return Worth(
-        threshold, len(cases), int(tp + fn), int(tp + fp), int(tp), measured("precision"), measured("recall"),
-        measured("f1"), measured("balanced accuracy"),
-    )  # fmt: skip
+        threshold,
+        len(cases),
+        int(tp + fn),
+        int(tp + fp),
+        int(tp),
+        measured("precision"),
+        measured("recall"),
+        measured("f1"),
+        measured("balanced accuracy"),
+    )
 
 
 def calibrate(target: Target, parts: Split, objective: Objective, wanted: float | None = None) -> Calibration:
@@ -128,9 +137,19 @@ def calibrate(target: Target, parts: Split, objective: Objective, wanted: float 
     chosen, shipped = (worth(held, target.acts, one) for one in (threshold, target.shipped))
     difference, p = compared(held, target.acts, threshold, target.shipped, objective)
     return Calibration(
-        target, objective, wanted, threshold, worth(dev, target.acts, threshold), chosen, shipped, difference,
-        p, len({case.question for case in dev}), len({case.question for case in held}), parts.made,
-    )  # fmt: skip
+        target,
+        objective,
+        wanted,
+        threshold,
+        worth(dev, target.acts, threshold),
+        chosen,
+        shipped,
+        difference,
+        p,
+        len({case.question for case in dev}),
+        len({case.question for case in held}),
+        parts.made,
+    )
 
 
 def compared(
@@ -156,9 +175,14 @@ def compared(
         return np.nan_to_num(first - second)  # an exchange that leaves it undefined shows no difference
 
     p = permutation_test(
-        (np.arange(n), np.arange(n, 2 * n)), statistic, permutation_type="samples", vectorized=True,
-        n_resamples=RESAMPLES, batch=500, rng=SEED,
-    ).pvalue  # fmt: skip
+        (np.arange(n), np.arange(n, 2 * n)),
+        statistic,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=500,
+        rng=SEED,
+    ).pvalue
     return Measured(value, _interval(draws)), float(p)
 
 

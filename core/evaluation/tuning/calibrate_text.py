@@ -15,8 +15,11 @@ RULES: dict[Objective, str] = {
     "recall": "the highest precision with recall of at least {:g}",
 }
 NAMES: dict[Objective, str] = {
-    "f1": "F1", "balanced accuracy": "balanced accuracy", "precision": "precision", "recall": "recall",
-}  # fmt: skip
+    "f1": "F1",
+    "balanced accuracy": "balanced accuracy",
+    "precision": "precision",
+    "recall": "recall",
+}
 
 
 def about(target: Target) -> str:
@@ -51,10 +54,19 @@ def difference(found: Calibration) -> str:
     if by.value is None:
         return f"They cannot be compared: the {NAMES[found.objective]} of one of them is undefined."
     verdict = SAME if same else NONE if not found.shown else "better" if by.value > 0 else "worse"
-    return sentence(Finding(
-        "the chosen threshold", NAMES[found.objective], by.value, by.interval, found.p, found.held_out,
-        baseline="the one in use", verdict=verdict, unit="held-out questions",
-    ))  # fmt: skip
+    return sentence(
+        Finding(
+            "the chosen threshold",
+            NAMES[found.objective],
+            by.value,
+            by.interval,
+            found.p,
+            found.held_out,
+            baseline="the one in use",
+            verdict=verdict,
+            unit="held-out questions",
+        )
+    )
 
 
 def halves(found: Calibration) -> str:

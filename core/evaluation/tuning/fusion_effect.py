@@ -82,12 +82,20 @@ def compare(before: Values, after: Values) -> list[Finding]:
     for name, title in SHOWN.items():
         moved = [after[id][name] - before[id][name] for id in ids]
         shown = statistics.compare({name: moved})[name]
-        found.append(Finding(
-            "the changed route", title, sum(moved) / count, shown.interval, n=len(ids),
-            baseline="the original route", verdict=shown.verdict,
-            before=sum(before[id][name] for id in ids) / count,
-            wins=sum(one > 0 for one in moved), losses=sum(one < 0 for one in moved),
-        ))  # fmt: skip
+        found.append(
+            Finding(
+                "the changed route",
+                title,
+                sum(moved) / count,
+                shown.interval,
+                n=len(ids),
+                baseline="the original route",
+                verdict=shown.verdict,
+                before=sum(before[id][name] for id in ids) / count,
+                wins=sum(one > 0 for one in moved),
+                losses=sum(one < 0 for one in moved),
+            )
+        )
     return found
 
 

@@ -62,9 +62,12 @@ def material(engine: Engine, wanted: Wanted) -> Material:
     labelled, rivals, origin = _origin(engine, wanted)
     on, parts = divided(labelled, wanted.split)
     return Material(
-        labelled, parts.chosen_on, parts.held_out, rivals,
+        labelled,
+        parts.chosen_on,
+        parts.held_out,
+        rivals,
         origin if on == ALL else f"{origin}, questions {'of split ' if on != OTHER else ''}{on}",
-    )  # fmt: skip
+    )
 
 
 def splits(labelled: LabelledSet) -> list[str]:
@@ -172,9 +175,12 @@ class Fitting(BackgroundJob):
 
     def _do(self) -> None:
         self.fitted = perform(
-            self._engine, self.wanted, self._follow, lambda said: setattr(self, "stage", said),
+            self._engine,
+            self.wanted,
+            self._follow,
+            lambda said: setattr(self, "stage", said),
             self._cancel.is_set,
-        )  # fmt: skip
+        )
 
     def _follow(self, done: int, of: int) -> None:
         self.finished, self.total = done, of

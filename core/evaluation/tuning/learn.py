@@ -152,14 +152,15 @@ def learned(
             **_summary(values),
             "folds": [
                 {
-                    "questions": len(ids), "strength": fitted.strength,
+                    "questions": len(ids),
+                    "strength": fitted.strength,
                     METRIC: float(np.mean([values[id] for id in ids])),
                 }
                 for ids, fitted in folds
             ],
             **_compared(collected, values, lists, rivals),
         },
-    }  # fmt: skip
+    }
     if len(lists) > 1:
         stage("leaving out one list at a time")
         made["without"] = _without(collected, found, values, whole.strength)
@@ -171,9 +172,14 @@ def learned(
             **_compared(collected, theirs, lists, rivals),
         }
     return FittedWeights(
-        name, collected.corpus, collected.fingerprint, tuple(lists),
-        tuple(map(tuple, whole.weights.reshape(len(lists), -1).tolist())), whole.intercept, made,
-    )  # fmt: skip
+        name,
+        collected.corpus,
+        collected.fingerprint,
+        tuple(lists),
+        tuple(map(tuple, whole.weights.reshape(len(lists), -1).tolist())),
+        whole.intercept,
+        made,
+    )
 
 
 def by_hand(collected: Collected, question: str, lists: Sequence[str]) -> dict[str, Any]:
@@ -231,8 +237,11 @@ def _short(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _summary(values: Mapping[str, float]) -> dict[str, Any]:
     ends = statistics.mean_interval(list(values.values()))
-    return {METRIC: float(np.mean(list(values.values()))), "ci95": list(ends) if ends else None,
-            "n": len(values)}  # fmt: skip
+    return {
+        METRIC: float(np.mean(list(values.values()))),
+        "ci95": list(ends) if ends else None,
+        "n": len(values),
+    }
 
 
 def _values(collected: Collected, rankings: Mapping[str, Any], questions: Sequence[str]) -> dict[str, float]:

@@ -144,7 +144,9 @@ def counts(collected: Collected, found: Pairs) -> Counts:
     grades = [labelled.qrels.get(question, {}) for question in found.questions]
     judged = sum(passage in grades[of] for passage, of in zip(found.passages, found.of, strict=True))
     return Counts(
-        len(found.questions), int(found.relevant.sum()),
+        len(found.questions),
+        int(found.relevant.sum()),
         sum(grade >= labelled.relevant_from for one in grades for grade in one.values()),
-        len(found.passages), len(found.passages) - judged,
-    )  # fmt: skip
+        len(found.passages),
+        len(found.passages) - judged,
+    )

@@ -14,9 +14,13 @@ from core.evaluation.tuning.sweep_split import Split, split
 from core.evaluation.tuning.sweep_subject import Point, Rankings, Subject
 
 METRICS: Mapping[str, str] = {
-    "ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10",
-    "map": "MAP", "precision@5": "precision@5",
-}  # fmt: skip
+    "ndcg@10": "nDCG@10",
+    "recall@10": "recall@10",
+    "recall@100": "recall@100",
+    "mrr@10": "MRR@10",
+    "map": "MAP",
+    "precision@5": "precision@5",
+}
 By = Literal["in use", "done again", "run", "done again and run", "waits for a run"]
 Fresh = Mapping[tuple[Point, str], Scored | None]  # (point, question) -> ranking of a run; None: it failed
 
@@ -174,11 +178,18 @@ def _effects(pairs: Mapping[Point, Sequence[tuple[float, float]]], now: Point) -
     compared = statistics.compare(others) | statistics.compare({now: moved[now]} if now in moved else {})
     return {
         point: Effect(
-            sum(a for a, _ in both) / len(both), sum(b for _, b in both) / len(both),
-            sum(moved[point]) / len(both), one.interval, one.p, len(both), one.p_holm, one.verdict,
+            sum(a for a, _ in both) / len(both),
+            sum(b for _, b in both) / len(both),
+            sum(moved[point]) / len(both),
+            one.interval,
+            one.p,
+            len(both),
+            one.p_holm,
+            one.verdict,
         )
-        for point, both in pairs.items() for one in [compared[point]]
-    }  # fmt: skip
+        for point, both in pairs.items()
+        for one in [compared[point]]
+    }
 
 
 def _best(tried: Sequence[Tried], now: Point) -> Tried:

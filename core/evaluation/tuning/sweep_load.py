@@ -62,10 +62,14 @@ def _result(connection: sqlite3.Connection, row: sqlite3.Row) -> RouteResult:
         f"SELECT n, hits FROM rankings WHERE run = ? AND n IN ({marks}) ORDER BY n", (row["run"], *numbers)
     )
     document = {
-        "id": "one", "created": "", "corpus": "", "fingerprint": "", "settings": {},
+        "id": "one",
+        "created": "",
+        "corpus": "",
+        "fingerprint": "",
+        "settings": {},
         "question": text(row["question"]),
         "results": [result],
         "rankings": [parsed(one["hits"]) for one in lists],
         "passages": [{"id": id, "doc_id": "", "title": "", "text": ""} for id, _ in result["hits"]],
-    }  # fmt: skip
+    }
     return from_document(document).results[0]

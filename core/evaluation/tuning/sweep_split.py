@@ -60,14 +60,20 @@ def split(labelled: LabelledSet, ids: Sequence[str] | None = None, on: str | Non
         what = "split dev" if name else "questions outside split test"
         return Split(chosen, test, f"{what} to choose on, split test held out{rest}")
     if len(ids) < LEAST:
-        return Split(tuple(ids), (), f"fewer than {LEAST} questions: none are held out",
-                     ("labelled questions", "held-out questions"))  # fmt: skip
+        return Split(
+            tuple(ids),
+            (),
+            f"fewer than {LEAST} questions: none are held out",
+            ("labelled questions", "held-out questions"),
+        )
     drawn = set(random.Random(SEED).sample(sorted(ids), len(ids) // 2))
     return Split(
-        tuple(id for id in ids if id in drawn), tuple(id for id in ids if id not in drawn),
+        tuple(id for id in ids if id in drawn),
+        tuple(id for id in ids if id not in drawn),
         "two halves, split with a fixed seed",
-        ("questions of the first half", "questions of the second half"), True,
-    )  # fmt: skip
+        ("questions of the first half", "questions of the second half"),
+        True,
+    )
 
 
 def _on(labelled: LabelledSet, ids: Sequence[str], on: str) -> Split:

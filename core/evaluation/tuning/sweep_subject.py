@@ -138,6 +138,10 @@ def subject(
     ran = known_route.settle(evaluation.spec.get("knobs", {}).get(route, {}))
     path = way(known_route, parameters, good, ran)
     return Subject(
-        evaluation, path, route, tuple(ran[name] for name in parameters),
-        tuple(id for id in labelled if id not in good), len(evaluation.questions) - len(labelled),
-    )  # fmt: skip
+        evaluation,
+        path,
+        route,
+        tuple(ran[name] for name in parameters),
+        tuple(id for id in labelled if id not in good),
+        len(evaluation.questions) - len(labelled),
+    )

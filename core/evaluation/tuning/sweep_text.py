@@ -82,9 +82,17 @@ def named(subject: Subject, point: Point) -> str:
 def _finding(curve: Curve, point: Point, effect: Effect, p: float | None, verdict: str, unit: str) -> Finding:
     about = curve.subject
     return Finding(
-        named(about, point), METRICS[curve.metric], effect.delta, effect.interval, p, effect.n,
-        baseline=f"{named(about, about.now)} (in use)", verdict=verdict, before=effect.before, unit=unit,
-    )  # fmt: skip
+        named(about, point),
+        METRICS[curve.metric],
+        effect.delta,
+        effect.interval,
+        p,
+        effect.n,
+        baseline=f"{named(about, about.now)} (in use)",
+        verdict=verdict,
+        before=effect.before,
+        unit=unit,
+    )
 
 
 def held(curve: Curve) -> Finding | None:

@@ -62,10 +62,14 @@ def quoted(settings: Settings, spec: Mapping[str, object]) -> Mapping[str, Seque
         origin = catalogue.source(str(spec["corpus"]), settings=settings, known_only=True)
         return quotes(
             sets.read(
-                origin.name, origin.path, split=str(spec.get("split") or "all"), questions=files,
-                qrels=Path(str(qrels)) if qrels else None, columns=columns,
+                origin.name,
+                origin.path,
+                split=str(spec.get("split") or "all"),
+                questions=files,
+                qrels=Path(str(qrels)) if qrels else None,
+                columns=columns,
             )
-        )  # fmt: skip
+        )
     except BadInput:
         return {}  # what cuts passages into pieces then says that no quote is labelled
 

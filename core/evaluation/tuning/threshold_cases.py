@@ -26,7 +26,7 @@ from core.evaluation.tuning.targets import (
     Target,
     Told,
     Unit,
-)  # fmt: skip
+)
 
 
 def found(
@@ -47,8 +47,12 @@ def found(
             continue
         asked = _Asked(questions[id], labelled, tuple((quotes or {}).get(id, ())))
         met: set[str] = set()
-        for told in (*_graded(result, asked), *_gated(result, asked, unjudged),
-                     *_floored(result, asked), *_stripped(result, asked)):  # fmt: skip
+        for told in (
+            *_graded(result, asked),
+            *_gated(result, asked, unjudged),
+            *_floored(result, asked),
+            *_stripped(result, asked),
+        ):
             key = told.target.key
             if key in met:
                 continue
@@ -82,8 +86,13 @@ def _graded(result: RouteResult, asked: _Asked) -> Iterator[Told]:
         values = [(grade.id, value) for grade in one.grades if (value := known(grade)) is not None]
         present = any(asked.relevant(grade.id) for grade in one.grades)
         # The best or the mean of several grades does not claim to be the probability that one is right.
-        target = _target(result, step.span, unit="question", probability=False,
-                         positive="a passage labelled relevant is among those graded")  # fmt: skip
+        target = _target(
+            result,
+            step.span,
+            unit="question",
+            probability=False,
+            positive="a passage labelled relevant is among those graded",
+        )
         judged = by_mean(one)
         if judged is not None:
             made = target("threshold", "from", "the route accepts the results")
@@ -107,9 +116,11 @@ def _passages(
     if not asked.known:
         return Told(target, one.high, left_out={UNLABELLED: len(one.grades)})
     return Told(
-        target, one.high, tuple((value, asked.relevant(id)) for id, value in values),
+        target,
+        one.high,
+        tuple((value, asked.relevant(id)) for id, value in values),
         {NO_GRADE: ungraded} if ungraded else {},
-    )  # fmt: skip
+    )
 
 
 def _gated(result: RouteResult, asked: _Asked, unjudged: dict[tuple[str, str], str]) -> Iterator[Told]:
@@ -177,8 +188,9 @@ def _unaided(span: Span, result: RouteResult) -> str | None:
 def _floored(result: RouteResult, asked: _Asked) -> Iterator[Told]:
     """Passages dropped by a floor."""
     for near in nears(result):
-        target = _target(result, near.span, unit="passage", probability=False,
-                         positive="it is labelled relevant")  # fmt: skip
+        target = _target(
+            result, near.span, unit="passage", probability=False, positive="it is labelled relevant"
+        )
         made, floor = target("floor", "from", "a passage passes the filter"), near.output.floor or 0.0
         cosines = near.output.cosines
         judged = tuple((score, asked.relevant(id)) for id, score in cosines.items()) if asked.known else ()
@@ -192,8 +204,13 @@ def _stripped(result: RouteResult, asked: _Asked) -> Iterator[Told]:
     for one in strippings(result):
         if (floor := floor_of(one.output)) is None:
             continue
-        target = _target(result, one.span, unit="strip", probability=False,
-                         positive="it contains a labelled quote or is part of one")  # fmt: skip
+        target = _target(
+            result,
+            one.span,
+            unit="strip",
+            probability=False,
+            positive="it contains a labelled quote or is part of one",
+        )
         made = target("floor", "from", "a piece passes the filter")
         if not asked.quotes:
             yield Told(made, floor, left_out={NO_QUOTE: len(one.output.sentences)})
@@ -222,9 +239,18 @@ def _target(
 
     def make(name: str, acts: Acts, act: str, *, by_settings: bool = False) -> Target:
         return Target(
-            result.route, span.name, name, unit, acts, act, positive, probability, by_settings,
-            ran=result.parameters, span=span,
-        )  # fmt: skip
+            result.route,
+            span.name,
+            name,
+            unit,
+            acts,
+            act,
+            positive,
+            probability,
+            by_settings,
+            ran=result.parameters,
+            span=span,
+        )
 
     return make
 

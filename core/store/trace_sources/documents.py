@@ -14,11 +14,32 @@ from collections.abc import Mapping
 from typing import Any
 
 LISTS = (
-    "documents", "source_documents", "retrieved_documents", "retrieved_docs", "relevant_documents", "docs",
-    "hits", "results", "search_results", "nodes", "source_nodes", "context", "contexts", "retrieved_contexts",
-    "chunks", "passages", "matches", "points", "artifact", "output", "outputs", "result", "data", "value",
+    "documents",
+    "source_documents",
+    "retrieved_documents",
+    "retrieved_docs",
+    "relevant_documents",
+    "docs",
+    "hits",
+    "results",
+    "search_results",
+    "nodes",
+    "source_nodes",
+    "context",
+    "contexts",
+    "retrieved_contexts",
+    "chunks",
+    "passages",
+    "matches",
+    "points",
+    "artifact",
+    "output",
+    "outputs",
+    "result",
+    "data",
+    "value",
     "answer",
-)  # fmt: skip
+)
 TEXT = ("content", "page_content", "pageContent", "text", "chunk", "chunk_text", "body")
 ID = ("id", "id_", "_id", "chunk_id", "node_id", "doc_id", "document_id")
 _INSIDE = ("kwargs", "node", "document", "payload", "_source", "entity", "fields")
@@ -134,19 +155,22 @@ def _columns(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     ids, texts = value.get("ids"), value.get("documents")
     if not isinstance(ids, list) or not isinstance(texts, list):
         return []
-    first = [column[0] if isinstance(column, list) and column and isinstance(column[0], list) else column
-             for column in (ids, texts, value.get("metadatas"), value.get("distances"))]  # fmt: skip
+    first = [
+        column[0] if isinstance(column, list) and column and isinstance(column[0], list) else column
+        for column in (ids, texts, value.get("metadatas"), value.get("distances"))
+    ]
     ids, texts, metadatas, distances = (column if isinstance(column, list) else [] for column in first)
     if len(ids) != len(texts) or not all(isinstance(text, str) for text in texts):
         return []
     return [
         {
-            "id": id, "content": text,
+            "id": id,
+            "content": text,
             "metadata": metadatas[at] if at < len(metadatas) else None,
             "distance": distances[at] if at < len(distances) else None,
         }
         for at, (id, text) in enumerate(zip(ids, texts, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 def _number(value: Any) -> bool:

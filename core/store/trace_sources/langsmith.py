@@ -48,11 +48,17 @@ def records(document: Mapping[str, Any], trace: str = "", parent: str = "") -> I
     ]
     start = document.get("start_time")
     yield {
-        "trace_id": own, "span_id": id, "parent_id": either(document, "parent_run_id") or parent,
-        "name": document.get("name"), "kind": document.get("run_type"), "start": start,
-        "end": document.get("end_time") or start, "error": document.get("error"), "attributes": attributes,
+        "trace_id": own,
+        "span_id": id,
+        "parent_id": either(document, "parent_run_id") or parent,
+        "name": document.get("name"),
+        "kind": document.get("run_type"),
+        "start": start,
+        "end": document.get("end_time") or start,
+        "error": document.get("error"),
+        "attributes": attributes,
         "service": document.get("session_name"),
-    }  # fmt: skip
+    }
     for child in document.get("child_runs") or ():
         if isinstance(child, dict):
             yield from records(child, own, id)

@@ -47,12 +47,15 @@ def records(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         attributes |= {"llm.model_name": str(model)} if model else {}
         yield {
             "trace_id": trace or either(context, "trace_id") or span.get("trace_id"),
-            "span_id": either(context, "span_id") or span.get("span_id"), "parent_id": parent,
-            "name": span.get("name"), "kind": _KINDS.get(kind, kind),
+            "span_id": either(context, "span_id") or span.get("span_id"),
+            "parent_id": parent,
+            "name": span.get("name"),
+            "kind": _KINDS.get(kind, kind),
             "start": either(span, "start_time", "start_time_unix_nano", "start_time_ns"),
             "end": either(span, "end_time", "end_time_unix_nano", "end_time_ns"),
-            "error": str(message or "failed") if code.endswith("ERROR") else None, "attributes": attributes,
-        }  # fmt: skip
+            "error": str(message or "failed") if code.endswith("ERROR") else None,
+            "attributes": attributes,
+        }
 
 
 def _said(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from core.store.trace_sources.documents import parsed_text
 
 FEEDBACK = "feedback"  # the attribute that has what was said of a span, a list
 _SIDES = {
-    "input": "input.value", "output": "output.value",
-    "inputs": "input.value", "outputs": "output.value",
-}  # fmt: skip
+    "input": "input.value",
+    "output": "output.value",
+    "inputs": "input.value",
+    "outputs": "output.value",
+}
 
 
 def either(record: Mapping[str, Any], *names: str) -> Any:
@@ -48,6 +50,10 @@ def said(
         label, value = (label or value), None
     number = float(value) if isinstance(value, int | float) else None
     return {
-        "source": source, "name": str(name or "score"), "value": number, "label": str(label or ""),
-        "note": str(note or ""), "who": str(who or ""),
-    }  # fmt: skip
+        "source": source,
+        "name": str(name or "score"),
+        "value": number,
+        "label": str(label or ""),
+        "note": str(note or ""),
+        "who": str(who or ""),
+    }

@@ -22,23 +22,60 @@ __all__ = ["Earlier", "upgraded"]
 
 SHOWN = 5  # passages that an answer was written from unless a route said otherwise
 ANSWERED = (
-    "answer from the whole corpus", "answer from what the model knows", "answer without passages",
-    "answer without searching", "choose the best path", "choose the best segment",
-    "copy the best sentences", "keep a draft", "read the passages together", "reply without a search",
-    "say the result", "say what is missing", "write answer",
-)  # fmt: skip
+    "answer from the whole corpus",
+    "answer from what the model knows",
+    "answer without passages",
+    "answer without searching",
+    "choose the best path",
+    "choose the best segment",
+    "copy the best sentences",
+    "keep a draft",
+    "read the passages together",
+    "reply without a search",
+    "say the result",
+    "say what is missing",
+    "write answer",
+)
 # Inputs that a step added itself, and that stand in its output now.
 MOVED = {
-    "abstained", "alike", "attention", "chosen", "cosines", "dropped", "evidence", "expansion", "features",
-    "floor", "found by", "found in", "match", "matched", "near", "new", "only", "order", "ranks", "reranker",
-    "saved", "sentences without citation", "shares", "shown", "spread", "terms", "tokens after",
-    "tokens before", "words", "wrong citations",
-}  # fmt: skip
+    "abstained",
+    "alike",
+    "attention",
+    "chosen",
+    "cosines",
+    "dropped",
+    "evidence",
+    "expansion",
+    "features",
+    "floor",
+    "found by",
+    "found in",
+    "match",
+    "matched",
+    "near",
+    "new",
+    "only",
+    "order",
+    "ranks",
+    "reranker",
+    "saved",
+    "sentences without citation",
+    "shares",
+    "shown",
+    "spread",
+    "terms",
+    "tokens after",
+    "tokens before",
+    "words",
+    "wrong citations",
+}
 MOVED_OF = {
-    "does the question stand alone": {"best", "note"}, "rewrite as a standalone question": {"text"},
-    "score by matching tokens": {"model", "scored"}, "search all token vectors": {"model"},
+    "does the question stand alone": {"best", "note"},
+    "rewrite as a standalone question": {"text"},
+    "score by matching tokens": {"model", "scored"},
+    "search all token vectors": {"model"},
     "search learned term weights": {"model"},
-}  # fmt: skip
+}
 RENAMED = {("does the question stand alone", "enough"): "threshold"}
 ODDS = ("probabilities", "sampled word")  # how a model told a class, in place of who told it
 
@@ -109,11 +146,25 @@ class _Route:
         if unknown:
             attributes["not stored"] = f"which step made: {', '.join(unknown)}"
         return Span(
-            span.id, span.parent, span.name, span.kind, span.start_ms, span.ms, args, output,
-            span.hits if span.ranks else None, links,
-            set_by(self._result.route, self._result.parameters, span.name, args), attributes, span.tokens,
-            span.cost, span.calls, span.shared_with, span.cached, span.error,
-        )  # fmt: skip
+            span.id,
+            span.parent,
+            span.name,
+            span.kind,
+            span.start_ms,
+            span.ms,
+            args,
+            output,
+            span.hits if span.ranks else None,
+            links,
+            set_by(self._result.route, self._result.parameters, span.name, args),
+            attributes,
+            span.tokens,
+            span.cost,
+            span.calls,
+            span.shared_with,
+            span.cached,
+            span.error,
+        )
 
     def _threshold(self, span: Earlier) -> dict[str, Any]:
         """The evidence that an answer had to have, told by the step that looked for it."""
@@ -181,10 +232,14 @@ class _Route:
         top = [span for span in spans if span.parent is None]
         searched = next((span.id for span in top if span.hits is not None), None)
         taken = [
-            span.output.texts[0] for span in top
-            if isinstance(span.output, Rewrite) and span.output.role == "question" and span.output.changed
-            and span.output.texts and (searched is None or span.id < searched)
-        ]  # fmt: skip
+            span.output.texts[0]
+            for span in top
+            if isinstance(span.output, Rewrite)
+            and span.output.role == "question"
+            and span.output.changed
+            and span.output.texts
+            and (searched is None or span.id < searched)
+        ]
         made = [one.output.excerpts for one in top if isinstance(one.output, Excerpts)]
         left = made[-1] if made else {}
         return AnswerBasis(taken[-1] if taken else question, len(left) or SHOWN, _texts(left))

@@ -12,17 +12,24 @@ _MANY = re.compile(r"(\d+) of (\d+) tables")
 ACTIONS = ("correct", "ambiguous", "incorrect")
 CLASSES = ("no_retrieval", "exact", "plain", "conceptual", "complex", "conversational", "structured")
 CANDIDATES: Mapping[str, tuple[str, ...]] = {  # the routes that a question of a class could be given to
-    "no_retrieval": ("no search",), "exact": ("bm25",), "plain": ("rerank",),
-    "conceptual": ("multistage", "rerank"), "complex": ("iterative", "decompose", "rerank"),
-    "conversational": ("memory",), "structured": ("text_to_sql", "rerank"),
-}  # fmt: skip
+    "no_retrieval": ("no search",),
+    "exact": ("bm25",),
+    "plain": ("rerank",),
+    "conceptual": ("multistage", "rerank"),
+    "complex": ("iterative", "decompose", "rerank"),
+    "conversational": ("memory",),
+    "structured": ("text_to_sql", "rerank"),
+}
 TABLES = ("answered", "repaired", "no rows", "rejected by the guard", "failed")
 STOPS = ("answered", "steps used up", "nothing new", "repeated", "budget spent")
 
 # What a step could decide, in the order declared.
 WAYS: Mapping[str, tuple[str, ...]] = {
     "act on the grades": (
-        "use what was found", "add the web", "replace it by the web", "go on without the web",
+        "use what was found",
+        "add the web",
+        "replace it by the web",
+        "go on without the web",
         "knowledge gap",
     ),
     "analyse the question": ("none", "rewrite", "decompose", "hyde", "variants"),
@@ -48,7 +55,7 @@ WAYS: Mapping[str, tuple[str, ...]] = {
     "was it asked before": ("new", "asked before", "repeated"),
     "ask the tables": TABLES,
     "write and run SQL": TABLES,
-}  # fmt: skip
+}
 SCORES = {  # the field of an outcome with the score that was held against a threshold
     "decide by confidence": "confidence",
     "decide whether to look it up": "probability",
@@ -113,9 +120,13 @@ def _alone(span: Earlier) -> Document:
     ways = ("stands alone", "needs what was said")
     inputs = span.inputs
     return {
-        "type": "decision", "decision": ways[0 if span.output else 1], "ways": ways, "why": inputs["note"],
-        "score": inputs["best"], "threshold": inputs["enough"],
-    }  # fmt: skip
+        "type": "decision",
+        "decision": ways[0 if span.output else 1],
+        "ways": ways,
+        "why": inputs["note"],
+        "score": inputs["best"],
+        "threshold": inputs["enough"],
+    }
 
 
 ALONE: Mapping[str, Alone] = {

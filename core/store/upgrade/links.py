@@ -221,9 +221,10 @@ class Links:
         made = [
             one
             for one in self._before
-            if one.kind == "EMBEDDING" and one.parent in (None, span.parent)
+            if one.kind == "EMBEDDING"
+            and one.parent in (None, span.parent)
             and (one.name == "embed tokens") == bool(tokens)
-        ]  # fmt: skip
+        ]
         return [Link(arg, made[-1].id if made else None, int(match[1]) if match else 1)]
 
     def _made(self, span: Earlier, arg: str, value: Any) -> list[Link]:

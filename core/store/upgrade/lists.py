@@ -38,28 +38,40 @@ def _samples(span: Earlier, around: Around) -> Document:
     lists = [one.hits or () for one in around.below(span) if one.ranks]
     given = table(span.output)
     return {
-        "type": "sample_searches", "texts": span.inputs["texts"], "lists": lists,
-        "overlap": given["overlap"], "in_all": given["in all"],
-    }  # fmt: skip
+        "type": "sample_searches",
+        "texts": span.inputs["texts"],
+        "lists": lists,
+        "overlap": given["overlap"],
+        "in_all": given["in all"],
+    }
 
 
 def _embedding(span: Earlier, around: Around) -> Document:
     inputs = span.inputs
     if "texts" not in inputs:
         return {
-            "type": "embedding", "texts": [inputs["text"]],
+            "type": "embedding",
+            "texts": [inputs["text"]],
             "recalled": [id for id, _ in around.given(span, "recalled")],
-        }  # fmt: skip
+        }
     return {
-        "type": "embedding", "texts": inputs["texts"], "question": inputs.get("question"),
+        "type": "embedding",
+        "texts": inputs["texts"],
+        "question": inputs.get("question"),
         "spread": inputs.get("spread"),
-    }  # fmt: skip
+    }
 
 
 def _fusion(method: str) -> Alone:
     def made(span: Earlier) -> Document:
-        names = {"of": "names", "only": "only", "ranks": "ranks", "shares": "shares", "new": "new",
-                 "features": "features"}  # fmt: skip
+        names = {
+            "of": "names",
+            "only": "only",
+            "ranks": "ranks",
+            "shares": "shares",
+            "new": "new",
+            "features": "features",
+        }
         given = {names[name]: value for name, value in span.inputs.items() if name in names}
         return {"type": "fusion", "method": method, **given}
 
@@ -74,25 +86,33 @@ def _rerank(span: Earlier) -> Document:
         document = {name: given.pop(name) for name in ("id", "was", "score", "state", "why") if name in given}
         moved.append({**document, "before": given.pop("first score"), "parts": given})
     return {
-        "type": "rerank", "reranker": inputs.get("reranker", ""), "order": moved,
-        "words": inputs.get("words", {}), "scored": len(moved),
-    }  # fmt: skip
+        "type": "rerank",
+        "reranker": inputs.get("reranker", ""),
+        "order": moved,
+        "words": inputs.get("words", {}),
+        "scored": len(moved),
+    }
 
 
 def _matched(span: Earlier) -> Document:
     inputs = span.inputs
     return {
-        "type": "rerank", "reranker": inputs.get("model", ""), "scored": inputs.get("scored", 0),
+        "type": "rerank",
+        "reranker": inputs.get("model", ""),
+        "scored": inputs.get("scored", 0),
         "tokens": _tokens(inputs.get("match")),
-    }  # fmt: skip
+    }
 
 
 def _by_grade(span: Earlier, around: Around) -> Document:
     verdict = table(span.inputs.get("verdict"))
     grades = {one["id"]: one for one in verdict["grades"]}
-    return _reordered(span, around, verdict.get("evaluator", ""), {
-        id: {"score": one["grade"], "state": one["state"], "why": one["why"]} for id, one in grades.items()
-    })  # fmt: skip
+    return _reordered(
+        span,
+        around,
+        verdict.get("evaluator", ""),
+        {id: {"score": one["grade"], "state": one["state"], "why": one["why"]} for id, one in grades.items()},
+    )
 
 
 def _by_segments(span: Earlier, around: Around) -> Document:
@@ -105,10 +125,15 @@ def _by_segments(span: Earlier, around: Around) -> Document:
     wrote = ("answer from one passage and judge it", "write a segment for each passage")
     writing = {one.id for one in around.spans.values() if one.name in wrote and one.id < span.id}
     asked = [one.name for one in around.spans.values() if one.asked_model and one.parent in writing]
-    return _reordered(span, around, asked[-1].removeprefix("ask ") if asked else "", {
-        id: {"score": scores.get(id), "state": "scored" if id in scores else "not scored"}
-        for id, _ in span.hits or ()
-    })  # fmt: skip
+    return _reordered(
+        span,
+        around,
+        asked[-1].removeprefix("ask ") if asked else "",
+        {
+            id: {"score": scores.get(id), "state": "scored" if id in scores else "not scored"}
+            for id, _ in span.hits or ()
+        },
+    )
 
 
 def _written_from(span: Earlier, around: Around) -> list[tuple[str, float]]:
@@ -154,9 +179,11 @@ def _distinct(span: Earlier) -> Document:
 
 def _near(span: Earlier) -> Document:
     return {
-        "type": "selection", "method": "floor", "cosines": span.inputs.get("cosines", {}),
+        "type": "selection",
+        "method": "floor",
+        "cosines": span.inputs.get("cosines", {}),
         "floor": span.inputs["floor"],
-    }  # fmt: skip
+    }
 
 
 def _named(why: str) -> Alone:

@@ -17,9 +17,16 @@ from core.store.upgrade.read import table
 ALONE = {**decisions.ALONE, **lists.ALONE, **writings.ALONE}
 AMONG = {**lists.AMONG, **writings.AMONG}
 ALWAYS = {  # also of a step that did not end: it tells what was to be done
-    "copy words from the passages", "embed", "embed tokens", "look for a short answer", "look up words",
-    "search BM25", "search the conversation", "search the web", "search vectors",
-}  # fmt: skip
+    "copy words from the passages",
+    "embed",
+    "embed tokens",
+    "look for a short answer",
+    "look up words",
+    "search BM25",
+    "search the conversation",
+    "search the web",
+    "search vectors",
+}
 _PLAIN: Mapping[str, Output] = {
     "append the rest": Fusion("append"),
     "fuse by normalised scores": Fusion("linear"),

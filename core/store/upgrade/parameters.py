@@ -15,18 +15,22 @@ _WEIGHTS = "weights.relevance=w_rel weights.support=w_sup weights.utility=w_use"
 SET: Mapping[str, Mapping[str, str]] = {
     "adaptive": {"classify the question": "by=classifier"},
     "agentic": {
-        "choose again or stop": "steps", "collect what is new": "each keep", "count what was found": "each",
+        "choose again or stop": "steps",
+        "collect what is new": "each keep",
+        "count what was found": "each",
     },
     "bm25": {"search BM25": "engine"},
     "compress": {
-        "drop passages far from the question": "floor", "keep the strips that matter": "floor=strip_floor",
+        "drop passages far from the question": "floor",
+        "keep the strips that matter": "floor=strip_floor",
     },
     "confidence": {"decide by confidence": "how threshold"},
     "contextual": {"fuse by normalised scores": "weights.1=alpha"},
     "contextual_headings": {"fuse by normalised scores": "weights.1=alpha"},
     "crag": {"grade and decide": "low high", "keep the strips that matter": "floor=strip_floor"},
     "critique_loop": {
-        "choose the best segment": _WEIGHTS, "order by the segments written": _WEIGHTS,
+        "choose the best segment": _WEIGHTS,
+        "order by the segments written": _WEIGHTS,
         "decide whether to look it up": "threshold=search_from",
     },
     "decompose": {"split into simpler questions": "n"},
@@ -38,7 +42,8 @@ SET: Mapping[str, Mapping[str, str]] = {
     "hype_hyde": {"write hypothetical passages": "n"},
     "iterative": {"collect what is new": "each keep", "go on or stop": "steps"},
     "late_interaction": {
-        "score by matching tokens": "candidates", "search BM25": "k=candidates",
+        "score by matching tokens": "candidates",
+        "search BM25": "k=candidates",
         "search vectors": "k=candidates",
     },
     "learned_fusion": {"fuse by fitted weights": "candidates"},
@@ -51,7 +56,8 @@ SET: Mapping[str, Mapping[str, str]] = {
     "mmr": {"order by marginal relevance": "lam k pool"},
     "multi_query": {"write query variants": "n"},
     "multistage": {
-        "analyse the question": "strange", "drop near-duplicates": "threshold=alike",
+        "analyse the question": "strange",
+        "drop near-duplicates": "threshold=alike",
         "order by marginal relevance": "lam pool=candidates",
     },
     "parent": {"fuse by normalised scores": "weights.1=alpha"},
@@ -66,14 +72,18 @@ SET: Mapping[str, Mapping[str, str]] = {
     "step_back": {"fuse by reciprocal rank": "k weights.2=weight weights.3=weight"},
     "structured_hybrid": {"ask the tables": "repairs", "write and run SQL": "repairs"},
     "table_qa": {
-        "ask the tables": "tables repairs rows", "choose tables": "most=tables", "run SQL": "rows",
+        "ask the tables": "tables repairs rows",
+        "choose tables": "most=tables",
+        "run SQL": "rows",
         "write and run SQL": "repairs rows",
     },
     "text_to_sql": {
-        "ask the tables": "tables repairs rows", "choose tables": "most=tables", "run SQL": "rows",
+        "ask the tables": "tables repairs rows",
+        "choose tables": "most=tables",
+        "run SQL": "rows",
         "write and run SQL": "repairs rows",
     },
-}  # fmt: skip
+}
 CALIBRATED = ("low", "high")  # 0 stood for the threshold as calibrated
 
 

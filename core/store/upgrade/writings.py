@@ -35,10 +35,15 @@ def _round(span: Earlier) -> Document:
     given, inputs = table(span.output), span.inputs
     earlier = rows(inputs["earlier"])
     judged = {
-        "searched": given["question"], "mean": given["mean"], "before": earlier[-1] if earlier else None,
-        "number": len(earlier) + 1, "threshold": inputs["threshold"], "gain": inputs["gain"],
-        "rounds": inputs["rounds"], "reason": given["reason"],
-    }  # fmt: skip
+        "searched": given["question"],
+        "mean": given["mean"],
+        "before": earlier[-1] if earlier else None,
+        "number": len(earlier) + 1,
+        "threshold": inputs["threshold"],
+        "gain": inputs["gain"],
+        "rounds": inputs["rounds"],
+        "reason": given["reason"],
+    }
     return {**_grading(span), "evaluator": "llm", "round": judged}
 
 
@@ -49,17 +54,21 @@ def _sentences(span: Earlier) -> Document:
 def _excerpts(span: Earlier) -> Document:
     inputs = span.inputs
     return {
-        "type": "excerpts", "excerpts": span.output["excerpts"],
-        "tokens_before": inputs.get("tokens before", 0), "tokens_after": inputs.get("tokens after", 0),
-    }  # fmt: skip
+        "type": "excerpts",
+        "excerpts": span.output["excerpts"],
+        "tokens_before": inputs.get("tokens before", 0),
+        "tokens_after": inputs.get("tokens after", 0),
+    }
 
 
 def _short_answer(span: Earlier) -> Document:
     inputs = span.inputs
     return {
-        "type": "short_answer", "question": inputs["question"], "text": span.output or "",
+        "type": "short_answer",
+        "question": inputs["question"],
+        "text": span.output or "",
         "source": inputs.get("found in") or "",
-    }  # fmt: skip
+    }
 
 
 def _written(span: Earlier, around: Around) -> Document:
@@ -71,10 +80,15 @@ def _written(span: Earlier, around: Around) -> Document:
     copied = span.name == "copy the best sentences"
     abstained = "scores" not in inputs if copied else bool(inputs.get("abstained"))
     document = {
-        "type": "written", "text": text, "shown": shown, "abstained": abstained, "wrong": wrong,
-        "uncited": texts(inputs.get("sentences without citation")), "copied": copied,
+        "type": "written",
+        "text": text,
+        "shown": shown,
+        "abstained": abstained,
+        "wrong": wrong,
+        "uncited": texts(inputs.get("sentences without citation")),
+        "copied": copied,
         "cited": [] if abstained else list(dict.fromkeys(shown[n - 1] for n in right)),
-    }  # fmt: skip
+    }
     if copied:
         document |= {
             name: inputs[name] for name in ("evidence", "floor") if number(inputs.get(name)) is not None
@@ -94,9 +108,12 @@ def _together(span: Earlier, around: Around) -> Document:
     shown = list(attention)
     cited = list(around.result.citations) if around.result.citations else [most]
     return {
-        "type": "written", "text": f"{text} [{shown.index(cited[0]) + 1}]", "cited": cited, "shown": shown,
+        "type": "written",
+        "text": f"{text} [{shown.index(cited[0]) + 1}]",
+        "cited": cited,
+        "shown": shown,
         "attention": attention,
-    }  # fmt: skip
+    }
 
 
 def _unaided(span: Earlier) -> Document:
