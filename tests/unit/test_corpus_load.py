@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sqlite3
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pypdf import PdfWriter
+from reportlab.pdfgen.canvas import Canvas
 
 from core.corpus import index
 from core.corpus import load as loader
@@ -37,7 +36,7 @@ def row(id: str, text: str = "some text", **more: object) -> str:
 
 
 def pdf(text: str) -> bytes:
-    """A one-page PDF written by hand: pypdf writes none with text."""
+    """A one-page PDF written by hand."""
     stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()
     parts = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -159,15 +158,10 @@ def test_what_cannot_be_read_is_left_out_with_a_reason(
     (tmp_path / "good.txt").write_text("good")
     (tmp_path / "broken.pdf").write_bytes(b"not a pdf at all")
     (tmp_path / "big.txt").write_text("x" * 100_001)
-    empty = PdfWriter()
-    empty.add_blank_page(100, 100)
-    buffer = io.BytesIO()
-    empty.write(buffer)
-    locked = PdfWriter()
-    locked.add_blank_page(100, 100)
-    locked.encrypt("secret")
-    (tmp_path / "scan.pdf").write_bytes(buffer.getvalue())
-    locked.write(tmp_path / "locked.pdf")
+    for name, password in (("scan.pdf", None), ("locked.pdf", "secret")):
+        page = Canvas(str(tmp_path / name), pagesize=(100, 100), encrypt=password)
+        page.showPage()
+        page.save()
     monkeypatch.setattr(loader, "MAX_BYTES", 100_000)
     report = LoadReport()
     assert [d.id for d in documents(tmp_path, report)] == ["good.txt"]
