@@ -84,7 +84,7 @@ test-libraries: $(VENV)/.installed-dev  ## the examples of docs/your-pipeline.md
 test-bench: $(VENV)/.installed-dev  ## SciFact against the published figures, dense ones too: minutes at first
 	@test -n "$(SCIFACT)" || { echo "SciFact is not beside the project (or below ROUTESCOPE_BENCH_DATA)"; exit 1; }
 	$(PY) -m core index "$(SCIFACT)" --name scifact
-	$(PYTEST) -m bench tests/unit/test_scifact.py
+	$(PYTEST) -m bench tests/unit/backends/test_scifact.py
 
 test-mutation: $(VENV)/.installed-dev  ## are small faults noticed? an hour and more, not in CI: see docs/testing.md
 	$(PY) -m scripts.mutation $(MUTATE)

@@ -11,7 +11,7 @@ import core.routes
 from core.domain.settings import PROJECT
 
 TEMPLATES = Path(__file__).parent / "templates"
-ROUTES, TESTS = Path(core.routes.__path__[0]), PROJECT / "tests" / "unit"
+ROUTES, TESTS = Path(core.routes.__path__[0]), PROJECT / "tests" / "unit" / "routes"
 PLACEHOLDER = "new_route"  # what a route is called in the templates; its title is "New route"
 LONGEST = 40
 

@@ -1,7 +1,7 @@
 """Writes `data/vectors/`: the vectors of small built-in corpora, so that a first start embeds none.
 
 `python -m scripts.vectors` embeds them anew with the default embedder. Run it when documents of `data/`, or
-how they are cut, have changed: `tests/unit/test_shipped_vectors.py` says so.
+how they are cut, have changed: `tests/unit/corpus/test_shipped_vectors.py` says so.
 """
 
 from __future__ import annotations

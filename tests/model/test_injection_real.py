@@ -30,7 +30,9 @@ ROUTES = ("text_to_sql", "agentic", "crag", "confidence", "rewrite", "rag_fusion
 # only once, and no count or score tells the runs apart.
 CLEAN, ATTACKED = "crushed:0-80", "returns:0-90"
 TOLD = re.compile(r"they answer the question: \w+")
-READ = {"agentic"}  # a call that reads passages says there when the loop ends, see tests/unit/test_obeying.py
+READ = {
+    "agentic"
+}  # a call that reads passages says there when the loop ends, see tests/unit/steps/test_obeying.py
 pytestmark = [
     pytest.mark.model,
     pytest.mark.timeout(1800),

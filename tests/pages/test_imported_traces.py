@@ -10,7 +10,7 @@ from core.engine.imported import imported
 from core.evaluation.labels import desk as desks
 from tests.fakes import MemoryCorpus
 from tests.pages.reading import html, shown
-from tests.unit.test_traces_in import SHOP, otlp, parsed, spans_of
+from tests.unit.store.test_traces_in import SHOP, otlp, parsed, spans_of
 
 TINY = MemoryCorpus({passage.id: passage.text for passage in SHOP.all}, "tiny")
 

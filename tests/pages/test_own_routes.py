@@ -12,7 +12,7 @@ from core.domain.types import Query
 from core.engine.engine import Request
 from tests.added import added
 from tests.pages.reading import html, shown
-from tests.unit.test_lineage import QUESTION, made, texts
+from tests.unit.analysis.test_lineage import QUESTION, made, texts
 
 FUSED = "fuse by reciprocal rank"
 

@@ -121,7 +121,7 @@ def test_a_corpus_is_indexed_by_the_workers_chosen(visit, engine, monkeypatch, t
 
 
 def test_release_uses_no_times_of_unlike_machines_until_it_is_told_to(visit, engine):
-    from tests.unit.test_machines import mixed
+    from tests.unit.evaluation.test_machines import mixed
 
     mixed(experiment_store.place(engine.settings, "mixed"))
     app = visit("release.py", evaluation="mixed", p95="1000")

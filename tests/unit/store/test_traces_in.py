@@ -1,0 +1,572 @@
+"""Traces of other programs become runs: both vocabularies, real exports, and whatever is wrong with them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.analysis.passage_trace import PassageTrace
+from core.cli import corpora, main
+from core.corpus import index, index_record
+from core.corpus.corpus import Corpus
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
+from core.domain.unmatched import is_unmatched
+from core.engine import engine as engine_module
+from core.engine.imported import imported, question, run_id
+from core.engine.trace_intake import Intake
+from core.evaluation.labels import desk
+from core.store import Store, traces_in
+from core.store.codec import to_document
+from core.store.otlp import to_otlp
+from core.store.traces_in import in_words, read
+from tests.fakes import HashEmbedder, MemoryCorpus
+from tests.runs import make_run
+from tests.strategies import some_runs
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "traces"
+DAMAGED = "Parcels that are damaged are photographed from all sides first."
+RETURN = "To start a return, ask for a return merchandise authorization in your account."
+DUTY = "Duty is due for textiles and for glass, and the customer pays it."
+SHOP = MemoryCorpus({"damage:0": DAMAGED, "returns:0": RETURN, "customs:0": DUTY}, "shop")
+
+
+def otlp():
+    return json.loads((FIXTURES / "otlp.json").read_text())
+
+
+def spans_of(document):
+    return document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+
+
+def parsed(document):
+    return read(json.dumps(document).encode(), "x.json")
+
+
+def runs(document, corpus=SHOP, route="theirs"):
+    return imported(parsed(document).traces, corpus, route)
+
+
+def ids(result):
+    return [hit.passage.id for hit in result.hits]
+
+
+def test_openinference_with_a_reranker():
+    run = runs(otlp()).runs[0]
+    (result,) = run.results
+    assert run.query.text == "How do I start a return?", "what the JSON of the root's input asks"
+    assert run.created == "2026-09-21T14:13:20.000+00:00"
+    assert (result.route, result.title, result.status, result.ms) == ("theirs", "shop-rag", "ok", 1500.0)
+    assert result.answer == "Ask for an RMA first."
+    assert ids(result) == ["returns:0"], "what the reranker returned, matched by its text"
+    search, rerank, call = result.spans
+    assert (search.kind, rerank.kind, call.kind) == ("RETRIEVER", "RERANKER", "LLM")
+    assert search.hits == (("damage:0", 0.9), ("returns:0", 0.8))
+    assert [(link.span, link.size) for link in rerank.links] == [(search.id, 2)]
+    assert rerank.output.reranker == "bge"
+    assert (call.tokens.prompt, call.tokens.completion, call.calls) == (120, 9, 1)
+    assert (search.start_ms, search.ms) == (10.0, 40.0)
+    fate = PassageTrace(result).fate("damage:0", 1)
+    assert fate.words == "At rank 1 in “vector search”; “rerank” dropped it."
+
+
+def test_opentelemetry_without_scores():
+    run = runs(otlp()).runs[1]
+    (result,) = run.results
+    assert run.query.text == "Who pays the duty?"
+    assert ids(result)[0] == "customs:0"
+    assert is_unmatched(ids(result)[1]), "an id without a text, which this corpus does not have"
+    assert [hit.score for hit in result.hits] == [1.0, 0.5]
+    assert "1/rank" in result.spans[0].attributes["scores"]
+    assert result.answer is None
+
+
+@pytest.mark.parametrize("form", ["text", "structured"])
+def test_documents_of_opentelemetry_as_text_and_structured(form):
+    found = otlp()
+    span = spans_of(found)[4]
+    if form == "text":
+        documents = [{"id": "customs:0", "score": 0.5}, {"id": "returns:0"}]
+        span["attributes"][2]["value"] = {"stringValue": json.dumps(documents)}
+    else:
+        span["attributes"][2]["value"]["arrayValue"]["values"][1]["kvlistValue"]["values"][0]["value"] = {
+            "stringValue": "returns:0"
+        }
+    assert ids(runs(found).runs[1].results[0]) == ["customs:0", "returns:0"]
+
+
+@pytest.mark.parametrize("file", ["phoenix-20.26-spans.json", "phoenix-20.26-dataframe.jsonl"])
+def test_what_phoenix_exports_gives_the_same_runs(file):
+    """Phoenix was sent otlp.json, and asked for it over its API and through its client."""
+    theirs = imported(read((FIXTURES / file).read_bytes(), file).traces, SHOP, "theirs").runs
+    ours = runs(otlp()).runs
+    assert [run.id for run in theirs] == [run.id for run in ours]
+    for one, other in zip(theirs, ours, strict=True):
+        assert one.query == other.query
+        assert one.results[0].answer == other.results[0].answer
+        assert [ids(r) for r in one.results] == [ids(r) for r in other.results]
+        assert [(s.name, s.kind, s.hits, s.links) for s in one.results[0].spans] == [
+            (s.name, s.kind, s.hits, s.links) for s in other.results[0].spans
+        ]
+
+
+def test_what_langfuse_exports():
+    """A trace with its observations, as its public API and its export of traces have it."""
+    at = "2026-09-21T14:13:2{}.000Z"
+    document = {
+        "id": "t1",
+        "name": "qa",
+        "input": {"question": "Who pays the duty?"},
+        "output": "The customer.",
+        "sessionId": "s1",
+        "observations": [
+            {
+                "id": "o1",
+                "traceId": "t1",
+                "type": "RETRIEVER",
+                "name": "kb",
+                "startTime": at.format(0),
+                "endTime": at.format(1),
+                "input": "Who pays the duty?",
+                "parentObservationId": None,
+                "output": [{"page_content": DUTY, "metadata": {"source": "customs", "start_index": 0}}],
+            },
+            {
+                "id": "o2",
+                "traceId": "t1",
+                "type": "GENERATION",
+                "name": "llm",
+                "startTime": at.format(1),
+                "endTime": at.format(3),
+                "model": "m",
+                "usageDetails": {"input": 5, "output": 2},
+                "output": "The customer.",
+            },
+            {"id": "o3", "traceId": "t1", "type": "EVENT", "name": "seen", "startTime": at.format(2)},
+        ],
+    }
+    for shape in (document, [document], {"data": document["observations"]}):
+        (run,) = runs(shape).runs
+        (result,) = run.results
+        assert (run.query.text, ids(result)) == ("Who pays the duty?", ["customs:0"])
+        assert result.ms == 3000.0
+    (run,) = runs(document).runs
+    assert (run.results[0].answer, run.settings["conversation"]) == ("The customer.", "s1")
+    assert run.results[0].spans[1].tokens.prompt == 5
+
+
+def test_what_arize_exports():
+    record = {
+        "context": {"trace_id": "t", "span_id": "s"},
+        "parent_id": None,
+        "name": "search",
+        "start_time": "2026-09-21T14:13:20+00:00",
+        "end_time": "2026-09-21T14:13:21+00:00",
+        "attributes": {
+            "openinference": {"span": {"kind": "RETRIEVER"}},
+            "input": {"value": "Who pays?"},
+            "retrieval": {"documents": [{"document": {"content": DUTY, "score": 0.4}}]},
+        },
+    }
+    (run,) = runs([record]).runs
+    assert (ids(run.results[0]), run.results[0].hits[0].score) == (["customs:0"], 0.4)
+
+
+def test_a_fusion_of_searches_below_it():
+    """A retriever that has retrievers inside, as ensembles do, returns a list made of theirs."""
+    found = otlp()
+    trace = spans_of(found)[:2]
+    outer, inner = copy.deepcopy(trace[1]), copy.deepcopy(trace[1])
+    outer |= {"name": "ensemble", "endTimeUnixNano": "1790000000090000000"}
+    inner |= {"spanId": "eeee", "parentSpanId": outer["spanId"], "name": "inner"}
+    spans_of(found)[:] = [trace[0], outer, inner]
+    (result,) = runs(found).runs[0].results
+    assert [span.name for span in result.spans] == ["ensemble", "inner", "result of ensemble"]
+    assert result.spans[0].hits is None
+    assert [link.span for link in result.spans[2].links] == [2]
+    assert result.origin.span == 3
+    assert PassageTrace(result).fate("nope", 2).kind == "never retrieved"
+
+
+def test_a_run_that_was_exported_comes_back():
+    run = make_run()
+    corpus = MemoryCorpus({}, run.corpus)
+    corpus.all = sorted(run.passages.values(), key=lambda p: p.id)
+    (back,) = runs(to_otlp(run), corpus).runs
+    assert back.query.text == run.query.text
+    assert [result.route for result in back.results] == [result.route for result in run.results]
+    for one, other in zip(back.results, run.results, strict=True):
+        assert ids(one) == ids(other)
+        assert one.answer == other.answer
+        assert one.ms == pytest.approx(other.ms, abs=1e-3)
+
+
+@given(some_runs())
+def test_every_exported_span_is_read(run):
+    try:
+        document = to_otlp(run)
+    except BadInput:
+        return  # it has no time
+    sent = spans_of(document)
+    if min(int(span["startTimeUnixNano"]) for span in sent) <= 0:
+        return  # of before 1970
+    found = parsed(document)
+    kept = sum(len(trace.spans) for trace in found.traces)
+    lost = sum(n for why, n in found.skipped.items() if "kept" not in why)
+    assert kept + lost == len(sent)
+
+
+def test_an_import_is_stored_as_it_is_and_once(tmp_path):
+    store = Store(tmp_path / "a.sqlite")
+    found = runs(otlp())
+    assert store.add_runs(found.runs) == [run.id for run in found.runs]
+    assert [to_document(store.load(run.id)) for run in found.runs] == [to_document(r) for r in found.runs]
+    traces = parsed(otlp()).traces
+    known = store.present([run_id(trace, "shop") for trace in traces])
+    again = imported(traces, SHOP, "theirs", known)
+    assert (again.runs, dict(again.skipped)) == ([], {"traces imported before": 2})
+    assert store.add_runs(found.runs) == []
+    store.delete(found.runs[0].id)
+    assert store.add_runs(found.runs) == [found.runs[0].id], "a deleted one comes back"
+    store.close()
+
+
+# What is wrong with traces.
+
+
+def skipped(document):
+    found = parsed(document)
+    return found, dict(found.skipped)
+
+
+def test_a_missing_parent_is_counted_and_its_span_kept():
+    found = otlp()
+    spans_of(found)[1]["parentSpanId"] = "ffffffffffffffff"
+    read_, why = skipped(found)
+    assert why == {"spans whose parent is missing, kept without one": 1}
+    assert sum(len(trace.spans) for trace in read_.traces) == 5
+    assert ids(runs(found).runs[0].results[0]) == ["returns:0"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_parents_in_a_circle_are_counted_and_their_spans_kept(size):
+    found = otlp()
+    ring = spans_of(found)[1 : 1 + size]
+    for at, span in enumerate(ring):
+        span["parentSpanId"] = ring[(at + 1) % size]["spanId"]
+    read_, why = skipped(found)
+    assert why["spans whose parents go in a circle, kept without one"] == 1
+    assert sum(len(trace.spans) for trace in read_.traces) == 5
+    assert len(runs(found).runs) == 2
+
+
+def test_clock_skew_is_counted_and_the_times_kept():
+    found = otlp()
+    search, rerank = spans_of(found)[1:3]
+    search["startTimeUnixNano"] = "1789999999000000000"
+    rerank["endTimeUnixNano"] = "1790000000000000000"
+    _, why = skipped(found)
+    assert why == {
+        "spans that begin before their parent (clock skew), kept as they are": 1,
+        "spans that end before they begin, kept with no duration": 1,
+    }
+    (result,) = runs(found).runs[0].results
+    assert all(span.start_ms >= 0 and span.ms >= 0 for span in result.spans)
+    assert [span.parent for span in result.spans] == [None, None, None]
+
+
+def test_ten_spans_of_one_id_are_one():
+    found = otlp()
+    spans_of(found).extend(copy.deepcopy(spans_of(found)[1]) for _ in range(9))
+    read_, why = skipped(found)
+    assert why == {"spans with the id of another span of their trace": 9}
+    assert sum(len(trace.spans) for trace in read_.traces) == 5
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, "high", None, True, [1]])
+def test_a_score_that_is_none_leaves_the_place(score):
+    found = {
+        "context": {"trace_id": "t", "span_id": "s"},
+        "start_time": 1790000000,
+        "end_time": 1790000001,
+        "span_kind": "RETRIEVER",
+        "attributes": {
+            "input.value": "Q?",
+            "retrieval.documents": [
+                {"document.content": DUTY, "document.score": score},
+                {"document.content": RETURN},
+            ],
+        },
+    }
+    (run,) = runs([found]).runs
+    assert [hit.score for hit in run.results[0].hits] == [1.0, 0.5]
+
+
+def test_what_is_no_request_with_passages_is_counted():
+    found = otlp()
+    spans_of(found)[1]["attributes"] = spans_of(found)[2]["attributes"] = []
+    spans_of(found)[4]["attributes"] = [
+        one for one in spans_of(found)[4]["attributes"] if "query" not in one["key"]
+    ]
+    taken = runs(found)
+    assert taken.runs == []
+    assert dict(taken.skipped) == {"traces without a retrieved passage": 1, "traces without a question": 1}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"traceId": None},
+        {"spanId": 5},
+        {"startTimeUnixNano": "never"},
+        {"startTimeUnixNano": "0"},
+        {"startTimeUnixNano": None},
+        {"startTimeUnixNano": 1e400},
+        {"attributes": [{"key": "a", "value": "deep"}]},
+    ],
+)
+def test_a_span_that_cannot_be_read_is_counted_and_the_others_kept(broken):
+    found = otlp()
+    spans_of(found)[1] |= broken
+    read_, why = skipped(found)
+    kept = sum(len(trace.spans) for trace in read_.traces)
+    assert kept + sum(n for reason, n in why.items() if "cannot be read" in reason) == 5
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not a session bundle, and not JSON"),
+        (b"\x80\x81PARQUET", "not a session bundle, and not JSON"),
+        (b"{", "not JSON"),
+        (b"{}\n{\n", "1 lines that are not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"{}", "no traces in it"),
+        (b"[1, 2]", "2 entries that are no span"),
+        (b'"text"', "1 entries that are no span"),
+        (b'{"resourceSpans": []}', "no traces in it"),
+        (b'{"resourceSpans": 7}', "no traces in it"),
+        (b'{"resourceSpans": [{"scopeSpans": [{"spans": ["x"]}]}]}', "1 entries that are no span"),
+        (b'{"resourceMetrics": []}', "no traces in it"),
+    ],
+)
+def test_what_is_no_trace_is_one_clear_message(data, message):
+    with pytest.raises(BadInput, match=r"x\.json") as refused:
+        read(data, "x.json")
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_too_large_is_refused_by_its_size(monkeypatch, tmp_path):
+    with pytest.raises(BadInput, match="129 MiB of traces; at most 128 MiB"):
+        read(bytes(129 * 2**20), "big.json")
+    monkeypatch.setattr(traces_in, "MAX_SPANS", 3)
+    with pytest.raises(BadInput, match="more than 3 spans"):
+        parsed(otlp())
+    monkeypatch.setattr(traces_in, "MAX_SPANS", 100)
+    monkeypatch.setattr(traces_in, "MAX_TRACE", 3)
+    read_, why = skipped(otlp())
+    assert (len(read_.traces), why) == (1, {"traces of more than 3 spans": 1})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "resourceSpans",
+                    "scopeSpans",
+                    "spans",
+                    "traceId",
+                    "spanId",
+                    "attributes",
+                    "key",
+                    "value",
+                    "context",
+                    "data",
+                    "observations",
+                    "type",
+                    "startTimeUnixNano",
+                    "stringValue",
+                    "arrayValue",
+                    "values",
+                    "output",
+                    "retrieval.documents.0.document.content",
+                    "start_time",
+                    "parent_id",
+                    "resource",
+                    "status",
+                    "name",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(json_values)
+def test_any_json_is_traces_or_one_message(value):
+    try:
+        found = read(json.dumps(value).encode(), "x")
+    except BadInput:
+        return
+    taken = imported(found.traces, SHOP, "theirs")
+    assert in_words(taken.skipped) == taken.left_out
+
+
+def test_hostile_text_stays_text():
+    found = otlp()
+    hostile = "<script>alert(1)</script>\ud800\0"
+    for one in spans_of(found)[1]["attributes"]:
+        if one["key"].endswith((".id", ".content")):
+            one["value"] = {"stringValue": hostile}
+    spans_of(found)[0]["name"] = hostile
+    run = runs(found).runs[0]
+    texts = {passage.text for passage in run.passages.values()}
+    assert "<script>alert(1)</script>\ufffd\ufffd\ufffd\0" in texts, "as documents are read"
+
+
+# The command.
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    settings = Settings(home=tmp_path / "home", models_dir=tmp_path / "models", embedder="hash")
+    settings.home.mkdir()
+    store = Store(settings.home / "routescope.sqlite")
+    monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
+
+    def corpus(name):
+        return Corpus(index_record.current(name, settings).folder)
+
+    engine = SimpleNamespace(settings=settings, store=store, corpus=corpus)
+    monkeypatch.setattr(corpora, "ensure", lambda source, settings: None)
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+    yield engine
+    store.close()
+
+
+@pytest.fixture
+def call(home, capsys):
+    def run(*args):
+        return main([*map(str, args)]), *capsys.readouterr()
+
+    return run
+
+
+def test_a_file_becomes_runs_over_a_corpus_of_its_own(call, home):
+    code, out, _ = call("import", FIXTURES / "otlp.json", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert (document["corpus"], document["routes"]) == ("shop-rag-traces", ["shop_rag"])
+    assert (document["matched"], document["passages"], document["skipped"]) == (7, 7, {})
+    assert set(document["imported"]) == set(home.store.ids())
+    corpus = home.corpus("shop-rag-traces")
+    assert corpus.search_sparse("merchandise authorization", 1)[0].passage.id == "c2"
+    again = json.loads(call("import", FIXTURES / "otlp.json", "--json")[1])
+    assert (again["imported"], again["skipped"]) == ([], {"traces imported before": 2})
+    assert len(home.store.ids()) == 2
+
+
+def test_what_is_exported_for_phoenix_is_imported_too(call, tmp_path):
+    first = json.loads(call("import", FIXTURES / "otlp.json", "--json")[1])["imported"]
+    file = tmp_path / "runs.otlp.pb"
+    assert call("export", *first, "--format", "otlp-proto", "--out", file)[0] == 0
+    back = json.loads(call("import", file, "--corpus", "shop-rag-traces", "--json")[1])
+    assert (len(back["imported"]), back["matched"]) == (2, back["passages"])
+    file.write_bytes(b"\xff")
+    code, _, err = call("import", file)
+    assert (code, "no OTLP protobuf" in err) == (2, True)
+
+
+def test_people_are_told_what_was_taken_and_what_not(call, tmp_path):
+    found = otlp()
+    spans_of(found)[1]["parentSpanId"] = "ffffffffffffffff"
+    file = tmp_path / "traces.json"
+    file.write_text(json.dumps(found))
+    code, out, _ = call("import", file, "--name", "prod")
+    assert code == 0
+    assert "Added 2 runs over corpus prod-traces" in out
+    assert "passages matched to the corpus" in out
+    assert "Left out or mended: 1 spans whose parent is missing, kept without one." in out
+
+
+def test_a_sample_of_the_questions_becomes_a_label_set(call, home):
+    code, out, _ = call("import", FIXTURES / "otlp.json", "--label-set", "asked", "--sample", 1, "--json")
+    assert (code, json.loads(out)["questions"]) == (0, 1)
+    made = desk.load(home.store, "asked")
+    (asked,) = made.questions
+    assert asked.query.text in {"How do I start a return?", "Who pays the duty?"}
+    assert made.pool[asked.id], "what was found for it is to be judged"
+    code, _, err = call("import", FIXTURES / "otlp.json", "--label-set", "asked")
+    assert code == 2
+    assert "already" in err
+
+
+def test_bad_files_are_one_line(call, tmp_path):
+    large = tmp_path / "large.json"
+    with large.open("wb") as file:
+        file.truncate(200 * 10**6)
+    code, _, err = call("import", large)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "larger than 128 MiB and cannot be a file of traces" in err
+    nothing = tmp_path / "ids.json"
+    found = otlp()
+    spans_of(found)[:] = spans_of(found)[4:]
+    documents = spans_of(found)[0]["attributes"][2]["value"]["arrayValue"]["values"]
+    del documents[0]
+    nothing.write_text(json.dumps(found))
+    code, _, err = call("import", nothing)
+    assert code == 2
+    assert "no text of a passage" in err
+
+
+def test_options_of_traces_do_not_go_with_a_bundle(call, tmp_path):
+    bundle = tmp_path / "b.zip"
+    bundle.write_bytes(b"PK\x05\x06" + bytes(18))
+    code, _, err = call("import", bundle, "--name", "x")
+    assert code == 2
+    assert "go with traces" in err
+
+
+def test_nothing_is_stored_where_nothing_may_be(home):
+    home.store.close()
+    engine = SimpleNamespace(settings=home.settings, store=None, corpus=home.corpus)
+    with pytest.raises(Exception, match="run storage is off"):
+        Intake(engine).take(parsed(otlp()).traces)
+
+
+def test_the_question_is_found_where_programs_put_it():
+    for attributes, asked in (
+        ({"input.value": "Plain?"}, "Plain?"),
+        ({"input.value": '{"query": {"text": "Inside?"}}'}, "Inside?"),
+        (
+            {"input.value": '[{"role": "user", "content": "First?"}, {"role": "user", "content": "Last?"}]'},
+            "Last?",
+        ),
+        (
+            {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Part?"}]}]'},
+            "Part?",
+        ),
+        ({"llm.input_messages.0.message.content": "S", "llm.input_messages.1.message.content": "U?"}, "U?"),
+        ({"traceloop.entity.input": "Loop?"}, "Loop?"),
+    ):
+        record = {
+            "context.trace_id": "t",
+            "context.span_id": "s",
+            "start_time": 1790000000,
+            **{f"attributes.{name}": value for name, value in attributes.items()},
+        }
+        assert question(parsed([record]).traces[0]) == asked

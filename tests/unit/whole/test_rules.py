@@ -1,0 +1,81 @@
+"""Rules about the code itself."""
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from core.routes.registry import routes
+
+ROOT = Path(__file__).resolve().parents[3]
+CORE = sorted((ROOT / "core").rglob("*.py"))
+PAGES = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py")), *sorted((ROOT / "ui").rglob("*.py"))]
+
+
+@cache
+def imported(path):
+    """The modules that a file imports, wherever it does; no expression imports, so none is read."""
+    found, nodes = set(), [ast.parse(path.read_text())]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+        below = (ast.stmt, ast.excepthandler, ast.match_case)
+        nodes += [one for one in ast.iter_child_nodes(node) if isinstance(one, below)]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.trust
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_never_imports_streamlit_and_nothing_is_pickled(path):
+    roots = {name.split(".")[0] for name in imported(path)}
+    assert not roots & {"streamlit", "pickle", "dill", "joblib", "shelve", "marshal"}
+    assert "allow_pickle=True" not in path.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_page_names_no_route_and_pickles_nothing(path):
+    words = set(re.findall(r"[\"']([a-z0-9_]+)[\"']", path.read_text()))
+    assert not words & set(routes())
+    assert not imported(path) & {"core.routes", *(f"core.routes.{name}" for name in routes())}
+    assert not {name.split(".")[0] for name in imported(path)} & {"pickle", "dill", "joblib"}
+
+
+def test_routes_know_only_steps():
+    for path in (ROOT / "core" / "routes").glob("*.py"):
+        if path.stem in ("declare", "registry"):
+            continue
+        below = ("core.routes.declare", "core.steps", "core.backends.prompting", "core.domain")
+        kinds = "core.backends.question_classifier"  # the names of a router's classes
+        allowed = (*below, kinds, "typing", "__future__")
+        assert all(name.startswith(allowed) for name in imported(path)), path
+
+
+@pytest.mark.process
+def test_a_cold_process_imports_nothing_heavy():
+    code = (
+        "import sys, core.engine.engine, core.routes.registry; core.routes.registry.routes();"
+        "print([m for m in ('torch','transformers','sentence_transformers','faiss','openai','pandas',"
+        "'sklearn','streamlit','scipy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_table_is_shown_in_one_way_that_shields_its_cells(path):
+    called = {
+        node.func.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    allowed = {"tables.py": {"dataframe"}, "ask.py": {"data_editor"}}.get(path.name, set())
+    assert called & {"dataframe", "data_editor", "add_rows"} <= allowed
