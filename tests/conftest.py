@@ -137,3 +137,11 @@ def connections_let_go() -> Iterator[None]:
     yield
     if (served := sys.modules.get("core.corpus.served")) is not None:
         served.let_go()
+
+
+@pytest.fixture(autouse=True)
+def pipelines_forgotten() -> Iterator[None]:
+    """Routes that a command line named are those of its process, and many tests share one."""
+    yield
+    if (registry := sys.modules.get("core.routes.registry")) is not None and registry._given:
+        registry.forget_given()

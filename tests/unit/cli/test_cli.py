@@ -612,12 +612,14 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
 
-    took = []
-    for _ in range(3):
+    ratios = []
+    for _ in range(3):  # both beside the same load: how fast a processor is changes from minute to minute
         before = worked()
+        subprocess.run([sys.executable, "-c", "import numpy, pydantic"], check=True)
+        between = worked()
         done = core(tmp_path, "routes", "--json")
-        took.append(worked() - before)
-        if took[-1] < 1.5:
+        ratios.append((worked() - between) / (between - before))
+        if ratios[-1] < 8:
             break
     assert (done.returncode, done.stderr) == (0, "")
     by_name = {route["name"]: route for route in json.loads(done.stdout)["routes"]}
@@ -633,7 +635,7 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
     }
     assert by_name["bm25"]["available"]
     assert "models pull" in by_name["hyde"]["why_not"]
-    assert min(took) < 1.5  # 0.6 s on a quiet machine
+    assert min(ratios) < 8  # 4 to 5.5 where it was measured, 0.6 s on a quiet machine
 
 
 @pytest.fixture
