@@ -24,8 +24,8 @@ from core.domain import settings
 from core.domain.errors import BadInput, RouteScopeError
 from core.engine.engine import Engine
 from core.evaluation import experiment_store
-from core.evaluation.router_cases import cases, check
-from core.evaluation.router_training import Against, Judged, document, held_out_table, report, train
+from scripts.router_cases import cases, check
+from scripts.router_training import Against, Judged, document, held_out_table, report, train
 
 
 def kinds_of(given: list[str]) -> Mapping[str, QuestionClass]:

@@ -18,10 +18,10 @@ from core.domain.types import Query
 from core.engine.engine import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.reliability import reliability
-from core.evaluation.training import GRADED, Pairs, by_question, joined, measure, train, worth
 from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
 from core.steps.trace import Trace
+from scripts.evaluator_training import GRADED, Pairs, by_question, joined, measure, train, worth
 from tests.fakes import FakeEngine
 from ui.charts import reliability_curve, reliability_in_words
 

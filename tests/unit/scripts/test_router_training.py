@@ -15,8 +15,9 @@ from core.corpus.source import Source
 from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation.dataset import Question
-from core.evaluation.router_cases import Case, cases, check, kind_of
-from core.evaluation.router_training import (
+from core.evaluation.routing import mistakes, standing
+from scripts.router_cases import Case, cases, check, kind_of
+from scripts.router_training import (
     STRENGTH,
     above_chance,
     against,
@@ -29,7 +30,6 @@ from core.evaluation.router_training import (
     train,
     without,
 )
-from core.evaluation.routing import mistakes, standing
 from tests.fakes import FakeEngine
 from tests.released import evaluation, labelled, outcome
 

@@ -20,9 +20,9 @@ from core.backends.question_classifier import (
     QuestionClassifier,
 )
 from core.domain.errors import BadInput
-from core.evaluation.router_cases import Case
 from core.evaluation.routing import Shown, Standing, standing
 from core.evaluation.statistics import difference_interval, mean_interval
+from scripts.router_cases import Case
 
 STRENGTH = 0.1  # C of scikit-learn: the inverse of the L2 penalty, on features of variance 1
 LEAST = 0.75  # probability of a class other than the default one from which on it counts
