@@ -9,6 +9,7 @@ import streamlit as st
 from core.domain import people
 from core.domain.errors import RouteScopeError
 from ui.app import account, corpora, first_start, health, jobs, link, tour
+from ui.app.data import table
 from ui.app.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
@@ -28,37 +29,11 @@ try:
 except RouteScopeError as error:  # the settings, or the file of sessions, are not ours to use: it says why
     st.error(md(str(error)))
     st.stop()
-navigation = st.navigation(
-    {
-        "Question": [
-            st.Page("compare.py", title="Compare", icon=":material/view_column:", default=True),
-            st.Page("why.py", title="Why", icon=":material/filter_alt:"),
-            st.Page("transform.py", title="Transform", icon=":material/edit_note:"),
-            st.Page("fusion.py", title="Fusion", icon=":material/merge:"),
-            st.Page("graph.py", title="Graph", icon=":material/hub:"),
-            st.Page("evaluators.py", title="Evaluators", icon=":material/rule:"),
-            st.Page("latency.py", title="Latency", icon=":material/timer:"),
-        ],
-        "Decide": [
-            st.Page("label.py", title="Label", icon=":material/label:"),
-            st.Page("evaluate.py", title="Evaluate", icon=":material/leaderboard:"),
-            st.Page("tune.py", title="Tune", icon=":material/tune:"),
-            st.Page("release.py", title="Release", icon=":material/verified:"),
-        ],
-        "Workspace": [
-            st.Page("sessions.py", title="Sessions", icon=":material/history:"),
-            st.Page("present.py", title="Present", icon=":material/slideshow:"),
-            st.Page("corpus.py", title="Corpus", icon=":material/library_books:"),
-            st.Page("your_pipeline.py", title="Your pipeline", icon=":material/cable:"),
-        ],
-        "System": [
-            st.Page("settings.py", title="Settings and health", icon=":material/settings:"),
-            st.Page("shortcuts.py", title="Shortcuts", icon=":material/keyboard:"),
-            st.Page("glossary.py", title="Glossary", icon=":material/dictionary:"),
-        ],
-    },
-    expanded=True,
-)
+sections: dict[str, list[st.Page]] = {}
+for number, page in enumerate(table("pages")["page"]):
+    entry = st.Page(page["path"], title=page["title"], icon=page["icon"], default=number == 0)
+    sections.setdefault(page["section"], []).append(entry)
+navigation = st.navigation(sections, expanded=True)
 with st.sidebar:
     account.sidebar()
     corpora.choose()

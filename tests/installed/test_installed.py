@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from core.domain.program import PROJECT
 from core.routes.registry import routes
+from ui.app.data import table
 
 pytestmark = [pytest.mark.installed, pytest.mark.timeout(900)]
 
@@ -221,8 +222,7 @@ def test_the_dashboard_is_served_with_its_pages_and_ends_at_ctrl_c(indexed):
             assert server.wait(40) == 0
         finally:
             server.kill()
-    frame = (PROJECT / "pages" / "frame.py").read_text(encoding="utf-8")
-    shown = re.findall(r'st.Page."[^"]+", title="([^"]+)"', frame)
+    shown = [page["title"] for page in table("pages")["page"]]
     assert len(shown) > 10
     assert [name for name in shown if name not in names] == []
     assert indexed.files() == before

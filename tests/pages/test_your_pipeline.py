@@ -8,6 +8,7 @@ import pytest
 
 from core.backends.external import doors
 from core.domain.pipelines import Pipeline
+from core.domain.program import COMMAND
 from core.domain.settings import PROJECT
 from core.domain.types import Query
 from core.engine import external_trial
@@ -15,8 +16,9 @@ from core.engine.engine import Request
 from core.routes import registry
 from tests.pages.reading import html, shown
 from tests.until import until
-from ui.your_pipeline import examples, unlocks
+from ui.app.data import table
 
+GUIDE = table("pipeline_guide")
 PIPELINE = """
 def hit(id, text): return {"doc_id": id, "text": text}
 def search(query, k):
@@ -54,18 +56,21 @@ def test_without_pipelines_the_page_says_how_to_add_one(visit):
 def test_what_is_shown_to_add_one(visit):
     app = visit("your_pipeline.py", tab="Add one")
     code = "\n".join(one.value for one in app.code)
-    for example in (examples.FUNCTION, examples.STAGES, examples.TABLES, examples.COMMANDS):
-        assert example.strip() in code
+    for name in ("function", "stages", "settings"):
+        assert GUIDE["examples"][name].strip() in code
+    assert f"{COMMAND} eval support" in code
     page = html(app)
-    for row in unlocks.ROWS:
-        assert row[0] in page
+    for field in GUIDE["field"]:
+        assert field["name"] in page
 
 
 def test_documentation_has_the_same_table():
     text = (PROJECT / "docs" / "your-pipeline.md").read_text(encoding="utf-8")
-    assert unlocks.markdown() in text
-    compile(examples.FUNCTION, "example", "exec")
-    compile(examples.STAGES, "example", "exec")
+    lines = text[text.index("| Field |") :].partition("\n\n")[0].splitlines()
+    rows = [line.replace("`", "").strip("| ").split(" | ") for line in lines[2:]]
+    assert rows == [[field["name"], field["unlocks"], field["fate"]] for field in GUIDE["field"]]
+    compile(GUIDE["examples"]["function"], "example", "exec")
+    compile(GUIDE["examples"]["stages"], "example", "exec")
 
 
 def test_a_trial_shows_what_matched_and_what_was_printed(visit, own):

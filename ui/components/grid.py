@@ -19,6 +19,7 @@ from core.domain.format import milliseconds
 from core.domain.rank_changes import Moves, moves
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
+from ui.app.data import style
 from ui.app.markup import EMPTY, cut, join, tag
 from ui.components import citations
 from ui.components.hits import Scene, hits
@@ -32,23 +33,7 @@ STATUS = {
 WHOLE = 400  # hits up to which each opens and holds its whole text; beyond, each is as little as can be
 LINES = 7  # of a text, at the widest density
 NARROW = 60  # characters a line has in the narrowest column
-DENSITY = {  # M is what style.css says
-    "S": """
-.rs .rs-body { contain-intrinsic-height: auto calc(var(--hits, 1) * 1.5rem); }
-.rs .rs-hit { padding-top: .18rem; padding-bottom: .18rem; } .rs .rs-hit .snip { display: none; }
-.rs .rs-hit .title { -webkit-line-clamp: 1; }
-.rs .rs-hit > summary { grid-template-columns: 1.4rem 2.2rem 1fr auto; }
-.rs .rs-hit .move { grid-column: 2; grid-row: 1; text-align: left; }
-.rs .rs-hit .score { flex-direction: row; grid-row: auto; }
-.rs.rs-large .rs-hit { padding-left: 4.6rem; padding-right: 3.9rem; min-height: 0;
-  contain-intrinsic-size: auto 1.6rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-.rs.rs-large .rs-hit::before { position: absolute; right: .7rem; }
-.rs.rs-large .rs-hit::after { left: 2.35rem; top: .22rem; text-align: left; }
-.rs.rs-large .rs-hit .snip { display: block; height: 0; visibility: hidden; }
-.rs.rs-large .rs-hit .snip::before { width: 1.4rem; top: .18rem; }""",
-    "L": """
-.rs .rs-hit .snip { -webkit-line-clamp: 7; } .rs.rs-large .rs-hit { contain-intrinsic-size: auto 8rem; }""",
-}
+DENSITY = {density: style(f"density-{density}") for density in "SL"}  # M is what style.css says
 
 
 @dataclass(frozen=True, slots=True)

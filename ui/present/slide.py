@@ -19,6 +19,7 @@ from core.engine.engine import Job, Request
 from core.routes.registry import routes
 from core.store.playlists import Entry
 from ui.app import account, redraw, state
+from ui.app.data import DATA
 from ui.app.markup import join, md, show, tag
 from ui.components.gold import gold_grades
 from ui.components.grid import View, grid
@@ -27,18 +28,13 @@ PLAYING, AT = "slide_playing", "slide_at"
 DEPTH = 5
 BEGUN = 1000  # questions shown without a run whose runs are remembered
 EVERY = 0.3  # seconds between looks at a run under way
-STYLE = """<style>
-[data-testid="stSidebar"], [data-testid="stSidebarCollapsedControl"], [data-testid="stExpandSidebarButton"],
-.st-key-clicker { display: none; }
-[data-testid="stMainBlockContainer"] { padding: 1.4rem 3vw 2rem; }
-</style>"""
 
 
 def play(name: str, entries: Sequence[Entry]) -> None:
     """The slide at its place; the next one's run is begun meanwhile."""
     at = min(max(0, st.session_state.get(AT, 0)), len(entries) - 1)
     st.session_state[AT] = at
-    st.html(STYLE)
+    st.html(DATA / "slide.css")
     _controls(at, len(entries))
     entry = entries[at]
     said = [tag("div", turn.role, ": ", turn.text, css="dim", dir="auto") for turn in entry.history]

@@ -13,20 +13,22 @@ from core.corpus import builds
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.pipelines import Pipeline
+from core.domain.program import COMMAND
 from core.domain.settings import settings_file
 from core.engine import external_trial
 from core.engine.external_trial import Trial
 from core.routes.registry import pipelines as own_pipelines
 from core.routes.registry import problems, routes
 from ui.app import redraw, state
+from ui.app.data import table
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.tabs import tabs
-from ui.your_pipeline import examples, unlocks
 
 TAB = "your_pipeline_tab"
 SHOWN = 20  # hits of a trial
 SAMPLE = "How do I start a return?"
 WIDE = 90  # characters of a hit's text
+HEAD = ("Field", "Unlocks", "Fate of a passage that it makes known")
 
 
 def draw() -> None:
@@ -209,20 +211,22 @@ def _hits(tried: Trial) -> Markup:
 
 def add() -> None:
     """How to add one, and what each field of a reply is good for."""
+    guide = table("pipeline_guide")
+    examples = guide["examples"]
     st.markdown("A pipeline becomes a route in one of two ways. This page never adds or runs what it shows.")
     st.markdown("##### For one command")
-    st.code(examples.COMMANDS, language="bash")
+    st.code(examples["commands"].format(command=COMMAND), language="bash")
     st.markdown("##### On every page")
     st.caption(md(f"In the settings file, {settings_file()}; in force after a restart."))
-    st.code(examples.TABLES, language="toml")
+    st.code(examples["settings"], language="toml")
     st.markdown("##### What is asked")
-    st.code(examples.FUNCTION, language="python")
-    st.code(examples.STAGES, language="python")
+    st.code(examples["function"], language="python")
+    st.code(examples["stages"], language="python")
     st.markdown("##### Which field unlocks what")
-    head = tag("tr", *(tag("th", text) for text in unlocks.HEAD))
+    head = tag("tr", *(tag("th", text) for text in HEAD))
     rows = (
-        tag("tr", tag("td", tag("code", row[0])), *(tag("td", text) for text in row[1:]))
-        for row in unlocks.ROWS
+        tag("tr", tag("td", tag("code", row["name"])), tag("td", row["unlocks"]), tag("td", row["fate"]))
+        for row in guide["field"]
     )
     show(tag("div", tag("div", table_of(head, rows), css="rs-wide"), css="rs"))
     st.caption("docs/your-pipeline.md shows the way from LangChain, LlamaIndex, Haystack and FastAPI.")
