@@ -43,6 +43,7 @@ def told(error: Exception) -> bool:
 
 
 process_setup.settle()
+process_setup.conceal()
 process_setup.end_with_parent()
 
 

@@ -89,18 +89,20 @@ def columns_option(function: F) -> F:
 
 
 def pipeline_options(function: F) -> F:
-    """Add --route NAME=TARGET and --python; the pipelines are routes of this process, given by name as
-    `own`.
+    """Add --route NAME=TARGET, --python and --env; the pipelines are routes of this process, passed by name
+    as `own`.
     """
 
     @wraps(function)
-    def call(*args: Any, own_routes: Sequence[str], python: str | None, **options: Any) -> Any:
+    def call(
+        *args: Any, own_routes: Sequence[str], python: str | None, env: Sequence[str], **options: Any
+    ) -> Any:
         from core.domain.pipelines import from_command
         from core.routes.registry import add
 
-        if python and not own_routes:
-            raise BadInput("--python needs --route NAME=FILE.py:FUNCTION")
-        made = [from_command(given, python or "") for given in own_routes]
+        if (python or env) and not own_routes:
+            raise BadInput(f"--{'python' if python else 'env'} needs --route NAME=FILE.py:FUNCTION")
+        made = [from_command(given, python or "", env) for given in own_routes]
         for pipeline in made:
             add(pipeline)
         return function(*args, own=tuple(dict.fromkeys(one.name for one in made)), **options)
@@ -117,7 +119,13 @@ def pipeline_options(function: F) -> F:
         metavar="PATH",
         help="The interpreter of --route FILE.py:FUNCTION, or its environment's folder.",
     )
-    return cast("F", given(python(call)))
+    env = click.option(
+        "--env",
+        multiple=True,
+        metavar="VARIABLE",
+        help="An environment variable that --route FILE.py:FUNCTION may see, such as an API key; repeatable.",
+    )
+    return cast("F", given(python(env(call))))
 
 
 def worker_options(function: F) -> F:

@@ -76,6 +76,7 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
         *(part for name in answering for part in ("--server.allowedHosts", name)),
     ]
     before = _end_on_signals()
+    process_setup.conceal()
     watched, _open = os.pipe()  # the system closes this process's end however it ends
     child = subprocess.Popen(
         command,

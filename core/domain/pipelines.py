@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +45,10 @@ class PipelineSettings(BaseModel):
     k: int = Field(K, ge=1, le=1_000, description="passages asked for")
     timeout_s: float = Field(30.0, gt=0, le=3_600, description="deadline of one call, in seconds")
     start_timeout_s: float = Field(120.0, gt=0, le=3_600, description="deadline of loading the file")
+    memory_mb: int = Field(0, ge=0, description="for `function`, in MB; 0: half of the machine's memory")
+    env: list[str] = Field(
+        default_factory=list, description="environment variables that `function` is given, by name"
+    )
     headers: dict[str, str] = Field(
         default_factory=dict, description="sent to `url`; ${NAME} is the environment variable NAME"
     )
@@ -75,6 +79,8 @@ class Pipeline:
     k: int = K
     timeout_s: float = 30.0
     start_timeout_s: float = 120.0
+    memory_mb: int = 0  # 0: half of the machine's
+    env: tuple[str, ...] = ()  # names of variables that its process is given beyond the usual ones
     headers: tuple[tuple[str, str], ...] = ()
     filters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     given: Literal["settings", "command"] = "settings"
@@ -109,8 +115,9 @@ def from_settings(name: str, given: PipelineSettings, beside: Path) -> Pipeline:
         raise BadInput(f'{where}: give either function = "FILE.py:FUNCTION" or url = "http://..."')
     if given.function is not None and given.headers:
         raise BadInput(f"{where}: headers go with url, not with function")
-    if given.url is not None and given.python:
-        raise BadInput(f"{where}: python goes with function, not with url")
+    for key in ("python", "memory_mb", "env"):
+        if given.url is not None and getattr(given, key):
+            raise BadInput(f"{where}: {key} goes with function, not with url")
     return _pipeline(
         name,
         given.function or given.url or "",
@@ -121,18 +128,21 @@ def from_settings(name: str, given: PipelineSettings, beside: Path) -> Pipeline:
         k=given.k,
         timeout_s=given.timeout_s,
         start_timeout_s=given.start_timeout_s,
+        memory_mb=given.memory_mb,
+        env=_variables(given.env, where),
         headers=tuple(given.headers.items()),
         filters=given.filters,
     )
 
 
-def from_command(given: str, python: str = "") -> Pipeline:
-    """The pipeline of `--route NAME=TARGET` with `--python`; raises BadInput that says how it is written."""
+def from_command(given: str, python: str = "", env: Sequence[str] = ()) -> Pipeline:
+    """Return the pipeline of `--route NAME=TARGET` with `--python` and `--env`. Raises BadInput."""
     name, equals, target = given.partition("=")
     if not equals or not name or not target:
         raise BadInput(f"cannot read --route {given!r}; write {HOW}")
-    is_url = "://" in target
-    return _pipeline(name, target, "" if is_url else python, Path.cwd(), f"--route {name}", given="command")
+    is_url, where = "://" in target, f"--route {name}"
+    named = () if is_url else _variables(env, where)
+    return _pipeline(name, target, "" if is_url else python, Path.cwd(), where, given="command", env=named)
 
 
 def from_file(given: str) -> Pipeline:
@@ -161,6 +171,16 @@ def _pipeline(name: str, target: str, python: str, beside: Path, where: str, **m
     if not path.is_file():
         raise BadInput(f"{where}: {path} does not exist")
     return Pipeline(name, "function", f"{path}:{function}", interpreter(python, beside, where), **more)
+
+
+def _variables(names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return the names of variables, checked: this program's own are for no pipeline."""
+    for name in names:
+        if not VARIABLE.fullmatch(f"${{{name}}}") or name.startswith("ROUTESCOPE_"):
+            raise BadInput(
+                f"{where}: env {name[:60]!r}: give the name of a variable that is not RouteScope's"
+            )
+    return tuple(names)
 
 
 def interpreter(given: str, beside: Path, where: str) -> str:

@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from threadpoolctl import ThreadpoolController
 
 log = logging.getLogger(__name__)
+PR_SET_DUMPABLE = 4  # prctl(2)
 # glibc's numbers for mallopt (malloc.h).
 TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
 # By default glibc has an arena for each of many threads, and learns to keep large blocks. After an evaluation
@@ -29,6 +31,7 @@ WANTED = {ARENA_MAX: 2, MMAP_THRESHOLD: 256 * 1024, TRIM_THRESHOLD: 512 * 1024}
 THREADS = "OPENBLAS_NUM_THREADS"
 
 
+_hidden: list[bool] = []
 PARENT = "ROUTESCOPE_PARENT"  # variable: a pipe whose other end is open as long as the parent lives
 LEAVE_S = 3.0  # from an orphan's interrupt to its end
 
@@ -51,12 +54,40 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
+def hide_environment() -> None:
+    """Let no other process, root's included, read this one's variables in `/proc`. Linux alone shows them.
+
+    The variables stay: they are copied, and what the kernel placed at the process's start is overwritten.
+    """
+    if not sys.platform.startswith("linux") or _hidden:
+        return
+    _hidden.append(True)  # once: other threads may be reading variables later
+    stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    start, end = int(stat[47]), int(stat[48])  # env_start and env_end (proc_pid_stat(5))
+    for name, value in os.environ.items():
+        os.environ[name] = value  # the C library keeps a copy of its own
+    if 0 < start < end:
+        ctypes.memset(start, 0, end - start)
+
+
+def conceal() -> None:
+    """Let no process of the same user read this one's memory or variables: Linux alone can; root still can
+    read the memory.
+
+    Core dumps and debuggers are refused too. So is /dev/stdin for this process, unless it is root's.
+    """
+    hide_environment()
+    if sys.platform.startswith("linux") and ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        log.warning("other processes of this user may read this one's memory: prctl failed")
+
+
 def settle() -> None:
     """Have large arrays go back to the system when they go, and matrix products keep to one core.
 
     Whoever sets OPENBLAS_NUM_THREADS has that number of threads.
     """
     give_back_memory()
+    hide_environment()
     if THREADS not in os.environ:
         os.environ[THREADS] = "1"  # for what is not loaded yet, and for processes that this one starts
         ThreadpoolController().select(internal_api="openblas").limit(limits=1)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -19,16 +21,25 @@ from typing import Any
 
 from core.domain.errors import Cancelled, PipelineFailed, PipelineTimedOut, Unavailable, shortened
 from core.domain.pipelines import Pipeline
+from core.domain.process_setup import conceal
 from core.domain.redact import redacted
 
 RUNNER = Path(__file__).with_name("runner.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 MAX_BYTES = 16 << 20  # of one reply
 KEPT_STDERR = 64 << 10  # bytes of what it printed last
 LOOK_S = 0.02  # between looks whether the run was stopped
 END_S = 1.0  # a process that is asked to end gets so long
+KILL_S = 6.0  # a supervisor that ends all processes below it
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in names of variables
 _MEANT = 8  # characters from which the value of such a variable is taken for a secret
-OWN = "ROUTESCOPE_"
+# Variables that a pipeline's process gets unasked: what libraries need to start and to find their files.
+_PASSED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|PYTHON\w+|VIRTUAL_ENV"
+    r"|CONDA_\w+|(DY)?LD_LIBRARY_PATH|JAVA_HOME|XDG_\w+|(CUDA|NVIDIA|ROCR|HIP|OMP|MKL|OPENBLAS|NUMEXPR|KMP)_\w+"
+    r"|TOKENIZERS_PARALLELISM|HF_(HOME|HUB_CACHE|HUB_OFFLINE|DATASETS_CACHE)|TORCH_\w+|TRANSFORMERS_\w+"
+    r"|SENTENCE_TRANSFORMERS_HOME|NLTK_DATA|TIKTOKEN_CACHE_DIR|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE"
+)
 
 
 class _Gone(Exception):
@@ -85,7 +96,7 @@ class Function:
             self.stop()
             raise
         if "error" in said:
-            raise PipelineFailed(f"{owner} failed: {self._clean(str(said['error']))}")
+            raise PipelineFailed(f"{owner} failed: {self._clean(child.explained(str(said['error'])))}")
         inside = said.get("ms")
         reply = self._clean(said["reply"].decode("utf-8", "replace")).encode()
         return reply, float(inside) if isinstance(inside, int | float) else None
@@ -126,19 +137,25 @@ class _Child:
     """One process of the runner."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._owner, self._asked = pipeline.owner, 0
+        self._owner = pipeline.owner
         self.kind = self.python = ""
         self.start_ms: float | None = None
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self._left = b""  # read after the end of a line
         self._printed: deque[bytes] = deque()
         self._size = 0
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+        self._environment = _passed(pipeline)
+        command = [pipeline.python, str(RUNNER), str(pipeline.file), pipeline.function]
+        self._supervised = sys.platform == "linux"
+        if self._supervised:
+            limits = [str(os.getpid()), str(pipeline.memory_mb or _half_of_memory())]
+            command = [sys.executable, "-I", "-S", str(SUPERVISOR), *limits, *command]
+        conceal()
         try:
             self._process = subprocess.Popen(
-                [pipeline.python, str(RUNNER), str(pipeline.file), pipeline.function],
+                command,
                 cwd=pipeline.file.parent,
-                env=environment,
+                env=self._environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -168,7 +185,7 @@ class _Child:
         if said is None or not ("ready" in said or "error" in said):
             raise Unavailable(f"{self._owner}: its interpreter is no Python that runs the runner")
         if "error" in said:
-            raise Unavailable(f"{self._owner}: {said['error']}")
+            raise Unavailable(f"{self._owner}: {self.explained(str(said['error']))}")
         self.kind, self.python = str(said["ready"]), str(said.get("python", ""))
         self.start_ms = (time.perf_counter() - began) * 1000
 
@@ -176,20 +193,27 @@ class _Child:
         """What it says to a request: an error, or a reply as JSON text and its `ms`. After anything raised it
         must be ended.
         """
-        self._asked += 1
-        self._send(json.dumps({"id": self._asked, "ask": asked}).encode() + b"\n")
+        asking = secrets.token_hex(16)  # no process that it started can guess it and reply
+        self._send(json.dumps({"id": asking, "ask": asked}).encode() + b"\n")
         end = time.monotonic() + seconds
         line = self._line(seconds, cancel)
         # The reply is left as text: it is read once, by the reader of replies.
         head, mark, reply = line.partition(b'"reply": ')
         said = _object(head.rstrip(b", ") + b"}" if mark else line)
-        if said is None or said.get("id") != self._asked or not (mark or "error" in said):
+        if said is None or said.get("id") != asking or not (mark or "error" in said):
             raise PipelineFailed(
                 f"{self._owner}: its process said what is no reply: {shortened(repr(line), 120)}"
             )
         if time.monotonic() > end:
             raise TimeoutError
         return {**said, "reply": reply.rstrip()[:-1]} if mark else said
+
+    def explained(self, error: str) -> str:
+        """Return `error`, with a hint if it names a variable that the pipeline was not given."""
+        for name in os.environ.keys() - self._environment.keys():
+            if len(name) > 3 and re.search(rf"\b{re.escape(name)}\b", error):
+                return f"{error}; to pass {name} to it, add it to env in its settings or use --env {name}"
+        return error
 
     def printed(self) -> bytes:
         """The end of what it printed."""
@@ -209,7 +233,11 @@ class _Child:
         return f" (exit code {code})"
 
     def kill(self) -> None:
-        """End it and what it started, wherever they are."""
+        """End it and all that it started; without a supervisor, those of its process group."""
+        if self._supervised and self._process.poll() is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(KILL_S)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
@@ -273,6 +301,24 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def _passed(pipeline: Pipeline) -> dict[str, str]:
+    """Return the variables of the pipeline's process. Raises Unavailable if a named one is not set."""
+    if absent := [name for name in pipeline.env if name not in os.environ]:
+        raise Unavailable(f"{pipeline.owner} needs the environment variable {absent[0]}, which is not set")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in pipeline.env or (_PASSED.fullmatch(name) and not _SECRET.search(name))
+    }
+
+
+def _half_of_memory() -> int:
+    """Return half of this machine's memory, in MB."""
+    import psutil
+
+    return max(1024, psutil.virtual_memory().total >> 21)
+
+
 def _of_environment() -> list[str]:
-    """Values that the child has in its environment and that must not come back out."""
+    """Return values of the environment that must not come back out."""
     return [value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= _MEANT]

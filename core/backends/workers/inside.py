@@ -14,6 +14,7 @@ from typing import Any
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.machine import host, machine
+from core.domain.process_setup import hide_environment
 from core.domain.program import build
 from core.domain.settings import Settings, load
 
@@ -34,6 +35,7 @@ def work(header: str, function: str, payload: str, behalf: str) -> bytes:
     module, _, name = function.partition(":")
     if not module.startswith("core."):
         raise BadInput(f"{function!r} is no function of RouteScope")
+    hide_environment()
     who = json.loads(behalf)
     person = people.Person(who["account"], who["role"])
     _tally.told(person.account, who["spent"])

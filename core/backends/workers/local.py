@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from core.domain.errors import Unavailable
+from core.domain.process_setup import hide_environment
 from core.domain.program import PROJECT
 
 if TYPE_CHECKING:
@@ -145,4 +146,5 @@ async def _serve(workers: int) -> None:
 
 
 if __name__ == "__main__":
+    hide_environment()
     asyncio.run(_serve(json.loads(sys.stdin.readline())["workers"]))

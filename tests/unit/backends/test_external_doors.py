@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from core.backends.external import doors
@@ -25,6 +27,7 @@ from core.domain.errors import (
     Unavailable,
 )
 from core.domain.pipelines import Pipeline, PipelineSettings, from_command, from_settings, interpreter
+from core.domain.program import PROJECT
 from core.domain.types import Turn
 from tests.loopback import drip, hold, http, loopback
 
@@ -95,8 +98,7 @@ def flood(query, k):
 def wrong(query, k): raise ValueError("no index at /data")
 def reads_stdin(query, k): return [{"doc_id": "a", "text": repr(sys.stdin.read())}]
 def secret(query, k): raise ValueError("key " + os.environ["MY_API_KEY"])
-def mine(query, k):
-    return [{"doc_id": "a", "text": ",".join(n for n in os.environ if n.startswith("ROUTESCOPE"))}]
+def variables(query, k): return [{"doc_id": "a", "text": ",".join(os.environ)}]
 def speaks_protocol(query, k):
     for fd in range(3, 20):
         try: os.write(fd, b'{"id": 999, "reply": []}\\n')
@@ -281,49 +283,229 @@ def test_interpreter_that_is_none(file: Path, program: str) -> None:
         ask(pipeline)
 
 
-def test_secrets_of_the_environment_are_taken_out(live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_API_KEY", "sk-very-secret-0123456789")
-    monkeypatch.setenv("ROUTESCOPE_LLM_API_KEY", "ours")
-    pipeline = live("secret")
-    with pytest.raises(PipelineFailed) as raised:
-        ask(pipeline)
-    time.sleep(0.1)
-    assert "very-secret" not in str(raised.value) + pipeline.state.stderr
-    assert (
-        ask(live("mine")).reply.hits[0].text == ""
-    )  # the settings' variables are not the pipeline's business
+def test_its_process_has_the_variables_that_were_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MY_API_KEY", "OPENAI_API_KEY", "ROUTESCOPE_LLM_API_KEY", "DATABASE_URL"):
+        monkeypatch.setenv(name, "sk-very-secret-0123456789")
+    made = [
+        Live(Pipeline("mine", "function", f"{file}:{function}", sys.executable, env=env))
+        for function, env in (("secret", ()), ("secret", ("MY_API_KEY",)), ("variables", ("MY_API_KEY",)))
+    ]
+    try:
+        with pytest.raises(PipelineFailed, match="use --env MY_API_KEY"):
+            ask(made[0])
+        with pytest.raises(PipelineFailed) as raised:
+            ask(made[1])
+        time.sleep(0.1)
+        assert "very-secret" not in str(raised.value) + made[1].state.stderr
+        names = set(ask(made[2]).reply.hits[0].text.split(","))
+        assert {"MY_API_KEY", "PATH"} <= names
+        assert not names & {"OPENAI_API_KEY", "ROUTESCOPE_LLM_API_KEY", "DATABASE_URL"}
+    finally:
+        for one in made:
+            one.stop()
+    with pytest.raises(Unavailable, match="NOT_SET_AT_ALL"):
+        ask(Live(Pipeline("mine", "function", f"{file}:plain", sys.executable, env=("NOT_SET_AT_ALL",))))
+    with pytest.raises(BadInput, match="ROUTESCOPE_LLM_API_KEY"):
+        from_command(f"mine={file}:plain", env=["ROUTESCOPE_LLM_API_KEY"])
 
 
-@pytest.mark.trust
-def test_a_reply_repeats_no_secret_and_a_fork_cannot_reply(
+SPY = """
+import glob, json
+def search(query, k):
+    found = []
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            if b"sk-canary-0123456789" in open(path, "rb").read():
+                found.append(path)
+        except OSError:
+            pass
+    return [{"doc_id": "found", "text": " ".join(found)}]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems show no process's variables in /proc")
+def test_a_pipeline_finds_no_key_in_the_variables_of_any_process(tmp_path: Path) -> None:
+    (tmp_path / "spy.py").write_text(SPY)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("Returns are free for thirty days.")
+    command = [
+        "ask",
+        "Are returns free?",
+        "--corpus",
+        "docs",
+        "--routes",
+        "bm25",
+        "--route",
+        "spy=spy.py:search",
+    ]
+    asked = subprocess.run(
+        [sys.executable, "-m", "core", *command, "--json"],
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "ROUTESCOPE_HOME": str(tmp_path / "home"),
+            "OPENAI_API_KEY": "sk-canary-0123456789",
+            "ROUTESCOPE_LLM_API_KEY": "sk-canary-0123456789",
+            "PYTHONPATH": str(PROJECT),
+        },
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    results = {one["route"]: one for one in json.loads(asked.stdout)["results"]}
+    assert results["bm25"]["hits"]
+    (hit,) = results["spy"]["hits"]
+    assert "canary" not in asked.stdout.decode()
+    assert "/proc/" not in json.dumps(hit)
+
+
+FORGERS = """
+import glob, multiprocessing, os, subprocess, sys
+LINE = b'{"id": %s, "ms": 1, "reply": {"hits": []}}\\n'
+def write(fds):
+    for fd in fds:
+        for id in (b"1", b'"1"', b"null"):
+            try: os.write(fd, LINE % id)
+            except OSError: pass
+def search(query, k):
+    if not (child := os.fork()):
+        write(range(3, 50))
+        os._exit(0)
+    os.waitpid(child, 0)
+    one = multiprocessing.get_context("fork").Process(target=write, args=(range(3, 50),))
+    one.start(); one.join()
+    subprocess.run([sys.executable, "-c", "import my; my.write(range(3, 50))"], close_fds=False)
+    return [{"doc_id": "a", "text": os.environ["MY_API_KEY"]}]
+def by_proc(query, k):
+    script = "import my, os; my.write(os.open(one, os.O_WRONLY) for one in my.pipes(os.getppid()))"
+    subprocess.run([sys.executable, "-c", script])
+    return [{"doc_id": "a", "text": ""}]
+def pipes(pid):
+    for one in glob.glob(f"/proc/{pid}/fd/*"):
+        if os.readlink(one).startswith("pipe"):
+            yield one
+"""
+
+
+def test_a_reply_repeats_no_secret_and_nothing_it_starts_can_reply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", "sk-very-secret-0123456789")
-    file = tmp_path / "forks.py"
-    file.write_text(
-        "import os\n"
-        "def search(query, k):\n"
-        "    if not (child := os.fork()):\n"
-        "        for fd in range(3, 50):\n"
-        "            try:\n"
-        '                os.write(fd, b\'{"id": 1, "ms": 1, "reply": {"hits": []}}\\n\')\n'
-        "            except OSError:\n"
-        "                pass\n"
-        "        os._exit(0)\n"
-        "    os.waitpid(child, 0)\n"
-        "    return [{'doc_id': 'a', 'text': os.environ['MY_API_KEY']}]\n"
-    )
-    pipeline = Live(Pipeline("mine", "function", f"{file}:search", sys.executable))
+    file = tmp_path / "my.py"
+    file.write_text(FORGERS)
+    pipeline = Live(Pipeline("mine", "function", f"{file}:search", sys.executable, env=("MY_API_KEY",)))
+    reopening = Live(Pipeline("mine", "function", f"{file}:by_proc", sys.executable))
     try:
         (hit,) = ask(pipeline).reply.hits
         assert (hit.doc_id, hit.text) == ("a", "[key]")
+        # The system lets a process of the same user open the pipe anew: what it writes there is no reply.
+        with pytest.raises(PipelineFailed, match="said what is no reply"):
+            ask(reopening)
     finally:
         pipeline.stop()
+        reopening.stop()
+
+
+DAEMONS = """
+import os, subprocess, sys, time
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)", "door-canary"]
+def search(query, k):
+    subprocess.Popen(SLEEP)
+    subprocess.Popen(SLEEP, start_new_session=True)
+    if not (child := os.fork()):  # a daemon: its parent ends, and its session is its own
+        os.setsid()
+        subprocess.Popen(SLEEP, start_new_session=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    if query == "die": os._exit(3)
+    if query == "hang": time.sleep(600)
+    return []
+"""
+
+
+def canaries() -> list[int]:
+    return [
+        one.pid for one in psutil.process_iter(["cmdline"]) if "door-canary" in (one.info["cmdline"] or ())
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no subreaper")
+@pytest.mark.parametrize("query", ["die", "hang", "stop"])
+def test_all_that_it_started_ends_with_it(tmp_path: Path, query: str) -> None:
+    (tmp_path / "daemons.py").write_text(DAEMONS)
+    pipeline = Live(Pipeline("mine", "function", f"{tmp_path}/daemons.py:search", sys.executable))
+    try:
+        if query == "stop":
+            ask(pipeline, query)
+            assert len(canaries()) == 3
+        else:
+            with pytest.raises((PipelineFailed, PipelineTimedOut)):
+                ask(pipeline, query, timeout=2 if query == "hang" else 20)
+    finally:
+        pipeline.stop()
+    assert canaries() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no subreaper")
+def test_all_that_it_started_ends_with_a_killed_program(tmp_path: Path) -> None:
+    (tmp_path / "daemons.py").write_text(DAEMONS)
+    script = (
+        "import sys, threading, time\n"
+        "from core.backends.external.doors import Asked, Live\n"
+        "from core.domain.pipelines import Pipeline\n"
+        f"live = Live(Pipeline('mine', 'function', '{tmp_path}/daemons.py:search', sys.executable))\n"
+        "live.ask(Asked('stay', 3), timeout=20, cancel=threading.Event())\n"
+        "print('asked', flush=True); time.sleep(600)\n"
+    )
+    asking = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=PROJECT)
+    assert asking.stdout is not None
+    with asking.stdout:
+        assert asking.stdout.readline() == b"asked\n"
+        assert len(canaries()) == 3
+        asking.kill()
+        asking.wait()
+    end = time.monotonic() + 20
+    while canaries() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert canaries() == []
+
+
+GREEDY = """
+import subprocess, sys, time
+def alone(query, k): return [{"doc_id": "a", "text": str(len(bytearray(800 << 20)))}]
+def together(query, k):
+    script = "import time; kept = bytearray(b'x') * (200 << 20); time.sleep(600)"
+    for _ in range(4): subprocess.Popen([sys.executable, "-c", script])
+    time.sleep(600)
+def numpy(query, k):
+    import numpy
+    return [{"doc_id": "a", "text": str(int(numpy.ones((2000, 2000)).sum()))}]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit no data")
+def test_memory_is_limited_for_each_process_and_for_all(tmp_path: Path) -> None:
+    (tmp_path / "greedy.py").write_text(GREEDY)
+
+    def greedy(function: str, most: int) -> Live:
+        target = f"{tmp_path}/greedy.py:{function}"
+        return Live(Pipeline("mine", "function", target, sys.executable, memory_mb=most))
+
+    for function, most, said in (("alone", 500, "MemoryError"), ("together", 500, "took more than 500 MB")):
+        pipeline = greedy(function, most)
+        try:
+            with pytest.raises(PipelineFailed, match=said):
+                ask(pipeline)
+        finally:
+            pipeline.stop()
+    for function, most in (("alone", 2000), ("numpy", 0)):
+        pipeline = greedy(function, most)
+        try:
+            assert ask(pipeline).reply.hits
+        finally:
+            pipeline.stop()
 
 
 def test_child_ends_when_nobody_is_left_to_ask(file: Path) -> None:
-    import subprocess
-
     runner = Path(doors.__file__).with_name("runner.py")
     child = subprocess.Popen(
         [sys.executable, str(runner), str(file), "plain"],

@@ -81,3 +81,29 @@ def test_matrix_products_keep_to_one_core_unless_told_otherwise(before: bool) ->
         pytest.skip("NumPy does not use OpenBLAS here")
     assert set(one) == {1}
     assert set(threads("2")) == {2} or os.cpu_count() == 1
+
+
+HIDE = """
+import ctypes, os, subprocess, sys
+from pathlib import Path
+from core.domain import process_setup
+read = "import sys; print(open(f'/proc/{sys.argv[1]}/environ', 'rb').read().count(b'canary'))"
+def seen():
+    asked = subprocess.run([sys.executable, "-c", read, str(os.getpid())], env={}, stdout=subprocess.PIPE)
+    return int(asked.stdout or 0)  # root may open it still
+print(seen())
+process_setup.conceal()
+get = ctypes.CDLL(None).getenv
+get.restype = ctypes.c_char_p
+assert get(b"MY_KEY") == b"canary" == os.environb[b"MY_KEY"]
+assert subprocess.check_output(["printenv", "MY_KEY"]) == b"canary\\n"
+assert ctypes.CDLL(None).prctl(3, 0, 0, 0, 0) == 0  # PR_GET_DUMPABLE
+print(seen())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows variables in /proc")
+def test_other_processes_do_not_see_the_variables_which_stay() -> None:
+    environment = os.environ | {"MY_KEY": "canary", "PYTHONPATH": str(PROJECT)}
+    asked = subprocess.run([sys.executable, "-c", HIDE], env=environment, stdout=subprocess.PIPE, check=True)
+    assert asked.stdout.split() == [b"1", b"0"]
