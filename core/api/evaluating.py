@@ -247,7 +247,7 @@ def evaluate(
         flag(answers, "answers"),
         baseline=baseline,
         repeats=count(repeats, "repeats", most=20),
-        chunkings=tuple(one.chunking.key for one in others),
+        chunkings=tuple(str(variants.key_of(one.name)) for one in others),
         filters=tuple(map(str, conditions(filters))),
         columns=named,
     )

@@ -96,8 +96,8 @@ def corpora_(as_json: bool) -> int:
 @click.option(
     "--chunkings",
     metavar="A,B",
-    help="Also index the source cut in other ways, each a corpus NAME@CHUNKING: sizes in characters (256), "
-    "with overlap (512/64), headings, sentences, whole.",
+    help="Also index the source chunked or read in other ways, each a corpus NAME@KEY: sizes in characters "
+    "(256), with overlap (512/64), headings, sentences, whole; pdf=kreuzberg, html=all, ocr.",
 )
 @click.option(
     "--remove-chunkings", "removed", metavar="A,B", help="Delete the indexes of these chunkings, or of all."
@@ -192,10 +192,8 @@ def index_(
         source = with_embedders(source, embedders, dropped, now)
     others = variants.wanted(source, chunkings) if chunkings is not None else []
     gone = _remove(source, removed, now) if removed is not None else []
-    kept = {one.name: one for one in others}
-    for name in variants.made(source.name, now):  # a changed source changes them all
-        kept.setdefault(name, catalogue.source(name, settings=now))
-    cuts = [kept[name].chunking for name in sorted(kept, key=variants.in_order)]
+    kept = {*(one.name for one in others), *variants.made(source.name, now)}  # all follow a changed source
+    cuts = [str(variants.key_of(name)) for name in sorted(kept, key=variants.in_order)]
     with helpers(workers, now) as helping:
         begin = gate(now, confirmed=yes, told=lambda cost: note(str(cost)))
         corpus = build(source, now, helping, begin)

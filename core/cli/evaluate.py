@@ -125,8 +125,9 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--chunkings",
     metavar="A,B",
-    help="Also measure the source cut in these ways (256, 512/64, headings, sentences, whole), or all that "
-    "are indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
+    help="Also measure the source chunked or read in these ways (256, 512/64, headings, sentences, whole, "
+    "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers. Saved "
+    "for the Evaluate page.",
 )
 @click.option(
     "--max-failed",
@@ -190,6 +191,7 @@ def eval_(
     from core.cli import chunkings as several
     from core.cli.corpora import ensure
     from core.corpus import catalogue
+    from core.corpus.variants import key_of
     from core.domain import settings
     from core.domain.filters import read_filters
     from core.domain.pipelines import from_file
@@ -260,7 +262,7 @@ def eval_(
         baseline,
         repeats,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
-        chunkings=tuple(one.chunking.key for one in others),
+        chunkings=tuple(str(key_of(one.name)) for one in others),
         filters=tuple(map(str, read_filters(filters))),
         columns=columns,
     )

@@ -12,7 +12,7 @@ from core.backends.embedder import embedder_identity
 from core.backends.languages import AUTO
 from core.backends.terms import analyzer
 from core.corpus import index_record, manifest, table, variants
-from core.corpus.chunk import WHOLE, Chunking, chunking_of
+from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.source import Kind, Source, from_path, slug
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
@@ -274,14 +274,14 @@ def _variant(name: str, settings: Settings) -> Source | None:
         return None
     before = index_record.current(base, settings)
     origin = _built_in(base, settings) if base in BUILT_IN else before.source if before else None
-    return variants.of_source(origin, chunking_of(key)) if origin else None
+    return variants.of_source(origin, key) if origin else None
 
 
 def _check_name(wanted: Source, settings: Settings) -> None:
     """A name means one source, cut as it says: another one must not take it over unnoticed."""
-    if (key := variants.key_of(wanted.name)) not in (None, wanted.chunking.key):
+    if (key := variants.key_of(wanted.name)) is not None and not variants.fits(wanted, key):
         raise BadInput(
-            f"{wanted.name!r} is the name of {variants.base_of(wanted.name)} cut as {key}; for other "
+            f"{wanted.name!r} is the name of {variants.base_of(wanted.name)} as {key}; for other "
             f"chunkings: {COMMAND} index {variants.base_of(wanted.name)} --chunkings 256,512"
         )
     if (standard := BUILT_IN.get(wanted.name)) is not None:

@@ -20,7 +20,7 @@ from core.corpus.load import is_beir, readable_files
 from core.corpus.load_report import LoadReport
 from core.corpus.reading import read
 from core.corpus.table_files import ENDINGS as DATABASES
-from core.corpus.types import Cut, FileRecord, Reading
+from core.corpus.types import READINGS, Cut, FileRecord, Reading
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 
@@ -155,11 +155,12 @@ def from_path(
 
 
 def slug(name: str) -> str:
-    """`name` as the name of a corpus: letters a-z, digits, dots, dashes; BadInput if none is left. Behind an
-    @ stands how the corpus is cut, where it is one of several chunkings of a source.
+    """Return `name` as the name of a corpus: letters a-z, digits, dots, dashes; after an @, its variant.
+
+    Raises BadInput if nothing is left.
     """
     base, at, key = name.partition("@")
-    if at and is_key(key):
+    if at and is_variant(key):
         return f"{slug(base)}@{key}"
     cut = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:LONGEST_NAME]
     if not cut:
@@ -167,6 +168,11 @@ def slug(name: str) -> str:
             f"{name!r} is not a valid corpus name; use letters a-z, digits, dots and dashes (--name)"
         )
     return cut
+
+
+def is_variant(key: str) -> bool:
+    """Return whether `key` names a chunking or a reading."""
+    return key in READINGS or is_key(key)
 
 
 def is_slug(name: str) -> bool:

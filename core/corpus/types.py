@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from core.domain.errors import BadInput
 
 MOST_COLUMNS, LONGEST_COLUMN = 100, 200
 HTML = ("all", "main")
 PDF = ("oxide", "kreuzberg")
+# Ways of reading that a source can be compared in, by the key in the names of their corpora.
+READINGS: Mapping[str, Mapping[str, Any]] = {
+    **{f"pdf-{name}": {"pdf": name} for name in PDF},
+    **{f"html-{name}": {"html": name} for name in HTML},
+    "ocr": {"ocr": True},
+    "no-ocr": {"ocr": False},
+}
 KEPT_DROPPED = 20_000  # characters of a text that was left out
 
 

@@ -1,77 +1,120 @@
-"""One source indexed in several ways: corpora called SOURCE@CHUNKING, such as support@256.
+"""One source indexed in several ways: corpora called SOURCE@KEY, such as help@256, help@pdf-kreuzberg.
 
-Each is a corpus of its own, opened like any other. It follows its source: path, language and reading are
-those of the corpus that it is named after.
+A key names a chunking or a reading. Each is a corpus that is opened like any other. It follows its source in
+all that the key does not name: path, language, chunking and reading.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from core.corpus import index_record
-from core.corpus.chunk import ALLOWED, Chunking, chunking_of, is_key
+from core.corpus import endings, index_record
+from core.corpus.chunk import ALLOWED, chunking_of
 from core.corpus.load import readable_files
 from core.corpus.manifest import CorpusInfo
-from core.corpus.source import Source
+from core.corpus.source import Source, is_variant
 from core.corpus.table_files import ENDINGS as DATABASES
+from core.corpus.types import READINGS
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
 from core.domain.settings import Settings
 
 AT = "@"
 ALL = "all"
+ALLOWED_KEYS = f"{ALLOWED}; or a reading: {', '.join(key.replace('-', '=', 1) for key in READINGS)}"
 
 
 def base_of(name: str) -> str:
-    """The corpus that a chunking is of; the name itself for one that is none."""
+    """Return the corpus of which `name` is a variant, or `name` itself if it is not one."""
     base, at, key = name.rpartition(AT)
-    return base if at and is_key(key) else name
+    return base if at and is_variant(key) else name
 
 
 def key_of(name: str) -> str | None:
-    """How a corpus is cut, by its name; None for one that is no chunking of another."""
+    """Return the chunking or reading in a corpus' name; None if it is not a variant of another."""
     return name.rpartition(AT)[2] if base_of(name) != name else None
 
 
-def named(base: str, chunking: Chunking) -> str:
-    """The name of a chunking of the corpus `base`."""
-    return f"{base}{AT}{chunking.key}"
+def is_reading(name: str) -> bool:
+    """Return whether a corpus differs from its source in how files were read."""
+    return key_of(name) in READINGS
 
 
-def of_source(source: Source, chunking: Chunking) -> Source:
-    """The same source cut in another way, under a name of its own."""
-    return replace(source, name=named(source.name, chunking), chunking=chunking)
+def label(name: str, info: CorpusInfo) -> str:
+    """Describe what a corpus is in comparison with its source."""
+    return f"read as {key_of(name)}, {info.chunking.label()}" if is_reading(name) else info.chunking.label()
+
+
+def of_source(source: Source, key: str) -> Source:
+    """Return the same source with another chunking or reading, under a name of its own."""
+    name = f"{source.name}{AT}{key}"
+    if key in READINGS:
+        return replace(source, name=name, reading=replace(source.reading, **READINGS[key]))
+    return replace(source, name=name, chunking=chunking_of(key))
+
+
+def fits(source: Source, key: str) -> bool:
+    """Return whether a source is chunked or read as `key` says."""
+    if key in READINGS:
+        return all(getattr(source.reading, field) == value for field, value in READINGS[key].items())
+    return source.chunking.key == key
 
 
 def made(base: str, settings: Settings) -> list[str]:
-    """The chunkings of a corpus that are indexed: sizes first, the smallest first."""
+    """Return the variants of a corpus that are indexed: sizes first, the smallest first."""
     return sorted(
         (name for name in index_record.names(settings) if base_of(name) == base != name), key=in_order
     )
 
 
 def in_order(name: str) -> tuple[str, bool, list[int], str]:
-    """What to sort names of corpora by, so that chunkings stand behind their source."""
+    """Return the sort key that puts variants after their source."""
     key = key_of(name) or ""
     numbers = [int(part) for part in key.split("-") if part.isdigit()]
     return base_of(name), bool(key) and not numbers, numbers, key
 
 
-def wanted(source: Source, given: str) -> list[Source]:
-    """The sources of "256,512/64,headings", each once; the one that `source` itself is cut by is left out.
+def readings(source: Source) -> list[str]:
+    """Return the keys of readings other than the source's own, for the kinds of files it has."""
+    found = {} if source.path is None else {file.suffix.lower() for file in readable_files(source.path)}
+    kinds = {"pdf": endings.PDF, "html": endings.HTML}
+    return [
+        key
+        for key in READINGS
+        if not fits(source, key) and not found.isdisjoint(kinds.get(key.partition("-")[0], endings.PDF))
+    ]
 
-    Raises BadInput for an unknown chunking, listing what is allowed, and for a source that is not cut.
+
+def wanted(source: Source, given: str) -> list[Source]:
+    """Return the sources of "256,512/64,pdf=kreuzberg", each once, without the source's own.
+
+    Raises BadInput for an unknown key, for a source that is not split, and for a reading of no file.
     """
     keys = [key for key in given.split(",") if key.strip()]
     if not keys:
-        raise BadInput(f"no chunking given; give {ALLOWED}, separated by commas")
+        raise BadInput(f"no chunking given; give {ALLOWED_KEYS}, separated by commas")
     check(source)
-    chunkings = dict.fromkeys(map(chunking_of, keys))
-    return [of_source(source, one) for one in chunkings if one != source.chunking]
+    chosen = [key for key in dict.fromkeys(map(key_named, keys)) if not fits(source, key)]
+    able = readings(source) if any(key in READINGS for key in chosen) else []
+    if unable := [key for key in chosen if key in READINGS and key not in able]:
+        raise BadInput(f"{source.name} has no file that {unable[0]} would read in another way")
+    return [of_source(source, key) for key in chosen]
+
+
+def key_named(given: str) -> str:
+    """Return the key that a person means, such as pdf-kreuzberg by pdf=kreuzberg. Raises BadInput."""
+    key = given.strip().lower().replace("=", "-")
+    if key in READINGS:
+        return key
+    try:
+        return chunking_of(given).key
+    except BadInput as error:
+        readings = ", ".join(key.replace("-", "=", 1) for key in READINGS)
+        raise BadInput(f"{error}; or a reading: {readings}") from None
 
 
 def check(source: Source) -> None:
-    """BadInput for a source that has no chunkings."""
+    """Raise BadInput for a source that has no variants."""
     if base_of(source.name) != source.name:
         raise BadInput(
             f"{source.name} is itself a chunking of {base_of(source.name)}; name that corpus instead"
@@ -83,7 +126,7 @@ def check(source: Source) -> None:
 
 
 def existing(source: Source, settings: Settings, given: str = ALL) -> list[Source]:
-    """The chunkings of `source` that `given` names, for "all" those that are indexed; BadInput for none."""
+    """Return the variants of `source` that `given` names, "all" for the indexed ones. Raises BadInput."""
     if given.strip().lower() != ALL:
         return wanted(source, given)
     check(source)
@@ -93,7 +136,7 @@ def existing(source: Source, settings: Settings, given: str = ALL) -> list[Sourc
             f"{source.name} has no other chunking to compare; make some: "
             f"{COMMAND} index {source.name} --chunkings 256,512,headings"
         )
-    return [of_source(source, chunking_of(str(key_of(name)))) for name in found]
+    return [of_source(source, str(key_of(name))) for name in found]
 
 
 def remark(info: CorpusInfo) -> str | None:

@@ -11,6 +11,7 @@ from core.corpus import builds, catalogue, index, variants
 from core.domain.types import Passage
 from core.evaluation import background, experiment_store
 from core.evaluation.chunkings import measuring, report
+from core.evaluation.chunkings.areas import Area
 from core.evaluation.experiment_store import place
 from core.evaluation.spec import Spec
 from tests.pages.reading import html, shown
@@ -74,7 +75,7 @@ def test_the_tab_lists_what_there_is_under_the_source_and_under_a_chunking(view,
         assert list(found["Corpus"]) == ["shop", "shop@100", "shop@headings"]
         assert list(found["Index"]) == ["ready"] * 3
         assert "whole sentences" not in " ".join(found["Cut"])
-        assert "A chunking is the source of shop cut in another way" in shown(app)
+        assert "A chunking is the source of shop chunked or read in another way" in shown(app)
         assert len(app.get("plotly_chart")) == 1
 
 
@@ -220,11 +221,11 @@ def test_a_stopped_one_says_that_it_is_not_whole(view, shop, spec):
 
 def test_marks_stand_where_the_places_are():
     passage = Passage("d:10-30", "d", "", "0123456789abcdefghij", 10, 30)
-    place = {"doc": "d", "start": 12, "end": 15}
+    place = Area("d", 12, 15)
     assert marked(passage, [place]) == "01<mark>234</mark>56789abcdefghij"
-    overlapping = [place, {"doc": "d", "start": 14, "end": 18}, {"doc": "d", "start": 0, "end": 11}]
+    overlapping = [place, Area("d", 14, 18), Area("d", 0, 11)]
     assert marked(passage, overlapping) == ("<mark>0</mark>1<mark>234</mark><mark>567</mark>89abcdefghij")
-    assert marked(passage, [{"doc": "other", "start": 12, "end": 15}]) is None
+    assert marked(passage, [Area("other", 12, 15)]) is None
     assert (
         marked(replace(passage, text="<b>3456789abcdefghij"), [place])
         == "&lt;b<mark>&gt;34</mark>56789abcdefghij"

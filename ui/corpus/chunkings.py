@@ -1,4 +1,4 @@
-"""The chunkings of a corpus: its source cut in several ways; they are made and deleted here."""
+"""The chunkings of a corpus: its source chunked or read in several ways; they are made and deleted here."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import streamlit as st
 
 from core.corpus import builds, catalogue, index, variants
 from core.corpus.catalogue import Known
-from core.corpus.chunk import ALLOWED
 from core.corpus.source import Source
 from core.corpus.token_lengths import token_lengths
-from core.domain.errors import RouteScopeError
+from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import milliseconds, size
 from ui.app import corpora, state, workers
 from ui.app.help_mark import term
@@ -32,8 +31,8 @@ def draw(name: str) -> None:
     known = [catalogue.describe(one, settings) for one in (base, *variants.made(base, settings))]
     st.markdown(
         md(
-            f"A chunking is the source of {base} cut in another way, as a corpus of its own. Measure routes "
-            "over all of them on Evaluate: labels follow their words."
+            f"A chunking is the source of {base} chunked or read in another way, as its own corpus. Measure "
+            "routes over all of them on Evaluate: labels follow their words."
         ),
         help=term("chunking"),
     )
@@ -60,7 +59,7 @@ def _table(known: list[Known]) -> None:
                 "On disk": size(info.bytes) if info else "",
                 "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
                 "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
-                "Cut": info.chunking.label() if info else "",
+                "Cut": variants.label(item.name, info) if info else "",
             }
         )
     tables.show(
@@ -104,14 +103,15 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
     if job is not None and job.cancelled:
         st.caption("Indexing was stopped. Finished chunkings and the embeddings made so far are kept.")
     there = {variants.key_of(name) for name in variants.made(source.name, settings)} | {source.chunking.key}
+    offered = [*USUAL, *(key.replace("-", "=", 1) for key in _readings(source) if key not in there)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen: list[str] = st.multiselect(
             "Chunkings",
-            [key for key in USUAL if key not in there],
+            [key for key in offered if key not in there],
             key=CHOSEN,
             accept_new_options=True,
             placeholder="Choose, or type a size such as 512/64",
-            help=md(f"Allowed: {ALLOWED}."),
+            help=md(f"Allowed: {variants.ALLOWED_KEYS}."),
         )
         if st.button("Index", key="chunkings_make", type="primary", disabled=not chosen):
             _begin(source, ",".join(chosen))
@@ -121,6 +121,13 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
     st.caption(
         "Reads the source again for each. Texts that another chunking has embedded are not embedded again."
     )
+
+
+def _readings(source: Source) -> list[str]:
+    try:
+        return variants.readings(source)
+    except (BadInput, OSError):  # the source is gone; the list above says so
+        return []
 
 
 def _begin(source: Source, given: str) -> None:

@@ -15,6 +15,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.program import COMMAND
 from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.chunkings import report, text
+from core.evaluation.chunkings.areas import Area
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import Spec
 from ui.app import state, workers
@@ -37,7 +38,7 @@ class Found:
 
     document: Mapping[str, Any]
     values: Mapping[str, report.Values]
-    places: Mapping[str, list[dict[str, Any]]]
+    places: Mapping[str, Mapping[str, list[Area]]]
 
 
 def draw(look: Look) -> None:

@@ -13,6 +13,7 @@ from core.corpus import variants
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage
 from core.evaluation import experiment_store
+from core.evaluation.chunkings.areas import Area, ranges
 from core.evaluation.chunkings.coverage import COVERAGE, Range, Tokens, passage_by_passage
 from core.evaluation.chunkings.measuring import FOLDER
 from core.evaluation.chunkings.report import Values
@@ -24,20 +25,24 @@ from ui.app.routes import title
 from ui.components import tables
 
 ROUTE, QUESTION = "evaluate_chunkings_route", "evaluate_chunkings_question"
-Places = Sequence[Mapping[str, Any]]  # doc, start, end of labelled text
+Places = Sequence[Area]
 
 
 def draw(
     evaluation: Evaluation,
     figures: Mapping[str, Any],
     values: Mapping[str, Values],
-    places: Mapping[str, Places],
+    places: Mapping[str, Mapping[str, Places]],
 ) -> None:
-    """The questions, those first on which chunkings differ most, and the chosen one."""
+    """Draw the questions, those first on which chunkings differ most, and the chosen one."""
     st.subheader("One question", anchor=False)
     route = choice("route", ROUTE, "Route", list(figures["routes"]), format_func=title, width=280)
     names = [name for name in figures["chunkings"] if route in values.get(name, {})]
-    ids = [id for id in places if id in evaluation.questions and any(id in values[n][route] for n in names)]
+    ids = [
+        id
+        for id in places[figures["base"]]
+        if id in evaluation.questions and any(id in values[name][route] for name in names)
+    ]
     if not ids:
         st.info("No question was measured with this route.")
         return
@@ -49,7 +54,9 @@ def draw(
     if chosen not in ids:
         chosen = ids[0]
     address.keep("question", chosen if chosen != ids[0] else None)
-    _side_by_side(evaluation, figures, names, route, chosen, places[chosen])
+    own = {name: (name if name in places else figures["base"]) for name in names}
+    placed = {name: places[corpus][chosen] for name, corpus in own.items()}
+    _side_by_side(evaluation, figures, own, route, chosen, placed)
 
 
 def _spread(values: Any) -> float:
@@ -98,20 +105,21 @@ def _choose(
 def _side_by_side(
     evaluation: Evaluation,
     figures: Mapping[str, Any],
-    names: Sequence[str],
+    own: Mapping[str, str],
     route: str,
     question: str,
-    places: Places,
+    placed: Mapping[str, Places],
 ) -> None:
+    """Draw each chunking; `own` names the corpus by whose text its places are given."""
     asked = evaluation.questions[question]
     show(tag("div", tag("b", asked.query.text), css="rs rs-evaluate-question", dir="auto"))
-    opening.wait_for(figures["base"])
-    texts = Tokens(state.engine().corpus(figures["base"]))
-    labelled = [texts.range(place["doc"], place["start"], place["end"]) for place in places]
-    columns = [
-        _column(figures["chunkings"][name], _hits(evaluation, name, question, route), labelled, places, texts)
-        for name in names
-    ]
+    columns = []
+    for name, corpus in own.items():
+        opening.wait_for(corpus)
+        texts = Tokens(state.engine().corpus(corpus))
+        hits = _hits(evaluation, name, question, route)
+        labelled = ranges(placed[name], texts)
+        columns.append(_column(figures["chunkings"][name], hits, labelled, placed[name], texts))
     show(
         tag(
             "div",
@@ -122,7 +130,8 @@ def _side_by_side(
             aria_label="The question under each chunking",
         )
     )
-    documents = sorted({place["doc"] for place in places})
+    places = placed[next(iter(own))]
+    documents = sorted({place.doc for place in places if not place.lost})
     st.caption(
         md(
             f"Marked: labelled text, {len(places)} {'place' if len(places) == 1 else 'places'} in "
@@ -197,9 +206,9 @@ def _passage(rank: int, passage: Passage, count: int, gained: float, places: Pla
 def marked(passage: Passage, places: Places) -> Markup | None:
     """The text with what was labelled marked; None where nothing of it was."""
     spans = sorted(
-        (max(place["start"], passage.start) - passage.start, min(place["end"], passage.end) - passage.start)
+        (max(place.start, passage.start) - passage.start, min(place.end, passage.end) - passage.start)
         for place in places
-        if place["doc"] == passage.doc_id and place["start"] < passage.end and place["end"] > passage.start
+        if place.doc == passage.doc_id and place.start < passage.end and place.end > passage.start
     )
     if not spans:
         return None

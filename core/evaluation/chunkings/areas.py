@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from core.corpus.sections import sentences
 from core.domain.errors import BadInput
+from core.domain.text import tokens
+from core.evaluation.chunkings.coverage import Range, Tokens
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.labels_file import Documents, located
+from core.evaluation.reading_losses import find, lost_id
 
 if TYPE_CHECKING:
     from core.store import Store
@@ -18,12 +22,13 @@ WRITTEN_FROM = 2  # the grade from which a quote of an author counts as relevant
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Relevant text: characters [start, end) of a document. `whole`: all of it was labelled."""
+    """Relevant text: characters [start, end) of a document."""
 
-    doc: str
+    doc: str  # of lost words an id that no document has
     start: int
     end: int
-    whole: bool = False
+    whole: bool = False  # whether all of the document was labelled
+    lost: int = 0  # tokens that were labelled but are not in the corpus as read
 
 
 Areas = Mapping[str, tuple[Area, ...]]  # by question; one without relevant text is not in it
@@ -33,8 +38,13 @@ def in_words(areas: Areas) -> str:
     """What was labelled, and so what coverage is a share of."""
     every = {area for found in areas.values() for area in found}
     whole = sum(area.whole for area in every)
-    parts = [(len(every) - whole, "labelled place"), (whole, "whole document")]
-    return " and ".join(f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in parts if n)
+    lost = sum(bool(area.lost) for area in every)
+    parts = [
+        (len(every) - whole - lost, "labelled place", "labelled places"),
+        (whole, "whole document", "whole documents"),
+        (lost, "label lost in reading", "labels lost in reading"),
+    ]
+    return " and ".join(f"{n:,} {one if n == 1 else several}" for n, one, several in parts if n)
 
 
 def written_of(found: LabelledSet, corpus: Documents) -> tuple[Written, list[str]]:
@@ -63,25 +73,82 @@ def written_of(found: LabelledSet, corpus: Documents) -> tuple[Written, list[str
     return Written(found.name, found.questions, evidence), lost
 
 
-def areas(found: Written, corpus: Documents, relevant_from: int = WRITTEN_FROM) -> Areas:
-    """The relevant text of each question; BadInput where a document or quote is not in the corpus."""
-    texts: dict[str, str] = {}
+def areas(
+    found: Written,
+    corpus: Documents,
+    relevant_from: int = WRITTEN_FROM,
+    original: Documents | None = None,
+) -> Areas:
+    """Return the relevant text of each question; words that the corpus lacks count as lost.
+
+    With `original`, the corpus that was labelled, `corpus` is another reading of it: each sentence of a quote
+    is located by itself. Raises BadInput if the corpus has none of the labelled text.
+    """
+    texts: dict[str, str | None] = {}
     placed: dict[str, tuple[Area, ...]] = {}
+    error = None
     for question, entries in found.evidence.items():
         spans = []
         for entry in entries:
             if entry.grade < relevant_from:
                 continue
             if entry.doc not in texts:
+                texts[entry.doc] = _text(corpus, entry.doc)
+            for part in _sentences(entry) if original is not None else (entry,):
                 try:
-                    texts[entry.doc] = corpus.document(entry.doc)[0].text
-                except BadInput as error:
-                    raise BadInput(f"{entry.where}: {error}") from None
-            start, end = located(entry, texts[entry.doc])
-            spans.append(Area(entry.doc, start, end, (start, end) == (0, len(texts[entry.doc]))))
+                    spans.append(_area(part, texts[entry.doc], corpus))
+                except BadInput as missing:
+                    error = error or missing
+                    size = tokens(part.quote or (original and _text(original, entry.doc)) or "")
+                    spans.append(Area(lost_id(part), 0, 0, lost=size or 1))
         if spans:
             placed[question] = tuple(dict.fromkeys(spans))
+    if error is not None and original is None and all(area.lost for one in placed.values() for area in one):
+        raise error
     return placed
+
+
+def _area(entry: Evidence, text: str | None, corpus: Documents) -> Area:
+    if text is None:
+        raise BadInput(f"{entry.where}: corpus {corpus.name} has no document {entry.doc!r}")
+    start, end = located(entry, text)
+    return Area(entry.doc, start, end, (start, end) == (0, len(text)))
+
+
+def _text(corpus: Documents, document: str) -> str | None:
+    try:
+        return corpus.document(document)[0].text
+    except BadInput:
+        return None
+
+
+def _sentences(entry: Evidence) -> list[Evidence]:
+    quote = entry.quote or ""
+    spans = sentences(quote, 0, len(quote))
+    return [replace(entry, quote=quote[start:end]) for start, end in spans] or [entry]
+
+
+def following(found: Written, corpus: Documents) -> Written:
+    """Return labels for another reading: a quote not whole there becomes its longest sentence there."""
+    texts = {doc: _text(corpus, doc) for by in found.evidence.values() for doc in {one.doc for one in by}}
+
+    def held(entry: Evidence) -> Evidence:
+        text = texts[entry.doc]
+        if not entry.quote or not text or find(entry.quote, text):
+            return entry
+        parts = [one for one in _sentences(entry) if find(one.quote or "", text)]
+        return max(parts, key=lambda one: len(one.quote or ""), default=entry)
+
+    evidence = {id: tuple(map(held, entries)) for id, entries in found.evidence.items()}
+    return replace(found, evidence=evidence)
+
+
+def ranges(found: Sequence[Area], texts: Tokens) -> list[Range]:
+    """Return relevant text as ranges of tokens; those of lost words are in no passage."""
+    return [
+        (area.doc, 0, area.lost) if area.lost else texts.range(area.doc, area.start, area.end)
+        for area in found
+    ]
 
 
 def of_people(store: Store, name: str, corpus: Documents) -> tuple[Written, int, list[str]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.corpus import catalogue, variants
-from core.corpus.chunk import chunking_of
 from core.corpus.source import Source
 from core.corpus.variants import AT
 from core.domain.errors import BadInput, Unavailable
@@ -16,7 +15,15 @@ from core.domain.program import COMMAND
 from core.engine.availability import missing, why_not, without_model
 from core.evaluation import experiment, sets
 from core.evaluation.chunkings import report
-from core.evaluation.chunkings.areas import Areas, areas, in_words, of_people, written_of
+from core.evaluation.chunkings.areas import (
+    Areas,
+    areas,
+    following,
+    in_words,
+    of_people,
+    ranges,
+    written_of,
+)
 from core.evaluation.chunkings.coverage import Range, Tokens, by_question
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.experiment import Prepared, Progress
@@ -43,7 +50,8 @@ class Group:
 
     spec: Spec
     parts: Mapping[str, Prepared]
-    placed: Areas
+    placed: Areas  # in the source's own corpus and its chunkings
+    readings: Mapping[str, Areas]  # by corpus, the same text in other readings of the source
     warnings: tuple[str, ...]
 
     @property
@@ -78,11 +86,17 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     placed = areas(written, base, relevant_from)
     whole = replace(spec, routes=routes)
     parts = {spec.corpus: experiment.prepare(engine, whole, found, folder or source.path)}
+    readings: dict[str, Areas] = {}
     for name in names[1:]:
-        given = found
+        given, corpus, moved = found, engine.corpus(name), written
+        if variants.is_reading(name):
+            readings[name] = areas(written, corpus, relevant_from, original=base)
+            moved = following(written, corpus)
         if isinstance(found, LabelledSet):
-            placed_here = place(written, engine.corpus(name), relevant_from=relevant_from)
+            placed_here = place(moved, corpus, relevant_from=relevant_from)
             given = replace(found, qrels=placed_here.qrels, places=placed_here.places)
+        elif moved is not written and spec.labels is None:
+            given = moved
         own = replace(whole, corpus=name, chunkings=())
         parts[name] = experiment.prepare(engine, own, given, folder or source.path)
     asked = [question.id for question in parts[spec.corpus].labelled.questions]
@@ -95,7 +109,12 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     said = list(parts[spec.corpus].labelled.reading)
     if lost:
         said += [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"]
-    return Group(whole, parts, placed, tuple(said))
+    for name, found_there in readings.items():
+        lost = [id for id in placed if any(area.lost for area in found_there[id])]
+        readings[name] = {id: found_there[id] for id in placed}
+        if lost:
+            said += [f"{name} lacks labelled words of {len(lost)} questions, for example {lost[0]}"]
+    return Group(whole, parts, placed, readings, tuple(said))
 
 
 def perform(
@@ -120,11 +139,8 @@ def perform(
     warnings = dict.fromkeys((*group.warnings, *first.warnings))
     if out is not None:
         _begin(engine, out, first, fresh=fresh)
-    texts = Tokens(engine.corpus(base))
-    labelled = {
-        id: [texts.range(area.doc, area.start, area.end) for area in found]
-        for id, found in group.placed.items()
-    }
+    own = Tokens(engine.corpus(base))
+    labelled = {id: ranges(found, own) for id, found in group.placed.items()}
     values: dict[str, report.Values] = {}
     rows: dict[str, Mapping[str, Mapping[str, Any]]] = {}
     done, whole = 0, True
@@ -144,7 +160,11 @@ def perform(
         )
         done += len(drawn.questions) * group.spec.repeats
         warnings |= dict.fromkeys(f"{name}: {one}" for one in figures["warnings"] if one not in warnings)
-        values[name] = measured(drawn, outcomes, part.plan.routes, labelled, engine.corpus(name), texts)
+        texts, wanted = own, labelled
+        if name in group.readings:
+            texts = Tokens(engine.corpus(name))
+            wanted = {id: ranges(found, texts) for id, found in group.readings[name].items()}
+        values[name] = measured(drawn, outcomes, part.plan.routes, wanted, engine.corpus(name), texts)
         rows[name] = figures["routes"]
         if figures["interrupted"]:
             whole = False
@@ -164,7 +184,7 @@ def perform(
         warnings=list(warnings),
     )
     if out is not None:
-        report.write(out, document, ordered, group.placed)
+        report.write(out, document, ordered, {base: group.placed, **group.readings})
     return document
 
 
@@ -195,8 +215,8 @@ def measured(
 
 def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
     """The corpora to measure, that of the source first; BadInput where it would be alone."""
-    keys = dict.fromkeys(chunking_of(key).key for key in chunkings)
-    names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if key != source.chunking.key)]
+    keys = dict.fromkeys(map(variants.key_named, chunkings))
+    names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if not variants.fits(source, key))]
     if len(names) == 1:
         raise BadInput(
             f"{source.name} is compared with no other chunking; make some: "

@@ -9,11 +9,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from core.corpus import variants
 from core.domain.errors import BadInput
 from core.domain.machine import machine
 from core.domain.text import tokens
 from core.evaluation import comparison, effects
-from core.evaluation.chunkings.areas import Areas
+from core.evaluation.chunkings.areas import Area, Areas
 from core.evaluation.chunkings.coverage import BUDGET, COVERAGE, METRICS, Range, reachable
 from core.evaluation.report import whole_lines
 from core.evaluation.spec import Spec
@@ -155,8 +156,8 @@ def of_corpus(corpus: Corpus) -> dict[str, Any]:
     info = corpus.info
     lengths = [tokens(passage.text) for _, passage, _ in corpus.everything()]
     return {
-        "chunking": info.chunking.key,
-        "label": info.chunking.label(),
+        "chunking": variants.key_of(corpus.name) or info.chunking.key,
+        "label": variants.label(corpus.name, info),
         "passages": info.passages,
         "tokens": fmean(lengths) if lengths else 0.0,
         "bytes": info.bytes,
@@ -166,13 +167,16 @@ def of_corpus(corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: Areas) -> None:
-    """Write chunkings.json, and the figures and the labelled places of each question: a line each."""
+def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: Mapping[str, Areas]) -> None:
+    """Write chunkings.json, and each question's figures and labelled places: a line each.
+
+    `placed` has the places in the source's own corpus, and in each that is another reading of it.
+    """
     ids = dict.fromkeys(id for by in values.values() for row in by.values() for id in row)
     lines: Iterable[dict[str, Any]] = (
         {
             "question": id,
-            "areas": [asdict(area) for area in placed.get(id, ())],
+            "areas": {name: [asdict(area) for area in by.get(id, ())] for name, by in placed.items()},
             "chunkings": {
                 name: {
                     route: [round(row[id][metric], 6) for metric in METRICS]
@@ -201,19 +205,23 @@ def read(folder: Path) -> dict[str, Any] | None:
     return dict(found)
 
 
-def read_questions(folder: Path) -> tuple[dict[str, Values], dict[str, list[dict[str, Any]]]]:
-    """The figures of each question by chunking and route, and its labelled places; BadInput where damaged."""
+def read_questions(folder: Path) -> tuple[dict[str, Values], dict[str, dict[str, list[Area]]]]:
+    """Return the figures by chunking, route and question, and the labelled places by corpus and question.
+
+    Raises BadInput if a file is damaged.
+    """
     values: dict[str, Values] = {}
-    placed = {}
+    placed: dict[str, dict[str, list[Area]]] = {}
     try:
         for line in (folder / QUESTIONS).read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            placed[row["question"]] = row["areas"]
+            for name, found_places in row["areas"].items():
+                placed.setdefault(name, {})[row["question"]] = [Area(**one) for one in found_places]
             for name, by in row["chunkings"].items():
                 for route, given in by.items():
                     found = dict(zip(METRICS, given, strict=True))
                     values.setdefault(name, {}).setdefault(route, {})[row["question"]] = found
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadInput(f"the chunkings in {folder} are damaged: {QUESTIONS}: {error}") from None
     return values, placed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.corpus import catalogue, index, index_record, uploads, variants
-from core.corpus.chunk import Chunking, chunking_of
+from core.corpus.chunk import Chunking
 from core.corpus.source import from_path, slug
 from core.domain.errors import BadInput, Cancelled
 from core.domain.settings import Settings
@@ -171,10 +171,23 @@ def test_a_chunking_has_no_chunkings_and_keeps_its_own(
     of = catalogue.source("shop@100", settings=settings)
     with pytest.raises(BadInput, match="itself a chunking of shop"):
         variants.wanted(of, "256")
-    with pytest.raises(BadInput, match="the name of shop cut as 100"):
+    with pytest.raises(BadInput, match="the name of shop as 100"):
         catalogue.source(of, settings=settings, chunking=Chunking(300))
-    with pytest.raises(BadInput, match="the name of other cut as 100"):
+    with pytest.raises(BadInput, match="the name of other as 100"):
         catalogue.source(folder, settings=settings, name="other@100")
+
+
+def test_readings_are_offered_for_the_kinds_of_files_there_are(folder: Path, settings: Settings) -> None:
+    source = catalogue.source(folder, settings=settings)
+    assert variants.readings(source) == []
+    with pytest.raises(BadInput, match="no file"):
+        variants.wanted(source, "pdf=kreuzberg")
+    (folder / "a.html").write_text("<p>Words</p>")
+    assert variants.readings(source) == ["html-all"], "it is read as html-main"
+    (one,) = variants.wanted(source, "html=all, html-main")
+    assert (one.name, one.reading.html, one.chunking) == ("shop@html-all", "all", source.chunking)
+    with pytest.raises(BadInput, match="the name of shop as html-all"):
+        catalogue.source(source, settings=settings, name="shop@html-all")
 
 
 def test_without_any_it_is_told_how_to_make_some(folder: Path, settings: Settings, model: Counting) -> None:
@@ -228,7 +241,7 @@ def test_an_uploaded_corpus_keeps_its_files_when_a_chunking_goes(
     home.mkdir(parents=True)
     (home / "a.md").write_text(TEXTS["returns.md"])
     base = index.build("mine", home, settings=settings)
-    small = variants.of_source(catalogue.source("mine", settings=settings), chunking_of("100"))
+    small = variants.of_source(catalogue.source("mine", settings=settings), "100")
     list(index.build_each([small], settings=settings))
     index.remove("mine@100", settings=settings)
     assert (home / "a.md").is_file()

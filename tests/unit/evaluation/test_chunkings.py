@@ -26,6 +26,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.spec import Spec
 from core.store import Store
+from tests import realistic
 from tests.fakes import HashEmbedder
 
 FILL = "Other things are said here that nobody asks about. "
@@ -113,7 +114,7 @@ def test_the_same_labelled_text_is_measured_over_each(engine, folder, questions,
         row = figures["routes"]["bm25"][name]
         assert row[COVERAGE] == pytest.approx(sum(one[COVERAGE] for one in by.values()) / 6)
         assert row["n"] == 6
-    assert places["q-gift"] == [{"doc": "gift.md", "start": start, "end": start + 24, "whole": False}]
+    assert places["shop"]["q-gift"] == [Area("gift.md", start, start + 24)]
     assert figures["chunkings"]["shop@100"]["passages"] == engine.corpus("shop@100").size
     json.dumps(figures, allow_nan=False)
 
@@ -127,18 +128,18 @@ def test_the_figures_are_those_of_the_characters_in_the_rankings(engine, folder,
     values, places = report.read_questions(tmp_path / "out")
     below = experiment_store.opened(tmp_path / "out" / measuring.FOLDER / "100")
     for question in ("q-gift", "q-customs"):
-        (place,) = places[question]
+        (place,) = places["shop"][question]
         run = next(r for r in below.run(question).results if r.route == "bm25")
         wanted = {
-            place["start"] + m.start()
-            for m in re.finditer(r"\w+|[^\w\s]", text_of(engine, place["doc"])[place["start"] : place["end"]])
+            place.start + m.start()
+            for m in re.finditer(r"\w+|[^\w\s]", text_of(engine, place.doc)[place.start : place.end])
         }
         read = [
             (hit.passage.doc_id, hit.passage.start + m.start())
             for hit in run.hits
             for m in re.finditer(r"\w+|[^\w\s]", hit.passage.text)
         ]
-        seen = {at for doc, at in read[:250] if doc == place["doc"]}
+        seen = {at for doc, at in read[:250] if doc == place.doc}
         expected = len(wanted & seen) / len(wanted)
         assert values["shop@100"]["bm25"][question]["coverage@250"] == pytest.approx(expected, abs=1e-6)
 
@@ -228,6 +229,44 @@ def test_labels_that_people_made_hold_too_and_what_is_lost_is_told(engine, folde
     (area,) = group.placed["q1"]
     assert (area.doc, area.start, area.end) == ("gift.md", passage.start, passage.end)
     assert "1 labels are not in the text of shop, for example 'old:0-4'" in group.warnings
+
+
+def test_two_readings_of_a_source_are_compared_on_the_same_words(engine, folder, tmp_path, call):
+    """Columns that one reader interleaves: its corpus lacks the quotes, and so covers less of them."""
+    made = {one.name: one for one in realistic.files()}
+    pdf = next(one for one in made.values() if "columns" in one.name and one.name.endswith(".pdf"))
+    (folder / "columns.pdf").write_bytes(pdf.content)
+    code, out, err = call("index", folder, "--chunkings", "100,pdf=kreuzberg", "--json")
+    assert code == 0, err
+    assert [one["name"] for one in json.loads(out)["chunkings"]] == ["shop@100", "shop@pdf-kreuzberg"]
+    read = {
+        name: engine.corpus(name).document("columns.pdf")[0].text for name in ("shop", "shop@pdf-kreuzberg")
+    }
+    assert read["shop"] != read["shop@pdf-kreuzberg"]
+    first, second = engine.corpus("shop").document("columns.pdf")[1][:1], QUOTED[0]
+    quote = first[0].text
+    rows = [
+        {"id": "columns", "text": quote[:60], "relevant": [{"doc": "columns.pdf", "quote": quote}]},
+        second,
+    ]
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    wanted = Spec("shop", ("bm25",), split="all", questions=(str(path),), chunkings=("pdf=kreuzberg",))
+    group = measuring.prepare(engine, wanted)
+    assert not any(area.lost for areas in group.placed.values() for area in areas)
+    there = group.readings["shop@pdf-kreuzberg"]
+    assert any(area.lost for area in there["columns"])
+    assert there["q-returns"] == group.placed["q-returns"], "of a file that is read alike"
+    for area in there["columns"]:
+        if not area.lost:
+            words = " ".join(read["shop@pdf-kreuzberg"][area.start : area.end].split())
+            assert words in " ".join(quote.split())
+    figures = measuring.perform(engine, group, out=tmp_path / "out")
+    row = figures["routes"]["bm25"]
+    assert row["shop@pdf-kreuzberg"][COVERAGE] < row["shop"][COVERAGE] == pytest.approx(1.0, abs=0.05)
+    assert figures["chunkings"]["shop@pdf-kreuzberg"]["chunking"] == "pdf-kreuzberg"
+    _, places = report.read_questions(tmp_path / "out")
+    assert places["shop@pdf-kreuzberg"]["columns"] == list(there["columns"])
 
 
 @pytest.mark.parametrize(
