@@ -1,6 +1,5 @@
-"""The traced verbs that routes are made of, one module for each family; `Steps` has them all.
-
-May import the domain, backends and corpus.
+"""The traced operations that routes are built from, one module per family; `Steps` combines them. May import
+the domain, backends and corpus.
 """
 
 from core.steps.agent import Agent
@@ -82,4 +81,4 @@ class Steps(
     AskExternal,
     Generate,
 ):
-    """What a route is given as `do`."""
+    """All steps, as one class."""

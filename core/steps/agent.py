@@ -1,10 +1,10 @@
-"""Steps of an agent that chooses its next action without ever seeing a text that was found.
+"""Steps of an agent that chooses its next action without seeing any retrieved text.
 
-A document may say "now call sql". So the model that chooses is told of each action only what stands in
-`Did`: its own words, counts, a cosine, and one of three words that another call, which reads the passages and
-can do nothing else, said about them. What the next search needs of a passage is a variable ("#1") to the
-chooser, and is put in after the choice. So a document may have a say in when the loop ends, but its text
-reaches no choice of an action.
+A document may say "now call sql". So the model that chooses sees only the fields of `Did` for each action:
+its own words, counts, a cosine, and a one-word verdict. Another call, which reads the passages and can do
+nothing else, gives that verdict. If the next search needs a phrase from a passage, the chooser writes a
+variable ("#1"), which is filled in after the choice. A document can thus influence when the loop ends, but
+its text reaches no choice of an action.
 
 Source: Willison 2023, "The Dual LLM pattern"; Beurer-Kellner et al. 2025, "Design Patterns for Securing LLM
 Agents against Prompt Injections", arXiv:2506.08837, section 3.1.
@@ -55,8 +55,8 @@ class Did:
 
     @property
     def idle(self) -> bool:
-        """Whether it was done and came to nothing: no new passage, and for a look-up none at all, as what it
-        finds was collected before and is there to copy words from.
+        """Return True if the action ran and found no new passage. A look-up is idle only if it matched
+        nothing at all: its passages were collected before, but their words can be copied.
         """
         return not (self.before or self.new or (self.action == "look_up" and self.passages))
 
@@ -74,7 +74,7 @@ class Choice(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Enough(Decided):
-    """Whether what was collected answers the question."""
+    """The verdict on whether the collected passages answer the question."""
 
     decision: Said
     why: str
@@ -82,7 +82,7 @@ class Enough(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Guard(Decided):
-    """Whether an action was chosen before."""
+    """The check for an action chosen before."""
 
     decision: Literal["new", "asked before", "repeated"]
     why: str
@@ -90,7 +90,7 @@ class Guard(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Decided):
-    """Whether the agent may choose again, or why it stops."""
+    """The decision whether the agent chooses again, with the reason if it stops."""
 
     decision: Literal["choose", "enough", "steps used up", "nothing to do", "nothing new", "budget spent"]
     why: str
@@ -99,7 +99,7 @@ class Turn(Decided):
 
 
 def outcome(did: Did) -> str:
-    """What came of an action, without a word of what it was done with."""
+    """Describe an action's result without repeating its input."""
     if did.before:
         return "not done: asked before, choose another"
     near = "" if did.nearest is None else f", nearest {did.nearest:.2f}"
@@ -107,15 +107,15 @@ def outcome(did: Did) -> str:
 
 
 def in_words(done: Sequence[Did]) -> str:
-    """The actions so far, a line each, numbered from 1. The input stands last, so that a model which goes on
-    from it copies words of an input and not of the outcome.
+    """List the actions so far, one per line, numbered from 1. The input comes last, so that a model
+    continuing the line copies words of an input and not of a result.
     """
     return "\n".join(f"{n}. {did.action} ({outcome(did)}): {did.input}" for n, did in enumerate(done, 1))
 
 
 def read_choice(reply: str, offered: Sequence[str], done: Sequence[Did] = ()) -> tuple[str, str] | str:
-    """(action, input) of a reply, or what is wrong with it: also where the input has the outcome of an action
-    that was `done`, which is no query.
+    """Parse a reply into (action, input), or describe what is wrong with it. An input that repeats the result
+    of an action in `done` is rejected, as it is not a query.
     """
     try:
         given = json.loads(reply)
@@ -149,7 +149,7 @@ class Agent(Decompose):
     """Choosing actions, and reading what they found apart from that."""
 
     def offered(self) -> tuple[str, ...]:
-        """The actions that can be chosen with this corpus: a query of its tables only where it has any."""
+        """List the actions available for this corpus. "sql" is included only if the corpus has tables."""
         try:
             self.context.prepared(Need.TABLES)
         except Unavailable:
@@ -158,8 +158,8 @@ class Agent(Decompose):
 
     @step("CHAIN", "choose again or stop")
     def may_choose(self, chosen: int, steps: int, collected: int, last: Did, lacking: str) -> Turn:
-        """Whether there may be another choice after `chosen` ones, the latest of which did `last`: not where
-        what was collected answers the question. What a small model chooses on then is noise.
+        """Decide whether the agent chooses again after `chosen` actions, the latest being `last`. It stops
+        once the collected passages answer the question: a small model's further choices are noise.
         """
         if chosen >= steps:
             return Turn("steps used up", f"{chosen} of {steps} actions are chosen")
@@ -175,10 +175,10 @@ class Agent(Decompose):
 
     @step("AGENT", "choose an action")
     def choose_action(self, question: str, done: tuple[Did, ...], offered: tuple[str, ...]) -> Choice:
-        """The model's next action out of `offered`. It sees nothing that was found.
+        """Ask the model for the next action out of `offered`. The model sees no retrieved text.
 
-        Source: Yao et al. 2023, "ReAct", arXiv:2210.03629, section 2. Its free thoughts are left out: they
-        are about what was read, and the chooser has read nothing.
+        Source: Yao et al. 2023, "ReAct", arXiv:2210.03629, section 2. Its free-form thoughts are omitted:
+        they concern the text read, and the chooser has read none.
         """
 
         def wrong(reply: str) -> str | None:
@@ -207,8 +207,8 @@ class Agent(Decompose):
 
     @step("GUARDRAIL", "was it asked before")
     def asked_before(self, action: str, words: str, done: tuple[Did, ...]) -> Guard:
-        """Whether an action has the words of an earlier one of its kind, or `ALIKE` of them; the first time
-        it is told, then it is an end.
+        """Check whether an action repeats an earlier one of its kind: the share of common words is at least
+        `ALIKE`. The first repetition is reported to the model, the second ends the loop.
         """
         asked = set(wording(words).split())
         if not any(did.action == action and shared(asked, did.input) >= ALIKE for did in done):
@@ -232,8 +232,8 @@ class Agent(Decompose):
 
     @step("LLM", "copy words from the passages")
     def copied_words(self, question: str, hits: Ranking, most: int) -> str | None:
-        """At most `most` words that stand in `hits` and answer `question`; None, and a note, if there are
-        none. They go into a search and nowhere else.
+        """Copy at most `most` words from `hits` that answer `question`; return None, with a note, if the
+        passages contain no answer. The words are used in a search and nowhere else.
         """
 
         def wrong(reply: str) -> str | None:
@@ -266,9 +266,9 @@ class Agent(Decompose):
 
     @step("RETRIEVER", "look up words")
     def look_up(self, words: str, collected: Ranking) -> Ranking:
-        """The passages that hold all of `words`, in the documents of `collected`, see `holding`.
+        """Return the passages that contain all of `words`, in the documents of `collected`; see `holding`.
 
-        What is of no document of the corpus, such as a query's result, is looked through itself.
+        Collected passages from outside the corpus, such as a query's result, are searched themselves.
         """
         corpus = self.context.corpus
         own = corpus.by_ids([hit.passage.id for hit in collected])

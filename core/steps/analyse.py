@@ -23,22 +23,22 @@ STRANGE = 0.45  # best cosine below which the corpus seems to speak of it in oth
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the question looks like, what it is to be turned into, and the reason in words."""
+    """The analysis of a question: the transformation to apply and the reason."""
 
-    transformation: Transformation
-    reason: str
+    transformation: Transformation  # how to rewrite the question
+    reason: str  # one sentence for readers
     nearest: float | None  # cosine of the nearest passage
 
     def recorded(self) -> Decision:
-        """The outcome as readers take it."""
+        """Return the output stored on the span."""
         return Decision(
             self.transformation, get_args(Transformation), self.reason, details={"nearest": self.nearest}
         )
 
 
 def choose(query: Query, nearest: float | None, strange: float) -> Analysis:
-    """The first rule that holds: a conversation before it, exact identifiers, several things asked, a corpus
-    whose nearest passage is not near; else other wordings of it.
+    """Apply the first matching rule: an earlier conversation, exact identifiers, several things asked, a
+    corpus with no near passage. Otherwise rephrase the question.
     """
     if query.history:
         return Analysis("rewrite", "there is a conversation before it", nearest)

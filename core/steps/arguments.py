@@ -1,4 +1,4 @@
-"""What a step was given: values, and which steps or parameters of the route those come from."""
+"""A step's arguments: their values, and which steps or route parameters they come from."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Arguments:
 
 
 def read(given: Mapping[str, Any], trace: Trace, lists: frozenset[str]) -> Arguments:
-    """The arguments by name. `lists` are the parameters that take rankings: there () is an empty one that the
-    route made by hand.
+    """Read a step's arguments by name. `lists` names the parameters that take rankings; there () is an empty
+    ranking that the route created itself.
     """
     reader = _Reader(trace)
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""What every step may touch and use: the route's context with its limits, and calls to the model."""
+"""The base of all steps: the route's context with its limits, and calls to the model."""
 
 from __future__ import annotations
 
@@ -43,33 +43,32 @@ R = TypeVar("R")
 
 
 def no_reflection() -> LLM:
-    """What a context without a reflection-token model gives in its place."""
+    """Raise Unavailable: this context has no reflection-token model."""
     raise Unavailable("no reflection-token model is set up")
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalReply:
-    """What a pipeline that is not ours gave, what the call took, and when it was made if that was before."""
+    """An external pipeline's reply."""
 
     reply: PipelineReply
-    ms: float
-    inside_ms: float | None = None
-    made: str = ""
+    ms: float  # duration of the call in milliseconds
+    inside_ms: float | None = None  # the duration the pipeline itself reported, if it did
+    made: str = ""  # timestamp of a stored reply, ISO 8601; "" for a live one
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalCall:
-    """How a pipeline that is not ours is asked: its door, the deadline in seconds, and the call itself with
-    (query, k, seconds, cancel).
-    """
+    """A way to call an external pipeline."""
 
-    door: str
-    timeout_s: float
+    door: str  # the kind of access, such as a function or an HTTP endpoint
+    timeout_s: float  # deadline in seconds
+    # called with (query, k, seconds, cancel)
     ask: Callable[[Query, int, float, threading.Event], ExternalReply]
 
 
 def no_pipeline(name: str) -> ExternalCall:
-    """What a context without such pipelines gives in place of one."""
+    """Raise Unavailable: this context has no external pipelines."""
     raise Unavailable(f"pipeline {name} is not set up")
 
 
@@ -136,9 +135,10 @@ class Context:
 
     @contextmanager
     def at_most(self, seconds: float) -> Iterator[float]:
-        """The seconds that something may take within the route's time: `seconds`, or what is left of it.
+        """Yield the seconds an operation may take: `seconds`, or the route's remaining time if that is less.
 
-        What fails within less than `seconds` is this route's own end, and no outcome for other routes.
+        If less than `seconds` remained and the operation fails, the failure ends this route only and is not
+        shared with other routes.
         """
         left = self.left()
         try:
@@ -178,8 +178,8 @@ class Context:
             self.tokens += tokens
 
     def affords(self, work: Work) -> bool:
-        """Whether the budget is enough for all calls of a step that this route has not had yet: else it would
-        end within the step if it ran alone.
+        """Return True if the budget covers all calls of a shared step that this route has not paid for. If it
+        does not, the route would end within the step if it ran alone.
         """
         with self.lock:
             calls, tokens = self.calls, self.tokens
@@ -237,7 +237,7 @@ class StepBase:
         return self.context.trace.current()
 
     def allowed(self) -> Mask | None:
-        """Which rows of the corpus may be found; None for all."""
+        """Return the mask of corpus rows that may be retrieved, or None for all."""
         return self.context.corpus.allowed(self.context.where)
 
     @contextmanager
@@ -259,9 +259,9 @@ class StepBase:
         return tuple(self.parallel(*(functools.partial(call, item) for item in items)))
 
     def afford(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
-        """What `call` gives, or None where the budget of model calls or tokens ran out in it.
+        """Return the result of `call`, or None if the budget of model calls or tokens ran out during it.
 
-        For loops, which keep what they have; the step that was cut short shows the error.
+        For loops, which keep their results so far; the step that was cut short shows the error.
         """
         try:
             return call(*args, **kwargs)
@@ -284,12 +284,12 @@ class StepBase:
         unusable: Callable[[str], str | None] = lambda _: None,
         **values: str,
     ) -> Completion:
-        """One model answer; a refusal or an unusable text is tried once more, more firmly, as a span of its
-        own.
+        """Ask the model; if it refuses or its text is unusable, ask once more with a firmer prompt. Each
+        attempt is a span.
 
-        `unusable` tells what is wrong with a text, or None. A second refusal raises ModelFailed; a second
-        unusable text is returned, for the step to say what it made of it. The other arguments are those of
-        `LLMRequest`; with `stream` the span shows the text while it is written.
+        `unusable` describes what is wrong with a text, or returns None. A second refusal raises ModelFailed;
+        a second unusable text is returned, and the step reports how it read it. The other arguments are those
+        of `LLMRequest`; with `stream` the span shows the text while it is written.
         """
         if flagged := warnings(values):
             self.span.attributes["instructions"] = flagged  # for people: it changes nothing

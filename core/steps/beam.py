@@ -1,4 +1,6 @@
-"""The tree of segments that a model wrote and judged: scores, the beam, and ranking it anew. Pure."""
+"""The tree of segments that a model wrote and judged: scores, the beam, and ranking the tree again with other
+weights. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ GOES_ON: Final = "retrieve"  # `ended` of a segment after which the model asked 
 
 
 def support_of(given: Mapping[str, float] | None) -> float | None:
-    """P(fully) + P(partially) / 2, from 0 to 1; None where it was not judged.
+    """Return P(fully) + P(partially) / 2, from 0 to 1, or None if support was not judged.
 
     Source: Asai et al. 2023, arXiv:2310.11511, section 3.3 (critique scores) and appendix A.3.
     """
@@ -22,7 +24,7 @@ def support_of(given: Mapping[str, float] | None) -> float | None:
 
 
 def score_of(segment: Segment, weights: Mapping[str, float]) -> float:
-    """A segment's likelihood plus its weighted critique scores; one that was not given adds nothing.
+    """Add a segment's weighted critique scores to its likelihood; a missing score adds nothing.
 
     Source: Asai et al. 2023, section 3.3, equations 3 and 4; the likelihood is normalised by length, as in
     the released decoder.
@@ -37,7 +39,7 @@ def score_of(segment: Segment, weights: Mapping[str, float]) -> float:
 
 
 def path_to(segments: Sequence[Segment], at: int | None) -> list[int]:
-    """The indexes from the first segment to `at`; none for None. A parent stands before its children."""
+    """Return the indexes from the first segment to `at`, or [] for None. A parent precedes its children."""
     path: list[int] = []
     while at is not None:
         path.append(at)
@@ -48,11 +50,12 @@ def path_to(segments: Sequence[Segment], at: int | None) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What a beam makes of a tree."""
+    """The result of ranking a tree with a beam."""
 
-    paths: tuple[float, ...]  # by each segment the mean score of the path that ends with it
+    paths: tuple[float, ...]  # for each segment, the mean score of the path that ends with it
     kept: tuple[int, ...]  # the last segments of the paths kept, best path first
-    open: tuple[int, ...]  # those of them after which the model asked for more, and nothing was written yet
+    # the segments in `kept` after which the model asked for more and nothing was written yet
+    open: tuple[int, ...]
 
 
 def ranked(segments: Sequence[Segment], scores: Sequence[float], beam: int, depth: int) -> Ranked:
@@ -82,9 +85,7 @@ def ranked(segments: Sequence[Segment], scores: Sequence[float], beam: int, dept
 def judged_tree(
     segments: Sequence[Segment], weights: Mapping[str, float], beam: int, depth: int
 ) -> tuple[tuple[Segment, ...], Ranked]:
-    """The segments with their scores, those of their paths, and what is chosen; and what the beam makes of
-    them.
-    """
+    """Score the segments and their paths and mark the chosen path. Return the segments and the beam's result."""
     scores = [score_of(segment, weights) for segment in segments]
     result = ranked(segments, scores, beam, depth)
     chosen = set(path_to(segments, result.kept[0])) if result.kept else set()
@@ -107,7 +108,7 @@ def rescore(tree: SegmentTree, weights: Mapping[str, float]) -> tuple[SegmentTre
 
 
 def trees(run: Run) -> list[tuple[RouteResult, Span, SegmentTree]]:
-    """The trees of segments of a run that have any, with their routes and steps."""
+    """Return (route result, span, tree) for each segment tree of a run."""
     return [
         (result, span, span.output)
         for result in run.results

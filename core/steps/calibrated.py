@@ -29,16 +29,16 @@ State = Literal["calibrated", "no signal", "not calibrated"]
 
 @dataclass(frozen=True, slots=True)
 class Worth(Decided):
-    """What a decision is worth with the model in use, and the threshold to decide by: the one given, else the
-    calibrated one, else `fallback`.
+    """How reliable a decision is with the current model, and its threshold: the one given, else the
+    calibrated one, else the fallback.
     """
 
     decision: State
     why: str
-    about: Name
+    about: Name  # the decision
     model: str
-    auc: float | None
-    cut: float
+    auc: float | None  # area under the ROC curve in the calibration; None without one
+    cut: float  # the threshold to apply
 
 
 class Calibrated(StepBase):
@@ -46,8 +46,8 @@ class Calibrated(StepBase):
 
     @step("CHAIN", CHECKED)
     def calibrated(self, about: Name, given: float, fallback: float) -> Worth:
-        """The threshold of the decision `about`: `given`, or for 0 the one calibrated for the model in use,
-        or for a model that was not calibrated `fallback`.
+        """Return the threshold of the decision `about`. If `given` is 0, the threshold calibrated for the
+        current model applies; without a calibration, `fallback` does.
         """
         model = subject(self.context.llm)
         found = self.context.calibration(about)
@@ -58,7 +58,7 @@ class Calibrated(StepBase):
 
 
 def worth(about: Name, model: str, found: Calibration | None) -> tuple[State, str]:
-    """What the decision `about` is worth with `model`, by its calibration, and the sentence that says so."""
+    """Return whether the decision `about` is calibrated for `model`, and a sentence that explains it."""
     if found is None:
         why = f"“{about}” was not calibrated for {model}: its threshold is a default"
         return "not calibrated", f"{why}; run {COMMAND} calibrate"

@@ -38,17 +38,13 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a draft, `text` with its markers.
+    """A sentence of a draft, with the verdict on it."""
 
-    `passages` are the numbers it cites, from 1. `probability` is P(Yes) that the sentences `evidence` state
-    it, None where it could not be had; `supported` is None for a claim that could not be checked.
-    """
-
-    text: str
-    passages: tuple[int, ...]
-    evidence: str
-    probability: float | None
-    supported: bool | None
+    text: str  # with its markers
+    passages: tuple[int, ...]  # the cited passage numbers, from 1
+    evidence: str  # the sentences it was compared with
+    probability: float | None  # P(Yes) that `evidence` states the claim; None if unavailable
+    supported: bool | None  # None if the claim could not be checked
     why: str
 
 
@@ -65,12 +61,12 @@ class Checked:
 
     @property
     def share(self) -> float | None:
-        """The share of the checked claims that are supported; None where none was checked."""
+        """Return the share of checked claims that are supported, or None if none was checked."""
         verdicts = [one.supported for one in self.claims if one.supported is not None]
         return sum(verdicts) / len(verdicts) if verdicts else None
 
     def recorded(self) -> Critique:
-        """The verdicts as readers take them."""
+        """Return the output stored on the span."""
         return Critique(
             self.draft,
             tuple(
@@ -95,7 +91,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Revision(Decided):
-    """What is done about unsupported claims."""
+    """The decision how to treat unsupported claims."""
 
     decision: Literal["keep", "rewrite", "leave out", "abstain"]
     why: str
@@ -104,20 +100,20 @@ class Revision(Decided):
 
 
 class CheckClaims(Generate):
-    """Attribution of each claim, and revision of those without.
+    """Attribution of each claim, and revision of unsupported ones.
 
     Source: Gao et al. 2023, "RARR: Researching and Revising What Language Models Say", arXiv:2210.08726,
     section 3 (agreement, then editing); Rashkin et al. 2023, "Measuring Attribution in Natural Language
-    Generation Models", arXiv:2112.12870 (a sentence is held against what it cites).
+    Generation Models", arXiv:2112.12870 (comparing a sentence with its cited sources).
     """
 
     @step("EVALUATOR", "check the claims")
     def check_claims(self, text: str, hits: Ranking, draft: Draft, threshold: float) -> Checked:
-        """Each sentence of `draft`, an answer to `text` from `hits`, held against the best `HELD_AGAINST`
-        sentences of the passages it cites, of all where it cites none.
+        """Check each sentence of `draft`, an answer to `text` from `hits`, against the `HELD_AGAINST` nearest
+        sentences of its cited passages, or of all passages if it cites none.
 
-        A claim is supported from P(Yes) `threshold` on, unless it names a number that neither its passages
-        nor the question have: what an invented figure looks like, and what a small model does not see.
+        A claim is supported if P(Yes) is at least `threshold`. It is unsupported if it contains a number that
+        appears neither in its passages nor in the question: a small model overlooks invented figures.
         """
         if draft.abstained:
             return Checked(draft.text, (), "no claim", "the draft says that the passages do not answer")
@@ -137,7 +133,7 @@ class CheckClaims(Generate):
 
     @step("EVALUATOR", "check a claim")
     def check_claim(self, text: str, sentence: str, hits: Ranking, threshold: float) -> Claim:
-        """The verdict on one sentence."""
+        """Return the verdict on one sentence."""
         cited = tuple(n for n in markers(sentence) if 1 <= n <= len(hits)) or tuple(range(1, len(hits) + 1))
         said = unmarked(sentence)
         read = {n: hits[n - 1] for n in cited}
@@ -169,10 +165,10 @@ class CheckClaims(Generate):
 
     @step("CHAIN", "revise or keep")
     def revise(self, checked: Checked, done: int, rounds: int, lacking: str) -> Revision:
-        """What follows from the verdicts after `done` of at most `rounds` revisions.
+        """Decide how to proceed after `done` of at most `rounds` revisions.
 
-        A claim that could not be checked is not rewritten, as nothing speaks against it, and does not stand
-        next to supported ones. Where none could be checked there is no verdict to go by: the draft stays.
+        Claims that could not be checked are not rewritten, as nothing contradicts them; they are left out if
+        other claims are supported. If no claim could be checked, the draft stays.
         """
         if checked.decision in ("all supported", "no claim", "not checked"):
             return Revision("keep", checked.why)
@@ -187,8 +183,8 @@ class CheckClaims(Generate):
 
     @step("LLM", "rewrite the unsupported claims")
     def rewrite_claims(self, text: str, hits: Ranking, checked: Checked) -> Draft:
-        """The draft with each unsupported claim written again from the sentences nearest to it, or left out
-        where the passages say nothing about it; the other claims stay to the letter.
+        """Rewrite each unsupported claim from the sentences nearest to it, or drop it if the passages do not
+        cover it. The other claims stay unchanged.
         """
         parts: list[str] = []
         for claim in checked.claims:
@@ -198,10 +194,10 @@ class CheckClaims(Generate):
         return self._draft(parts, hits)
 
     def _mended(self, text: str, hits: Ranking, claim: Claim) -> str:
-        """Another sentence with its marker; "" where the model has none.
+        """Return another sentence with its marker, or "" if the model has none.
 
-        A reply that is a marker alone has the claim stand, on that passage; one without a marker cites the
-        passage of the sentence nearest to it. Either is checked again.
+        If the reply is only a marker, the claim stands and cites that passage. A reply without a marker cites
+        the passage of the nearest sentence. Both are checked again.
         """
         wanted = f"{text} {unmarked(claim.text)}"
         texts = {n: hit.passage.text for n, hit in enumerate(hits, 1)}
@@ -233,8 +229,8 @@ class CheckClaims(Generate):
     def keep_supported(
         self, drafts: tuple[Draft, ...], checked: tuple[Checked, ...], plan: Revision | None, hits: Ranking
     ) -> Draft:
-        """The answer: the last draft, with its supported claims alone or not at all, as `plan` says. Without
-        a plan the budget was spent, and the last draft that was checked, or else the first, stands.
+        """Return the answer according to `plan`: the last draft, only its supported claims, or an abstention.
+        Without a plan the budget was spent, and the last checked draft, or else the first, is the answer.
         """
         at = max(len(checked) - 1, 0) if plan is None else len(drafts) - 1
         draft = drafts[at]
@@ -276,13 +272,15 @@ class CheckClaims(Generate):
 
 
 def unknown_numbers(claim: str, text: str) -> tuple[str, ...]:
-    """The numbers of `claim` that `text` has not, digits and decimal point compared: "1,000" is "1000"."""
+    """Return the numbers in `claim` that are missing from `text`. Digits and decimal point are compared:
+    "1,000" equals "1000".
+    """
     known = {_plain(number) for number in _NUMBER.findall(text)}
     return tuple(number for number in dict.fromkeys(_NUMBER.findall(claim)) if _plain(number) not in known)
 
 
 def _plain(number: str) -> str:
-    """Without separators of thousands: a group of three digits after a comma or point that is not the last
-    of a fraction cannot be told from one, so both are left out.
+    """Remove commas, points and leading zeros. A group of three digits after a separator cannot be
+    distinguished from a fraction, so both separators are removed.
     """
     return re.sub(r"[.,]", "", number).lstrip("0") or "0"

@@ -1,4 +1,4 @@
-"""Steps that tell what kind of question was asked, and which route is to answer it."""
+"""Steps that classify a question and choose the route that answers it."""
 
 from __future__ import annotations
 
@@ -59,12 +59,11 @@ class Classified(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Dispatch(Decided):
-    """The route a question is given to, with what kept it from others. `ways`: the routes it could be given
-    to, the default one last: they depend on the classifier, and on what can run here.
-    """
+    """The route chosen for a question, and why other routes were passed over."""
 
     decision: str
     why: str
+    # the available routes, the default last; they depend on the classifier and on what can run here
     ways: tuple[str, ...]
 
     FIRES = ((ANY, DEFAULT_ROUTE),)
@@ -72,7 +71,7 @@ class Dispatch(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Kept(Decided):
-    """Whether what the chosen route found stands, or the default route searches after all."""
+    """The decision whether the chosen route's result stands or the default route searches after all."""
 
     decision: Literal["keep", "fall back"]
     why: str
@@ -83,7 +82,7 @@ class Classify(AskTables):
     """Choosing a route by the question, a first search and the tables at hand."""
 
     def classify(self, query: Query) -> Classified:
-        """The class of a question, after a first search, which the routes to choose from share."""
+        """Classify a question after a first search, which the candidate routes share."""
         sparse, dense = self.sparse(query.text), self.dense(query.text)
         links = self.link_values(query.text, "tables").found if self._tables_here() else ()
         return self._classify(query.text, bool(query.history or self.context.memory), sparse, dense, links)
@@ -92,22 +91,22 @@ class Classify(AskTables):
     def _classify(
         self, text: str, conversation: bool, sparse: Ranking, dense: Ranking, links: tuple[Link, ...]
     ) -> Classified:
-        """The likeliest class by multinomial logistic regression, or the default one where it is less likely
-        than `QuestionClassifier.least`.
+        """Return the likeliest class by multinomial logistic regression, or the default class if its
+        probability is below `QuestionClassifier.least`.
 
-        Source: Jeong et al. 2024, "Adaptive-RAG", arXiv:2403.14403, section 3.2, where a T5 trained for it
-        tells three classes of complexity.
+        Source: Jeong et al. 2024, "Adaptive-RAG", arXiv:2403.14403, section 3.2, which trains a T5 to
+        distinguish three classes of complexity.
         """
         searched, schema = self._searched(text, sparse, dense), Schema(self._tables_here(), links)
         found = features(text, conversation, searched, schema, self.context.corpus.analyzer.questions)
         return told(self.context.classifier(), found)
 
     def first_search(self, text: str) -> Searched:
-        """What the features take from a search, for training."""
+        """Return the search signals of a question, for training."""
         return self._searched(text, self.sparse(text), self.dense(text))
 
     def schema(self, text: str) -> Schema:
-        """What the features take from the corpus' database, for training."""
+        """Return the database signals of a question, for training."""
         tables = self._tables_here()
         return Schema(tables, self.link_values(text, "tables").found if tables else ())
 
@@ -119,7 +118,7 @@ class Classify(AskTables):
         return Searched(held, sparse, dense)
 
     def _tables_here(self) -> tuple[Table, ...]:
-        """The tables of the corpus' database; none where it has none, or one that cannot be read."""
+        """Return the tables of the corpus' database, or () if it has no readable database."""
         try:
             return self._database("tables").tables
         except Unavailable:
@@ -127,8 +126,8 @@ class Classify(AskTables):
 
     @step("CHAIN", "choose the route")
     def choose_route(self, asked: QuestionClass) -> Dispatch:
-        """The best route that earned the class and can run here, else the default one; those passed over are
-        named with the reason.
+        """Choose the best available route for the class, else the default route. Routes passed over are
+        listed with the reason.
         """
         ways: list[str] = []
         reasons: list[str] = []
@@ -149,9 +148,7 @@ class Classify(AskTables):
         return Dispatch(ways[0], "; ".join([reasons[0], *passed]), tuple(ways))
 
     def run_route(self, name: str, query: Query) -> Answer:
-        """What the route `name` gives with its defaults; its steps become steps of this route, whose own
-        parameters set none of them.
-        """
+        """Run the route `name` with its default parameters. Its steps become steps of this route."""
         route = self.context.other_route(name)
         if route is None:
             raise BadInput(f"there is no route {name!r} to run")
@@ -159,13 +156,13 @@ class Classify(AskTables):
 
     @step("CHAIN", "keep what it found")
     def keep_found(self, name: str, hits: Ranking) -> Kept:
-        """A route that found nothing, such as a query without rows, gives way to the default route."""
+        """Fall back to the default route if the chosen route found nothing, such as a query without rows."""
         if hits:
             return Kept("keep", f"{name} found {len(hits)} passages")
         return Kept("fall back", f"{name} found nothing, so {DEFAULT_ROUTE} searches")
 
     def reply(self, query: Query) -> Answer:
-        """The outcome without a search: a reply of the model where answers are asked for by model."""
+        """Answer without a search: with the model's reply if answers are written by model, else with no text."""
         style = self.context.answering
         if style is None or style.by != "model":
             return self.answer(query.text, ())
@@ -173,7 +170,7 @@ class Classify(AskTables):
 
     @step("LLM", "reply without a search")
     def direct(self, query: Query) -> Draft:
-        """A reply from the message and the conversation alone."""
+        """Reply from the message and the conversation alone."""
         said = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
         talk = f"Conversation:\n{said}\n\n" if said else ""
         reply = self._ask(DIRECT, max_tokens=80, stream=True, conversation=talk, question=query.text)
@@ -181,7 +178,7 @@ class Classify(AskTables):
 
 
 def in_words(one: Candidate, asked: str) -> str:
-    """What a route gained on questions of a class, for people."""
+    """Describe a route's gain on questions of a class."""
     return (
         f"for questions of class {asked} it gained {one.gain:.3f} [{one.low:.3f}, {one.high:.3f}] of"
         f" {one.metric} over {DEFAULT_ROUTE} ({one.n} questions of {', '.join(one.sets)})"
@@ -189,7 +186,7 @@ def in_words(one: Candidate, asked: str) -> str:
 
 
 def told(classifier: QuestionClassifier, given: Mapping[str, float]) -> Classified:
-    """What `classifier` says of a question with these features, and which of them decided."""
+    """Classify a question with these features, and report which features decided."""
     values = [given[name] for name in classifier.features]
     shares = classifier.probabilities([values])[0]
     scores = {name: float(share) for name, share in zip(classifier.classes, shares, strict=True)}

@@ -34,9 +34,9 @@ class Compress(Refine):
 
     @step("EVALUATOR", "drop passages far from the question")
     def near(self, text: str, hits: Ranking, floor: float) -> Ranking:
-        """The hits whose embedding's cosine with `text` is at least `floor`, in their old order.
+        """Keep the hits whose cosine with `text` is at least `floor`, in their order.
 
-        The span tells each one's cosine.
+        The span records each cosine.
         """
         cosines = (self.vectors_of(hits) * self.embed(text)).sum(axis=1)
         known = {hit.passage.id: float(cosine) for hit, cosine in zip(hits, cosines, strict=True)}
@@ -48,12 +48,12 @@ class Compress(Refine):
 
     @step("EVALUATOR", "ask for the sentences that help")
     def helpful(self, text: str, hits: Ranking) -> tuple[Sentence, ...]:
-        """The hits' strips, kept where the model says that they help to answer `text`; a passage at a time.
+        """Split the hits into strips, and keep the strips that the model considers helpful to answer `text`,
+        one passage per call.
 
-        A passage whose reply was unusable or failed stays whole, and the span says so ("kept whole"); if all
-        calls fail the step fails.
-        Source: extractive compression as in Xu, Shi & Choi 2023, "RECOMP", arXiv:2310.04408, section 3; there
-        a trained encoder chooses.
+        A passage whose reply failed or was unusable stays whole, which the span records ("kept whole"). If
+        all calls fail, raises ModelFailed. Source: extractive compression as in Xu, Shi & Choi 2023,
+        "RECOMP", arXiv:2310.04408, section 3; there a trained encoder chooses.
         """
         strips: list[Sentence] = []
         whole: dict[str, str] = {}
@@ -78,7 +78,7 @@ class Compress(Refine):
 
     @step("LLM", "choose sentences")
     def choose(self, text: str, passage: Passage) -> Choice:
-        """Which strips of `passage` the model says help to answer `text`."""
+        """Ask the model which strips of `passage` help to answer `text`."""
         pieces = [" ".join(piece.split()) for piece in cut(passage.text)]
         wanted = f"numbers from 1 to {len(pieces)} separated by commas, or none"
 
@@ -98,9 +98,10 @@ class Compress(Refine):
 
     @step("CHAIN", "write the excerpts")
     def excerpts(self, hits: Ranking, strips: tuple[Sentence, ...]) -> dict[str, str]:
-        """The kept strips by passage, and what that saved of `hits`; a passage with none kept is left out.
+        """Join the kept strips by passage and record the size saved. Passages without a kept strip are left
+        out.
 
-        With nothing kept at all the passages stay whole: to answer from nothing is no compression.
+        If no strip is kept, the passages stay whole.
         """
         kept = recompose(strips)
         if hits and not kept:
@@ -120,14 +121,14 @@ class Compress(Refine):
 
 
 def tokens(text: str) -> int:
-    """The number of words and punctuation marks: a count that needs no model's tokenizer."""
+    """Count the words and punctuation marks, which needs no model's tokenizer."""
     return len(_TOKEN.findall(text))
 
 
 def numbers(reply: str, count: int) -> tuple[int, ...] | None:
-    """The numbers of a reply such as "1, 3", ascending, or () for "none"; None for anything else.
+    """Parse a reply such as "1, 3" into ascending numbers, or () for "none". Return None for anything else.
 
-    Each has to be from 1 to `count`. White space around and one full stop at the end are allowed.
+    Each number must be from 1 to `count`. Surrounding white space and one final full stop are allowed.
     """
     said = reply.strip().removesuffix(".").strip()
     if said.lower() == "none":

@@ -37,7 +37,7 @@ class WrittenCondition(BaseModel):
 
 
 class Written(BaseModel):
-    """What a reply has to be at least."""
+    """The minimal schema of a reply with conditions."""
 
     filters: list[WrittenCondition]
 
@@ -47,11 +47,11 @@ class Conditions(Retrieve):
 
     @step("CHAIN", "read filters from the question")
     def read_filters(self, text: str, by: By = "rules") -> FiltersRead:
-        """The conditions on documents that `text` names. One that no passage meets, alone or with those
-        before it, is dropped, and says so.
+        """Extract the conditions on documents that `text` states. A condition that matches no passage, alone
+        or combined with the earlier ones, is dropped with a reason.
 
-        Source: LangChain 2023, SelfQueryRetriever, whose filters a model writes; see `question_filters` for
-        the rules.
+        Source: LangChain 2023, SelfQueryRetriever, where a model writes the filters; see `question_filters`
+        for the rules.
         """
         corpus = self.context.corpus
         fields = corpus.metadata.fields
@@ -102,7 +102,9 @@ class Conditions(Retrieve):
         return tuple(Hit(hits[at].passage, score) for score, at, _, _ in weighed)
 
     def _usable(self, one: Filter, held: tuple[Filter, ...]) -> tuple[int, str]:
-        """How many passages meet a condition, and why it is not used besides `held`, "" where it is."""
+        """Return how many passages match a condition, and why it cannot be combined with `held` ("" if it
+        can).
+        """
         try:
             alone = self._met((one,))
         except BadInput as error:
@@ -116,7 +118,7 @@ class Conditions(Retrieve):
         return self.context.corpus.size if allowed is None else int(allowed.sum())
 
     def _asked(self, text: str, fields: Sequence[Field]) -> list[Named]:
-        """The conditions that the model reads, those that name a field and a value there is."""
+        """Ask the model for conditions, and keep those that name an existing field and value."""
         shown = fields[:FIELDS]
         form = _form([one.name for one in shown])
 
@@ -159,7 +161,7 @@ def _in_prompt(field: Field) -> str:
 
 
 def _form(fields: Sequence[str]) -> type[BaseModel]:
-    """What a model is asked to write: conditions on some of `fields`."""
+    """Build the reply schema: conditions on some of `fields`."""
     names: Any = Literal[tuple(fields)]
     operators: Any = Literal[tuple(one for one in get_args(Operator) if one != "in")]
     condition: Any = create_model(

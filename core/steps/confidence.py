@@ -1,4 +1,4 @@
-"""Steps that answer without searching and tell how sure the model is of it."""
+"""Steps that answer without searching and estimate the model's confidence."""
 
 from __future__ import annotations
 
@@ -35,35 +35,29 @@ _UNKNOWN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Unaided:
-    """What the model said without looking anything up, and how probable its tokens were.
-
-    `mean` is the geometric mean of their probabilities, `minimum` the least; both None where the endpoint
-    gave none. `unknown`: it did not answer.
-    """
+    """The model's answer without retrieval, with its token probabilities."""
 
     text: str
-    mean: float | None
-    minimum: float | None
-    unknown: bool
+    mean: float | None  # geometric mean of the token probabilities; None if the endpoint reports none
+    minimum: float | None  # smallest token probability; None likewise
+    unknown: bool  # True if the model did not answer
 
     def recorded(self) -> Written:
-        """The text as readers take it."""
+        """Return the output stored on the span."""
         return Written(self.text, unaided=True)
 
     def over(self) -> Answer:
-        """The route's outcome with this text: nothing was searched."""
+        """Return the route's answer with this text and no hits."""
         return Answer((), self.text, source=self)
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence(Decided):
-    """Whether to search; `confidence` is None where none could be had, which is no reason to trust, or where
-    there is no answer to be sure of.
-    """
+    """The decision whether to search."""
 
     decision: Literal["answer without retrieval", "retrieve"]
     why: str
-    confidence: float | None
+    confidence: float | None  # None if unavailable, which means no trust, or if there is no answer
     by: Literal["mean", "minimum", "verbalised", "no answer"]
     threshold: float
 
@@ -72,8 +66,8 @@ class Confidence(Decided):
 
 
 def token_confidence(tokens: Sequence[TokenLogprob]) -> tuple[float, float] | None:
-    """Geometric mean and minimum of the probabilities of the tokens that carry a letter or digit; None if
-    there is none.
+    """Return the geometric mean and minimum of the probabilities of the tokens with a letter or digit, or
+    None if no such token exists.
     """
     told = [min(0.0, token.logprob) for token in tokens if any(char.isalnum() for char in token.token)]
     if not told:
@@ -82,13 +76,13 @@ def token_confidence(tokens: Sequence[TokenLogprob]) -> tuple[float, float] | No
 
 
 def stated(reply: str) -> float | None:
-    """The confidence a reply states from 0 to 100, as 0 to 1; None if it states none or several."""
+    """Parse the confidence stated in a reply, 0 to 100, into 0 to 1; return None for no number or several."""
     numbers = {float(number) for number in _NUMBER.findall(reply.split("/100")[0])}
     return numbers.pop() / 100 if len(numbers) == 1 and max(numbers) <= 100 else None
 
 
 def no_answer(text: str) -> bool:
-    """Whether a text is no answer: it refuses, or says that the model does not know."""
+    """Return True if a text is a refusal or says that the model does not know."""
     return not text.strip() or looks_refused(text) or abstains(text) or bool(_UNKNOWN.match(text))
 
 
@@ -109,7 +103,8 @@ class AskConfidence(StepBase):
 
     @step("LLM", "ask how sure it is")
     def stated_confidence(self, text: str, answer: str) -> float | None:
-        """The probability the model states for `answer`, 0 to 1; None, and a note, if it states none.
+        """Ask the model for the probability that `answer` is right, 0 to 1; return None, with a note, if it
+        states none.
 
         Source: Tian et al. 2023, "Just Ask for Calibration", arXiv:2305.14975, section 3 (Verb. 2S top-1).
         """
@@ -125,11 +120,12 @@ class AskConfidence(StepBase):
 
     @step("EVALUATOR", "decide by confidence")
     def decide_by_confidence(self, text: str, unaided: Unaided, how: How, threshold: float) -> Confidence:
-        """Answer without searching where the confidence is at least `threshold`.
+        """Answer without searching if the confidence is at least `threshold`.
 
-        Where the endpoint gives no token probabilities, the model is asked instead, and the span says so.
-        Source: Jiang et al. 2023, "Active Retrieval Augmented Generation", arXiv:2305.06983, section 3.2:
-        retrieve where a token is improbable ("minimum"); here once, for the whole answer.
+        If the endpoint reports no token probabilities, the model is asked for its confidence, and the span
+        notes it. Source: Jiang et al. 2023, "Active Retrieval Augmented Generation", arXiv:2305.06983,
+        section 3.2, which retrieves at each improbable token ("minimum"); here the decision is made once for
+        the whole answer.
         """
         if unaided.unknown:
             why = f"the model has no answer, whatever the threshold: {unaided.text[:80]!r}"

@@ -17,11 +17,11 @@ class Controls(StepBase):
 
     @step("CHAIN", "cut at the largest drop of scores")
     def cut_at_drop(self, hits: Ranking, least: int, beyond: int) -> Ranking:
-        """The passages before the largest drop from one score to the next, `beyond` more, and `least` in any
-        case: a reranker whose scores are not calibrated often leaves a first hit far above all others.
+        """Keep the passages before the largest drop between adjacent scores, plus `beyond` more, and at least
+        `least`: uncalibrated rerankers often score the first hit far above all others.
 
         Source: Taguchi, Maekawa & Bhutani 2025, "Efficient Context Selection for Long-Context QA: No Tuning,
-        No Iteration, Just Adaptive-k", arXiv:2506.08479, section 3; `least` is added here.
+        No Iteration, Just Adaptive-k", arXiv:2506.08479, section 3; `least` is our addition.
         """
         scores = [hit.score for hit in hits]
         drop = largest_drop(scores)
@@ -61,8 +61,8 @@ class Controls(StepBase):
 
 
 def largest_drop(scores: list[float]) -> int:
-    """How many of `scores`, best first, stand before the largest drop from one to the next among the first
-    LOOKED_AT of them; the first of equal drops. 0 where no score is below the one before it.
+    """Count the scores, best first, before the largest drop between adjacent scores. Only the first LOOKED_AT
+    share of them is searched; of equal drops the first counts. Return 0 if the scores never fall.
     """
     looked = max(2, int(len(scores) * LOOKED_AT)) if len(scores) > 1 else 0
     drops = [scores[at] - scores[at + 1] for at in range(looked - 1)]

@@ -31,13 +31,11 @@ LONGEST = 300  # characters of a question that a text repeats
 
 @dataclass(frozen=True, slots=True)
 class Act(Decided):
-    """What is done about a verdict, and why. `earned`: how many web results are graded high enough to stand
-    before the corpus' passages.
-    """
+    """The action that follows a verdict."""
 
     decision: Decision
     why: str
-    earned: int = 0
+    earned: int = 0  # number of web results graded high enough to precede the corpus' passages
 
     FIRES = (
         ("knowledge gap", "go on without the web"),
@@ -50,9 +48,9 @@ class Correct(Evaluate, Transform):
     """Corrective actions."""
 
     def beyond(self, text: str) -> tuple[Ranking, str]:
-        """What a web search finds for keywords of `text`, and, where that is nothing, the reason.
+        """Search the web for keywords of `text`. Return the hits, and the reason if there are none.
 
-        A web search that fails is such a reason, not the end of the route: its step shows the error.
+        A failed web search is such a reason and does not end the route; its step shows the error.
         """
         if self.context.web is None:
             return (), NO_WEB
@@ -64,20 +62,20 @@ class Correct(Evaluate, Transform):
 
     @step("CHAIN", "act on the grades")
     def act(self, verdict: Grading, lack: str = "", web: WebGrades | None = None) -> Act:
-        """CRAG's action with what there is of a web search; `lack` tells why there is nothing from it.
+        """Choose CRAG's action; `lack` explains why there is no web result.
 
-        Source: Yan et al. 2024, arXiv:2401.15884, section 4.3 and algorithm 1. Two things are added here. The
-        knowledge gap: there a web search always finds something. And "keep what was found": there web
-        results are taken ungraded, in place of what was found or beside it; here one that the evaluator does
-        not trust as it would a passage of the corpus changes nothing, as an audit of this decision found that
-        ungraded pages only made rankings worse.
+        Source: Yan et al. 2024, arXiv:2401.15884, section 4.3 and algorithm 1. Two actions are added.
+        "Knowledge gap": in the paper a web search always finds something. "Keep what was found": the paper
+        takes web results ungraded, instead of the passages or in addition to them. Here a web result must
+        reach the grade required of a passage, as an audit of this decision showed that ungraded pages only
+        made rankings worse.
         """
         return act(verdict, lack, () if web is None else web.grades)
 
     @step("GUARDRAIL", "say what is missing")
     def knowledge_gap(self, text: str, verdict: Grading, lack: str) -> Draft:
-        """The answer of a route that has nothing to answer from: a text that says what was looked for, how
-        poor the best of it was, and why nothing else was found.
+        """Return the answer for a knowledge gap: the question searched, the best grade found, and why there
+        is nothing else.
         """
         known = [grade.grade for grade in verdict.grades if grade.grade is not None]
         best = (
@@ -91,8 +89,8 @@ class Correct(Evaluate, Transform):
 
 
 def act(verdict: Grading, lack: str, web: Sequence[PassageGrade] | None) -> Act:
-    """The action for a verdict, for what there is not (`lack`) of a web search, and for the grades of what it
-    found. None: there was no search, and it is taken to find a page that is trusted.
+    """Choose the action for a verdict. `lack` explains why there is no web result; `web` holds the grades of
+    the web results. With `web` None, no search was made and a trusted page is assumed.
     """
     if verdict.decision == "correct":
         return Act("use what was found", verdict.why)
@@ -107,8 +105,8 @@ def act(verdict: Grading, lack: str, web: Sequence[PassageGrade] | None) -> Act:
 
 
 def earned(web: Iterable[PassageGrade], verdict: Grading) -> int:
-    """How many web results may stand before the corpus' passages: those whose grade is at least the upper
-    threshold and above that of every passage of the corpus.
+    """Count the web results that may precede the corpus' passages: their grade reaches the upper threshold
+    and exceeds that of every passage of the corpus.
     """
     best = max((one.grade for one in verdict.grades if one.grade is not None), default=-math.inf)
     return sum(one.grade is not None and one.grade >= verdict.high and one.grade > best for one in web)

@@ -1,4 +1,4 @@
-"""What a step decided, with all it could have decided, as its span records it."""
+"""A step's decision with all possible decisions, as its span records it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ _KNOWN: dict[type, tuple[str, ...]] = {}
 
 
 class Decided:
-    """Base of outcomes with a `decision` (a Literal) and a `why`. `SCORE` and `TEXT` name the fields with the
-    score that was held against `threshold`, and with the text to go on with.
+    """Base of outcomes with a `decision` (a Literal) and a `why`.
 
-    `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the one that leaves
-    things as they are. An audit runs a question both ways: a decision that fired as the one that did not, and
-    the other way round. Of a pair with `ANY` only what fired is turned: there is no one decision to turn the
-    quiet one to.
+    `SCORE` and `TEXT` name the fields with the score compared with `threshold`, and with the text to continue
+    with. `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the one that
+    changes nothing. An audit runs a question with both. For a pair with `ANY`, only an intervention can be
+    reversed: the passive decision has no single opposite.
     """
 
     __slots__ = ()
@@ -38,9 +37,10 @@ class Decided:
         return ways(type(self))
 
     def turned(self, decision: str) -> Self:
-        """The same outcome decided as `decision`, one of `ways`; what was measured, and `why`, stay.
+        """Return this outcome with `decision` instead, one of `ways`; measurements and `why` stay.
 
-        That it was forced, and what it was, stands on the span: see `FORCED`.
+        The span records that it was forced, and the original decision: see `FORCED`. Raises BadInput if
+        `decision` is not possible.
         """
         if decision not in self.ways:
             raise BadInput(f"{decision!r} is no decision; expected one of {', '.join(self.ways)}")
@@ -48,7 +48,7 @@ class Decided:
         return type(self)(**given | {"decision": decision})
 
     def recorded(self) -> Decision:
-        """The outcome as readers take it; fields of its own are its details."""
+        """Return the output stored on the span, with the subclass' own fields as details."""
         given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of dataclasses
         score = given.pop(self.SCORE, None)
         return Decision(

@@ -25,11 +25,11 @@ _SPACE_BEFORE = re.compile(r"\s+([?!.,;:])")
 
 @dataclass(frozen=True, slots=True)
 class Split(Decided):
-    """Whether a question is split; `terms` counts its different words, stop words left out."""
+    """The decision whether to split a question."""
 
     decision: Literal["split", "keep"]
     why: str
-    terms: float
+    terms: float  # number of different words without stop words
     threshold: float
 
     SCORE = "terms"
@@ -37,8 +37,8 @@ class Split(Decided):
 
 
 def references(text: str, question: str) -> set[int]:
-    """The numbers of the sub-questions that `text` refers to ("#1"); what stands in the user's own question,
-    such as a priority #1, is none.
+    """Return the numbers of the sub-questions that `text` refers to ("#1"), except those in the user's own
+    question, such as a priority #1.
     """
     return set(map(int, _REFERENCE.findall(text))) - set(map(int, _REFERENCE.findall(question)))
 
@@ -54,8 +54,8 @@ def different(parts: Sequence[str], question: str) -> tuple[str, ...]:
 
 
 def fill_in(text: str, answers: Sequence[str | None], question: str) -> str:
-    """`text` with each reference to an earlier sub-question replaced by its answer, or left out where it has
-    none. References to later ones stay: there is nothing to put there.
+    """Replace each reference to an earlier sub-question by its answer, or remove it if there is no answer.
+    References to later sub-questions stay.
     """
     referred = references(text, question)
 
@@ -70,8 +70,8 @@ def fill_in(text: str, answers: Sequence[str | None], question: str) -> str:
 
 
 def quoted_in(answer: str, hits: Ranking) -> str | None:
-    """The id of the first passage whose title or text has the words of `answer` one after another; None if
-    none has.
+    """Return the id of the first passage whose title or text contains the words of `answer` in sequence, or
+    None.
     """
     words = f" {wording(answer)} "
     for hit in hits:
@@ -85,8 +85,9 @@ class Decompose(Transform):
 
     @step("CHAIN", "split or keep")
     def worth_splitting(self, text: str, threshold: float) -> Split:
-        """Split a question of `threshold` or more different terms: who asks two things at once, or about a
-        thing known only through another, needs the words for both. A small model does not tell the two apart.
+        """Split a question of at least `threshold` different terms: a question about two things, or about a
+        thing known only through another, needs words for both. A small model cannot distinguish the two
+        cases.
         """
         terms = len(set(self.context.corpus.analyzer.questions.terms(text)))
         enough = terms >= threshold
@@ -124,8 +125,8 @@ class Decompose(Transform):
 
     @step("LLM", "look for a short answer")
     def short_answer(self, question: str, hits: Ranking) -> str | None:
-        """A few words copied from `hits` that answer `question`. None, and a note, where the passages do not
-        say it, or the model's words are in none of them.
+        """Copy a few words from `hits` that answer `question`. Return None, with a note, if the passages have
+        no answer or do not contain the model's words.
         """
 
         def wrong(reply: str) -> str | None:
@@ -168,8 +169,8 @@ class Decompose(Transform):
     def in_turn(
         self, parts: tuple[str, ...], question: str, search: Callable[[str], Ranking]
     ) -> dict[str, Ranking]:
-        """What `search` finds for each of `parts`, by the text searched: references filled in with the
-        answers so far. An answer is looked for only where a later part refers to it.
+        """Search for each of `parts` in order, with references replaced by the answers so far. Return the
+        rankings by searched text. A part is answered only if a later part refers to it.
         """
         found: dict[str, Ranking] = {}
         answers: list[str | None] = []

@@ -76,11 +76,11 @@ class Evaluate(Rerank):
     def _grade_web(
         self, text: str, hits: Ranking, others: Ranking, evaluator: Which, high: float
     ) -> WebGrades:
-        """The grade of each web result. One that could not be had is noted on the result: unlike the
-        corpus' passages these are no reason to fail, as what was found stands without them.
+        """Grade each web result. A grade that fails is noted on its result and does not fail the step: the
+        passages found stand without web results.
 
-        The lightweight evaluator knows no BM25 score of a page that is not in the index and counts it as 0,
-        so it grades web results rather too low than too high.
+        The lightweight evaluator counts the BM25 score of a page outside the index as 0, so it grades web
+        results too low rather than too high.
         """
         self.span.output = WebGrades((), float(high), evaluator)  # should it not come to an end
         if evaluator == "llm":
@@ -96,12 +96,12 @@ class Evaluate(Rerank):
         return graded
 
     def _edges(self, evaluator: Which, low: float, high: float, margin: float) -> tuple[float, float]:
-        """The thresholds to use, each as that of the parameter it was given by."""
+        """Return the thresholds to apply, each traced to the parameter that set it."""
         used = thresholds(self.context.evaluator(evaluator), low, high, margin)
         return carry(used[0], low), carry(used[1], high)
 
     def _open_evaluator(self, evaluator: Which, hits: Ranking) -> None:
-        """What is loaded once for all questions is no time of this one."""
+        """Load the evaluator's models outside the route's clock, as they are loaded once for all questions."""
         if evaluator == "cross-encoder":
             with self.context.trace.aside(), suppress(Unavailable):  # the step says what is not there
                 self.context.rerankers.cross_encoder()
@@ -115,10 +115,9 @@ class Evaluate(Rerank):
     def _evaluate_signals(
         self, text: str, hits: Ranking, others: Ranking, low: float, high: float
     ) -> Grading:
-        """The probability of relevance by a logistic regression over `signals`; no model is asked.
+        """Grade by a logistic regression over `signals`, without a model call.
 
-        Source: Yan et al. 2024, arXiv:2401.15884, section 4.3, where the lightweight evaluator is a T5
-        trained for it.
+        Source: Yan et al. 2024, arXiv:2401.15884, section 4.3, whose lightweight evaluator is a trained T5.
         """
         return verdict(self._signal_grades(text, hits, others), low, high, LIGHTWEIGHT)
 
@@ -138,14 +137,14 @@ class Evaluate(Rerank):
 
     @step("EVALUATOR", "measure the passages")
     def signals(self, text: str, hits: Ranking, others: Ranking) -> Signals:
-        """What search can tell of how each hit fits `text`, in the order of FEATURES.
+        """Compute the search signals of how well each hit fits `text`, in the order of FEATURES.
 
-        cosine: of the embeddings. bm25: the score over the sum of the question's IDF, which it cannot reach:
-        so it means the same in corpora of any size. words found: the share of that sum whose words stand in
-        the passage. maxsim: over token vectors, each word of the question weighted by its IDF. Above others:
-        less the mean over `hits` and `others`, as levels differ between questions and corpora; that what
-        stands out is found well: Zhou & Croft 2007, "Query Performance Prediction in Web Search
-        Environments" (weighted information gain). log of words: 1 + those of the question that count.
+        "cosine": of the embeddings. "bm25": the score divided by the sum of the question's IDF, its upper
+        bound, so it is comparable between corpora of any size. "words found": the share of that sum whose
+        words occur in the passage. "maxsim": over token vectors, each question word weighted by its IDF.
+        "above others": minus the mean over `hits` and `others`, as levels differ between questions and
+        corpora; see Zhou & Croft 2007, "Query Performance Prediction in Web Search Environments" (weighted
+        information gain). "log of words": log of 1 + the number of question terms.
         """
         if not hits:
             return ()
@@ -182,7 +181,7 @@ class Evaluate(Rerank):
 
     @step("EVALUATOR", "grade and decide")
     def _evaluate_pairs(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
-        """The configured cross-encoder's score of question and passage, through the logistic function.
+        """Grade with the configured cross-encoder's score through the logistic function.
 
         Source: Nogueira & Cho 2019, arXiv:1901.04085, section 3: it is trained as that probability.
         """
@@ -209,8 +208,9 @@ def _background(hits: Ranking, others: Ranking) -> Ranking:
 
 
 def thresholds(known: Evaluator, low: float, high: float, margin: float = 0.0) -> tuple[float, float]:
-    """The thresholds to use: those given, and for 0 the calibrated one, `margin` further out and moved to a
-    given other one where it lies beyond it. BadInput where both are given the wrong way round.
+    """Return the lower and upper threshold. A threshold of 0 is replaced by the calibrated one, moved outward
+    by `margin` and past the other threshold if necessary. Raises BadInput if the given lower one exceeds the
+    upper one.
     """
     if low and high and low > high:
         raise BadInput(f"the lower threshold {low:g} is above the upper one {high:g}")
@@ -221,5 +221,5 @@ def thresholds(known: Evaluator, low: float, high: float, margin: float = 0.0) -
 
 
 def in_words(values: Sequence[float]) -> str:
-    """The features of one passage in words."""
+    """List the features of one passage with their values."""
     return ", ".join(f"{name} {value:.2f}" for name, value in zip(FEATURES, values, strict=True))

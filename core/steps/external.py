@@ -44,15 +44,15 @@ class AskExternal(Generate):
     """Asks pipelines that are not ours."""
 
     def external(self, name: str, query: Query, k: int) -> Answer:
-        """The pipeline's ranking as passages of the corpus, with its answer, or one of ours where one was
-        asked for and it gave none.
+        """Run an external pipeline. Return its ranking as passages of the corpus, with its answer, or with
+        ours if an answer was requested and the pipeline gave none.
 
-        Spans: the call, as long as it took here; under it each stage that the pipeline told of, with the time
-        it told; then the rewritten questions and the final list. Passages that the corpus does not have keep
-        their words under ids of their own. Never shared: what a pipeline gives twice may differ.
+        Spans: the call with its duration measured here; under it each stage the pipeline reported, with its
+        reported duration; then the rewritten questions and the final list. Passages missing from the corpus
+        keep their text under ids of their own. Results are never shared between routes, as a pipeline may
+        answer differently each time.
 
-        Raises Unavailable, PipelineFailed, PipelineTimedOut, and BadInput for a reply that is not as it is to
-        be.
+        Raises Unavailable, PipelineFailed, PipelineTimedOut, and BadInput if the reply is malformed.
         """
         trace = self.context.trace
         given, stages, final = self._call(name, query, k)
@@ -69,7 +69,9 @@ class AskExternal(Generate):
         return self._their_answer(name, reply, ranking, final)
 
     def _call(self, name: str, query: Query, k: int) -> tuple[ExternalReply, list[_Listed | None], Matched]:
-        """The reply, the stages' lists, and the final one matched."""
+        """Call the pipeline. Return the reply, the ranking of each stage, and the final list matched to the
+        corpus.
+        """
         context, trace = self.context, self.context.trace
         with aside():
             pipeline = context.external(name)
@@ -112,7 +114,7 @@ class AskExternal(Generate):
         return given, stages, final
 
     def _stages(self, stages: Sequence[Stage], matched: Sequence[Matched | None]) -> list[_Listed | None]:
-        """A span for each stage, one after another, as long as the pipeline says."""
+        """Record a span for each stage in sequence, with the duration the pipeline reported."""
         trace = self.context.trace
         made: list[_Listed | None] = []
         for stage, found in zip(stages, matched, strict=True):
@@ -139,7 +141,7 @@ class AskExternal(Generate):
         stages: Sequence[_Listed | None],
         final: Matched,
     ) -> Ranking:
-        """The list that the pipeline returned, linked to the stages' lists that no other stage took."""
+        """Record the pipeline's final list, linked to the stages' lists that no other stage consumed."""
         ranking = _ranking(final, reply.hits)
         taken = {at for stage in reply.stages for at in stage.sources}
         given = [one for at, one in enumerate(stages) if one is not None and at not in taken]
@@ -164,7 +166,7 @@ class AskExternal(Generate):
         return TracedTuple(ranking, Origin(span.id, 0, len(ranking)))
 
     def _their_answer(self, name: str, reply: Reply, ranking: Ranking, final: Matched) -> Answer:
-        """The pipeline's answer, with its citations as passages where they name a hit."""
+        """Record the pipeline's answer, with citations resolved to passages if they name a hit."""
         known: dict[str, str] = {}
         for placed in final.placed:
             hit = reply.hits[placed.at]
@@ -185,7 +187,7 @@ class AskExternal(Generate):
 
 
 def _ranking(matched: Matched, hits: Sequence[ForeignHit]) -> Ranking:
-    """A matched list as hits; where one has no score, all have that of their place."""
+    """Convert a matched list to hits; if any score is missing, all hits score 1 / rank."""
     scored = all(hit.score is not None for hit in hits)
     return tuple(
         Hit(one.passage, (hits[one.at].score or 0.0) if scored else 1.0 / rank)
@@ -194,8 +196,8 @@ def _ranking(matched: Matched, hits: Sequence[ForeignHit]) -> Ranking:
 
 
 def _links(ranking: Ranking, given: Sequence[_Listed]) -> tuple[Link, ...]:
-    """Where a list comes from: the lists it was given, and, where it has passages of none of them, one of
-    which nothing is known.
+    """Link a list to its source lists, and add a link of unknown origin if it contains passages of none of
+    them.
     """
     args = ["hits"] if len(given) == 1 else [f"lists[{at}]" for at in range(len(given))]
     links = [Link(arg, one.span, len(one.hits)) for arg, one in zip(args, given, strict=True)]
@@ -210,7 +212,7 @@ def _searches(stage: Stage) -> bool:
 
 
 def _stage_output(stage: Stage, ranking: Ranking, given: Sequence[_Listed]) -> Output:
-    """What a stage came to. A search's text is not told: the pipeline may have rewritten the question."""
+    """Return a stage's output. A search's text is omitted: the pipeline may have rewritten the question."""
     if _searches(stage):
         return Search()
     if stage.kind == "fuse":

@@ -69,7 +69,7 @@ class Extract(Refine):
     def _fit(
         self, text: str, cosines: NDArray[np.float32], texts: Sequence[tuple[str, str]]
     ) -> NDArray[np.float64]:
-        """How well each (title, text) fits the question `text`, shape (n,)."""
+        """Return how well each (title, text) fits the question `text`, shape (n,)."""
         terms = self.context.corpus.terms
         having = ({term for term, _ in terms(searchable(title, body))} for title, body in texts)
         asked = dict(terms(text))
@@ -83,6 +83,6 @@ class Extract(Refine):
 
 
 def share(asked: Mapping[str, float], have: set[str]) -> float:
-    """The share of the weight of the terms `asked` that are among `have`; 0 where none has weight."""
+    """Return the share of the weight of the terms `asked` that are in `have`, or 0 if no term has weight."""
     total = sum(asked.values())
     return sum(weight for term, weight in asked.items() if term in have) / total if total else 0.0

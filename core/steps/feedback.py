@@ -26,14 +26,12 @@ TOLD = 5  # first hits whose terms the span keeps
 
 @dataclass(frozen=True, slots=True)
 class WeightedQuery:
-    """`terms` to search with in place of `before`, as BM25 sees them, heaviest first. Those `added` are from
-    `passages`.
-    """
+    """An expanded query."""
 
-    before: str
-    terms: Terms
-    added: tuple[str, ...] = ()
-    passages: tuple[str, ...] = ()
+    before: str  # the original text
+    terms: Terms  # the weighted BM25 terms to search with, heaviest first
+    added: tuple[str, ...] = ()  # the terms taken from `passages`
+    passages: tuple[str, ...] = ()  # ids of the feedback passages
 
     @property
     def text(self) -> str:
@@ -41,7 +39,7 @@ class WeightedQuery:
         return " ".join(f"{term}^{weight:.3f}" for term, weight in self.terms)
 
     def recorded(self) -> Rewrite:
-        """What its step came to."""
+        """Return the output stored on the span."""
         return Rewrite(self.before, (self.text,), "keywords", self.terms, self.added, self.passages)
 
 
@@ -52,8 +50,9 @@ class Feedback(Retrieve):
     def rm3(
         self, text: str, first: Ranking, passages: int = 10, terms: int = 10, original: float = 0.5
     ) -> WeightedQuery:
-        """The terms of `text` with `original` of the weight, and with the rest the `terms` that the first
-        `passages` of `first` use most; see `relevance_model`. `text` alone where there is no such term.
+        """Expand `text` with RM3: its own terms weigh `original` in total, and the `terms` most used in the
+        first `passages` of `first` weigh the rest; see `relevance_model`. Without such terms, `text` is
+        searched unchanged.
 
         Source: Abdul-Jaleel et al. 2004, "UMass at TREC 2004: Novelty and HARD", the third relevance model;
         Lavrenko & Croft 2001, "Relevance-Based Language Models", doi:10.1145/383952.383972.
@@ -73,7 +72,7 @@ class Feedback(Retrieve):
 
     @step("RETRIEVER", "search BM25 by weighted terms")
     def weighted_terms(self, query: WeightedQuery, k: int = POOL) -> Ranking:
-        """The `k` passages with the highest sum of each term's BM25 score times its weight."""
+        """Return the `k` passages with the highest weighted sum of the terms' BM25 scores."""
         where = self.context.where
         found, parts = self.context.corpus.search_terms(dict(query.terms), k, TOLD, where)
         matched = {id: tuple(by) for id, by in parts}
@@ -86,8 +85,9 @@ class Feedback(Retrieve):
     def rocchio(
         self, vector: Vector, text: str, first: Ranking, passages: int = 3, feedback: float = 0.4
     ) -> Vector:
-        """The unit vector of (1 - `feedback`) times `vector` and `feedback` times the mean of the vectors of
-        the first `passages` of `first`, shape (dim,); `vector` itself where there is none.
+        """Move the query vector toward relevant passages: (1 - `feedback`) times `vector` plus `feedback`
+        times the mean vector of the first `passages` of `first`, scaled to length 1, shape (dim,). Without
+        passages, `vector` is returned.
 
         Source: Rocchio 1971, "Relevance Feedback in Information Retrieval", without its negative part; for
         embeddings: Li et al. 2022, "Pseudo-Relevance Feedback with Deep Language Models and Dense
@@ -116,8 +116,8 @@ class Feedback(Retrieve):
 
 
 def usable(term: str, idf: float, size: int) -> bool:
-    """Whether a term may be taken from feedback: neither very short, very long, a number with signs, nor one
-    that COMMON of the `size` passages have (`idf` as `BM25Index.idf` gives it).
+    """Return True if a term may be taken from feedback: of medium length, alphanumeric, and in at most the
+    share COMMON of the `size` passages. `idf` is that of `BM25Index.idf`.
     """
     having = round((size + 1) / math.exp(idf) - 0.5)
     return len(term) in LENGTHS and term.isalnum() and having <= COMMON * size
@@ -126,8 +126,8 @@ def usable(term: str, idf: float, size: int) -> bool:
 def relevance_model(
     texts: Sequence[Mapping[str, int]], scores: Sequence[float], terms: int
 ) -> dict[str, float]:
-    """The `terms` likeliest in relevant passages, with probabilities that add up to 1: the sum over `texts`
-    of a term's share of the text's terms, times the text's score. Equally likely ones by name.
+    """Return the `terms` likeliest in relevant passages with probabilities that sum to 1. A term's weight is
+    the sum over `texts` of its share of the text's terms times the text's score. Ties break by name.
     """
     total: defaultdict[str, float] = defaultdict(float)
     for counts, score in zip(texts, scores, strict=True):

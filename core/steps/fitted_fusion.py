@@ -25,8 +25,8 @@ Parts = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to i
 
 
 def features(ranking: Ranking) -> dict[str, Row]:
-    """What a list says of each of its passages, see FEATURES: the score between the list's lowest (0) and
-    highest (1), 1 for being in it, and 1 / rank. Of a repeat the first, which is the best, counts.
+    """Compute the features of each passage in a list, see FEATURES: its score scaled to 0 to 1, 1 for being
+    in the list, and 1 / rank. For a repeated passage the first occurrence counts.
     """
     best: dict[str, float] = {}
     for hit in ranking:
@@ -36,10 +36,10 @@ def features(ranking: Ranking) -> dict[str, Row]:
 
 
 def parts(lists: Sequence[Ranking], weights: Sequence[Sequence[float]], candidates: int = POOL) -> Parts:
-    """What each list gives to the score of each passage among the first `candidates` of some list.
+    """Compute each list's contribution to the score of each passage among the first `candidates` of any list.
 
-    The features are those of the whole lists, so that a score does not depend on `candidates`. BadInput for
-    weights of another shape than (lists, features).
+    The features are computed on the whole lists, so a score does not depend on `candidates`. Raises BadInput
+    if `weights` is not of shape (lists, features).
     """
     if [len(row) for row in weights] != [len(FEATURES)] * len(lists):
         raise BadInput(
@@ -59,7 +59,7 @@ def parts(lists: Sequence[Ranking], weights: Sequence[Sequence[float]], candidat
 
 
 def ordered(lists: Sequence[Ranking], found: Parts) -> Ranking:
-    """The passages of `found` by the sum of their parts, the first 2 * POOL; ties break by passage id."""
+    """Sort the passages by the sum of their parts and keep the first 2 * POOL; ties break by passage id."""
     passages = {hit.passage.id: hit.passage for ranking in lists for hit in ranking}
     scores = {id: float(sum(shares)) for id, shares in found.items()}
     best = sorted(scores, key=lambda id: (-scores[id], id))[: 2 * POOL]
@@ -70,14 +70,16 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
     """Searching in the ways that weights were fitted for, and adding up what they find."""
 
     def fitted(self, name: str = "") -> FittedWeights:
-        """The fitted weights of that name, "" for the newest; Unavailable with the way to get some."""
+        """Return the fitted weights `name`, or the newest for "". Raises Unavailable with instructions if
+        there are none.
+        """
         found: FittedWeights = self.context.prepared(Need.WEIGHTS)(name)
         return found
 
     def found_by(self, names: Sequence[str], text: str) -> tuple[Ranking, ...]:
-        """The list of each of `names` (see LISTS) for a question, as deep as other routes search.
+        """Return the list of each of `names` (see LISTS) for a question, as deep as other routes search.
 
-        The same for fitting and for running. MaxSim scores what BM25 and dense find.
+        Fitting and running use the same lists. MaxSim scores the hits of BM25 and dense search.
         """
         vector = cache(lambda: self.embed(text))
         searches: dict[str, Callable[[], Ranking]] = {
@@ -91,7 +93,7 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
         return tuple(found(name) for name in names)
 
     def fuse_fitted(self, lists: tuple[Ranking, ...], fitted: FittedWeights, candidates: int) -> Ranking:
-        """The passages among the first `candidates` of some list, by their fitted score."""
+        """Rank the passages among the first `candidates` of any list by their fitted score."""
         return self._fuse_fitted(
             lists,
             fitted.weights,
@@ -111,7 +113,7 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
         of: tuple[str, ...],
         fingerprint: str,
     ) -> Ranking:
-        """See `parts`. The span tells what each list gives to the first hits ("shares").
+        """Rank by the sum of `parts`. The span records each list's contribution to the first hits ("shares").
 
         Source of weights fitted on judgements for the scores of several systems: Bartell, Cottrell & Belew
         1994, "Automatic Combination of Multiple Ranked Retrieval Systems", SIGIR.

@@ -1,4 +1,4 @@
-"""Steps that put the whole corpus before the model, in place of searching it."""
+"""Steps that put the whole corpus into the prompt instead of searching it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,13 @@ Chosen = Literal["answer from what was found", "read the whole corpus", "abstain
 
 @dataclass(frozen=True, slots=True)
 class FoundOrAll(Decided):
-    """What to answer from; `score` is P(Yes) that what was found holds the answer, None where it could not be
-    had.
-    """
+    """The decision what to answer from."""
 
     decision: Chosen
     why: str
-    score: float | None
+    score: float | None  # P(Yes) that the hits contain the answer; None if unavailable
     threshold: float
-    ways: tuple[str, ...]  # the second depends on the corpus
+    ways: tuple[str, ...]  # the second one depends on the corpus
 
     SCORE = "score"
     FIRES = (
@@ -82,12 +80,12 @@ class FullContext(Generate):
 
     @step("EVALUATOR", "is what was found enough")
     def found_or_all(self, text: str, hits: Ranking, threshold: float) -> FoundOrAll:
-        """Whether to answer from `hits`, or else from the whole corpus where the model's context holds it, or
-        else not at all: by the model's P(Yes) that `hits` state the answer, see `evidence`.
+        """Decide whether to answer from `hits`, from the whole corpus if it fits the model's context, or not
+        at all, by the model's P(Yes) that `hits` state the answer; see `evidence`.
 
         Source: Li et al. 2024, "Retrieval Augmented Generation or Long-Context LLMs?", arXiv:2407.16833,
-        section 4. There the model writes "unanswerable"; here one token's probability is held against
-        `threshold`. Abstaining where the corpus does not fit is added here.
+        section 4. There the model writes "unanswerable"; here one token's probability is compared with
+        `threshold`. Abstaining when the corpus does not fit is our addition.
         """
         enough = self.evidence(text, hits, None, threshold) if hits else None
         _, lack = self._everything()
@@ -103,7 +101,7 @@ class FullContext(Generate):
 
     @step("LLM", "answer from the whole corpus")
     def answer_from_all(self, text: str, hits: Ranking) -> Draft:
-        """A cited answer; the span tells how much of the prompt the model had read before."""
+        """Write a cited answer from the whole corpus; the span records how much of the prompt was cached."""
         if not hits:
             self.span.attributes["note"] = "the corpus is empty, so the model was not called"
             return Draft(NOT_ANSWERED, abstained=True)
@@ -131,7 +129,9 @@ class FullContext(Generate):
 
     @step("CHAIN", "list the cited passages")
     def cited(self, hits: Ranking, citations: tuple[str, ...]) -> Ranking:
-        """The hits an answer cites, in its order; the score is 1 / place, and says nothing of relevance."""
+        """Return the cited hits in the order of citation. Their score is 1 / place, which says nothing about
+        relevance.
+        """
         self.span.output = Selection("named", why="those the answer cites")
         if not citations:
             self.span.attributes["note"] = (

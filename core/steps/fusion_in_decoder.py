@@ -20,9 +20,9 @@ class FusionInDecoder(StepBase):
     """Fusion-in-Decoder."""
 
     def read_together(self, text: str, hits: Ranking) -> Draft:
-        """A short answer from all `hits` at once; cited is the passage that the decoder looked at most.
+        """Write a short answer from all `hits` at once, citing the passage with the most decoder attention.
 
-        Raises Unavailable with the way to get the model.
+        Raises Unavailable with instructions if the model is missing.
         """
         if hits:
             # Loading the model is no time of this question; the step says why if it cannot be.

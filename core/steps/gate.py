@@ -97,14 +97,14 @@ _STANDING_YEAR = re.compile(r"(?<![A-Za-z0-9])(?:19|20)\d\d(?![A-Za-z0-9])")
 
 
 def exact_terms(text: str) -> tuple[ExactTerm, ...]:
-    """The exact identifiers in `text`, in the order they stand there; each letter belongs to one at most.
+    """Find the exact identifiers in `text`, in order and without overlap.
 
-    Counted: quoted strings, UUIDs, addresses (URL, e-mail, IP), paths and file names, prices with a currency,
-    calendar days, versions, names from code (snake_case, three humps of CamelCase, camelCase, a.b.c, call()),
-    codes of letters and digits (LP-4092, ZT411) and long or #numbers. Not counted, because other words carry
-    such a question: quantities ("2 days", "24-hour", "60x40", round numbers), a year or month without a day
-    ("in 2025", "March 2026"), brands of two humps ("DynamoDB"), single letters with a digit ("H3") but after
-    the word code, error, form or status.
+    Included: quoted strings, UUIDs, addresses (URL, e-mail, IP), paths and file names, prices with a
+    currency, calendar days, versions, names from code (snake_case, three humps of CamelCase, camelCase,
+    a.b.c, call()), codes of letters and digits (LP-4092, ZT411) and long or #numbers. Excluded, because such
+    a question depends on its other words: quantities ("2 days", "24-hour", "60x40", round numbers), a year or
+    month without a day ("in 2025", "March 2026"), brands of two humps ("DynamoDB"), single letters with a
+    digit ("H3") unless the word code, error, form or status precedes.
     """
     taken = bytearray(len(text))  # 1: the letter belongs to a term
     found: dict[int, ExactTerm] = {}  # by where it begins
@@ -121,7 +121,7 @@ def exact_terms(text: str) -> tuple[ExactTerm, ...]:
 
 @cache
 def _compiled() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
-    """The patterns, made when first needed: a process that only lists routes need not wait for them."""
+    """Compile the patterns on first use, so that processes which only list routes do not wait for them."""
     return tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 
 

@@ -23,11 +23,11 @@ SHOWN = 5  # passages given to the model
 
 @dataclass(frozen=True, slots=True)
 class Evidence(Decided):
-    """Whether there is enough to answer from; `score` is P(Yes), None where it could not be had."""
+    """The decision whether the passages suffice to answer."""
 
     decision: Literal["answer", "abstain"]
     why: str
-    score: float | None
+    score: float | None  # P(Yes); None if unavailable
     threshold: float
 
     SCORE = "score"
@@ -40,11 +40,11 @@ class Generate(Extract):
     def answer(
         self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None = None, shown: int = SHOWN
     ) -> Answer:
-        """The route's outcome: its ranking, and an answer where one was asked for (they cost most).
+        """Return the route's ranking, with an answer if one was requested.
 
-        It is written from the first `shown` hits; `excerpts` gives the text to show in place of a passage's
-        own. How it is written is the request's choice: by the model, or by copying sentences. What was found
-        stands, whatever becomes of the answer.
+        The answer is written from the first `shown` hits; `excerpts` replaces the text of some passages. The
+        request chooses whether a model writes it or sentences are copied. If writing fails, the ranking
+        stands and the error is recorded on the answer.
         """
         style = self.context.answering
         found = self.ranked(hits, AnswerBasis(text, shown, dict(excerpts or {})))
@@ -63,7 +63,7 @@ class Generate(Extract):
         return replace(draft.over(hits), basis=found.basis)
 
     def ranked(self, hits: Ranking, basis: AnswerBasis | None = None) -> Answer:
-        """The route's outcome so far: should what comes after it fail, `hits` are still what was found."""
+        """Store the route's ranking, so that it survives a failure of later steps."""
         self.context.found = Answer(hits, basis=basis)
         return self.context.found
 
@@ -75,11 +75,11 @@ class Generate(Extract):
         order: AnswerOrder = "best first",
         evidence: float | None = None,
     ) -> Draft:
-        """An answer from `hits` with [n] markers resolved to passage ids; what is wrong with them is noted.
+        """Write an answer from `hits` with [n] markers resolved to passage ids; wrong markers are noted.
 
-        Without hits, or where the model thinks it less likely than `evidence` that they hold the answer, the
-        text says that there is none (0: do not ask; None: as the request or the settings say). Routes whose
-        method is to write call this whether or not answers were asked for.
+        Abstains without hits, or if the model's probability that they contain the answer is below `evidence`
+        (0: do not check; None: the request's or the settings' value). Routes that always write an answer call
+        this even if no answer was requested.
         """
         floor = self.context.evidence if evidence is None else evidence
         return self._write_answer(text, hits, excerpts, order, floor)
@@ -114,10 +114,10 @@ class Generate(Extract):
     def evidence(
         self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None, threshold: float
     ) -> Evidence:
-        """Whether to answer from `hits`, in this order: the model's P(Yes) that they state the answer against
-        `threshold`; where the endpoint gives no probabilities, its word.
+        """Decide whether to answer from `hits`: compare the model's P(Yes) that they state the answer with
+        `threshold`, or use its word if the endpoint reports no probabilities.
 
-        A reply that is neither Yes nor No keeps no answer back: it is no evidence of anything.
+        A reply that is neither Yes nor No does not prevent an answer.
         """
         reply = self._ask(
             EVIDENCE,

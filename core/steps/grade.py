@@ -25,7 +25,7 @@ class Judge(StepBase):
 
     @step("EVALUATOR", "grade passage")
     def grade(self, text: str, passage: Passage) -> PassageGrade:
-        """The probability of Yes against No, from the first token's alternatives, or the word alone.
+        """Grade a passage by the probability of Yes against No at the first token, or by the word alone.
 
         Source: Nogueira et al. 2020, arXiv:2003.06713, section 3 (the word "true" against "false").
         """
@@ -40,7 +40,9 @@ class Judge(StepBase):
 
     @step("EVALUATOR", "judge relevance by guidelines")
     def relevance(self, text: str, passage: Passage, policy: str, relevant_from: int) -> PassageGrade:
-        """As `grade`, for "is it relevant by these guidelines": `policy` is what annotators were told."""
+        """Grade like `grade`, but ask whether the passage is relevant by the annotators' guidelines,
+        `policy`.
+        """
         answer = self._ask(
             JUDGE,
             max_tokens=1,
@@ -77,7 +79,7 @@ class Judge(StepBase):
 
     @step("RERANKER", "order by grade")
     def by_grade(self, hits: Ranking, verdict: Grading | WebGrades) -> Ranking:
-        """The hits, best grade first; those that could not be graded last."""
+        """Sort the hits by grade, best first; ungraded hits come last."""
         grades = {grade.id: grade for grade in verdict.grades}
         found = [(at, hit, grades[hit.passage.id]) for at, hit in enumerate(hits, 1)]
         best = sorted(found, key=lambda one: 1.0 if one[2].grade is None else -one[2].grade)
@@ -92,8 +94,8 @@ class Judge(StepBase):
 
 
 def decide(grades: Sequence[PassageGrade], low: float, high: float) -> Action:
-    """Correct: some grade is at least `high`; incorrect: all are below `low`, or there is none; else
-    ambiguous.
+    """Return "correct" if any grade is at least `high`, "incorrect" if none reaches `low` or none exists,
+    else "ambiguous". Raises BadInput if `low` exceeds `high`.
     """
     if low > high:
         raise BadInput(f"the lower threshold {low:g} is above the upper one {high:g}")
@@ -104,7 +106,7 @@ def decide(grades: Sequence[PassageGrade], low: float, high: float) -> Action:
 
 
 def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: str) -> Grading:
-    """`decide` with its reason: the best grade and the threshold it was held against."""
+    """Apply `decide` and explain it with the best grade and the threshold."""
     decision = decide(grades, low, high)
     known = [grade.grade for grade in grades if grade.grade is not None]
     best = max(known, default=0.0)
@@ -130,8 +132,8 @@ def _scored(passage: Passage, answer: Completion) -> PassageGrade:
 
 
 def yes_or_no(answer: Completion) -> TokenProbabilities | None:
-    """The shares of Yes and No: from the first token's alternatives, spelled as they may be, or from the word
-    where the endpoint gives no probabilities; None for a reply that is neither.
+    """Return the shares of Yes and No from the first token's alternatives in any spelling, or from the word
+    if the endpoint reports no probabilities. Return None for a reply that is neither.
     """
     if not answer.logprobs:
         return odds(answer, ("yes", "no"))

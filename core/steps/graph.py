@@ -27,9 +27,9 @@ class WalkGraph(StepBase):
 
     @step("CHAIN", "find the question's entities in the graph")
     def entities(self, text: str, vector: Vector, relations: Relations = "rules", facts: int = 5) -> Entities:
-        """The phrases that `text` names, the most alike ones for its names that are none, and those that the
-        `facts` nearest to `vector` tie, where the graph is made of triples. A phrase weighs its score divided
-        by the passages that mention it: 1 where it is named, else the (mean) cosine.
+        """Return the seed phrases of a walk: those `text` names, the nearest phrases for unknown names, and,
+        in a graph of triples, those in the `facts` nearest to `vector`. A phrase weighs its score (1 if
+        named, else the mean cosine) divided by the number of passages that mention it.
         """
         index = self._graph(relations)
         named, unknown = index.asked(text)
@@ -67,9 +67,9 @@ class WalkGraph(StepBase):
         damping: float = 0.5,
         k: int = POOL,
     ) -> Ranking:
-        """The `k` passages at which a walk that begins at `entities` and at the passages of `first`, by their
-        scores from 0 (last) to 1 times `passage_weight`, spends most of its time; ties by row. Passages that
-        it never reaches are no hits.
+        """Rank passages by a random walk with restart, and return the `k` it visits most; ties break by row.
+        The walk restarts at `entities` and at the passages of `first`, whose scores are scaled to 0 to 1 and
+        multiplied by `passage_weight`. Passages it never reaches are not hits.
         """
         index, corpus = self._graph(relations), self.context.corpus
         count = len(index.phrases)

@@ -15,14 +15,14 @@ SHOWN = 20  # hits whose keys the span keeps
 
 
 class Indexed(StepBase):
-    """Searching keys that stand for passages; the span tells which key found each of the first hits."""
+    """Searches over keys that represent passages; the span records which key found each of the first hits."""
 
     def nearest_key(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
-        """The passages with the nearest keys; a passage scores what its best key scores."""
+        """Return the passages with the nearest keys; a passage scores as its best key."""
         return self._nearest_key(need.name.lower(), vector, k)
 
     def key_words(self, need: Need, text: str, k: int = POOL) -> Ranking:
-        """The passages whose keys score best by BM25."""
+        """Return the passages whose keys score best by BM25."""
         return self._key_words(need.name.lower(), text, k)
 
     @step("RETRIEVER", "search vectors of keys")
@@ -30,8 +30,8 @@ class Indexed(StepBase):
         return self._found(self._index(keys).search_dense(vector, k, self.allowed()))
 
     def collapsed_tree(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
-        """The passages that are nearest to `vector`, by themselves or by a summary above them, all levels in
-        one list: a passage scores what the best of these scores, and of equal ones its own cosine decides.
+        """Return the passages nearest to `vector`, directly or through a summary above them, with all levels
+        in one list. A passage scores as the best of these; ties break by its own cosine.
         """
         return self._collapsed_tree(need.name.lower(), vector, k)
 

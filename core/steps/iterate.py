@@ -24,7 +24,7 @@ LETTERS = "abcde"
 
 @dataclass(frozen=True, slots=True)
 class Round(Decided):
-    """Whether a loop may go on, or which limit ends it."""
+    """The decision whether a loop continues, or the limit that ends it."""
 
     decision: Literal["go on", "steps used up", "nothing new", "budget spent"]
     why: str
@@ -32,17 +32,15 @@ class Round(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Missing(Decided):
-    """Whether what was found mentions a name that has to be looked up. `query` is what the likeliest one is
-    searched with: it, and the question's words that the passage which mentions it lacks. `names` are the
-    likeliest, best first; `query` and `names` are empty where there is none.
-    """
+    """The decision whether a mentioned name has to be looked up."""
 
     decision: Literal["look up", "nothing missing"]
     why: str
     score: float
     threshold: float
+    # the likeliest name and the question's words missing from the passage that mentions it; "" without a name
     query: str
-    names: tuple[LinkedName, ...]
+    names: tuple[LinkedName, ...]  # the likeliest names, best first
 
     SCORE = "score"
     TEXT = "query"
@@ -51,37 +49,35 @@ class Missing(Decided):
 
 @dataclass(frozen=True, slots=True)
 class NameChoice(Decided):
-    """Which name the model would look up: `query` is that of the likeliest one, `other` that of the one which
-    the model prefers to it, or, where it prefers none, of its second.
-    """
+    """The model's choice of the name to look up."""
 
     decision: Literal["another name", "the likeliest"]
     why: str
     scores: dict[str, float]
-    query: str
-    other: str
+    query: str  # the search text of the likeliest name
+    other: str  # the search text of the model's choice, or of the second name if it prefers none
 
     FIRES = (("another name", "the likeliest"),)
 
     @property
     def chosen(self) -> str:
-        """What to search with."""
+        """Return the text to search with."""
         return self.other if self.decision == "another name" else self.query
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a search gave: passages, how many of the first are new, their best cosine with the question."""
+    """The result of one search."""
 
-    passages: int
-    new: int
-    nearest: float | None
+    passages: int  # number of hits
+    new: int  # number of new passages among the first hits
+    nearest: float | None  # best cosine of the first hits with the question
 
 
 def collect(collected: Ranking, found: Ranking, each: int, keep: int) -> Ranking:
-    """`collected`, then those of the first `each` of `found` that it lacks, `keep` in all.
+    """Append the new passages among the first `each` of `found` to `collected`, up to `keep` in all.
 
-    The order is that of finding, so that a prompt about them begins as the one before it did.
+    The order of discovery is kept, so that a prompt starts like the one before it.
     """
     known = {hit.passage.id for hit in collected}
     return (*collected, *(hit for hit in found[:each] if hit.passage.id not in known))[:keep]
@@ -107,15 +103,15 @@ class Iterate(Retrieve):
 
     @step("CHAIN", "collect what is new")
     def collect(self, collected: Ranking, found: Ranking, each: int, keep: int) -> Ranking:
-        """See `collect`; the span tells which passages are new."""
+        """Append new passages as `collect` does; the span records them."""
         kept = collect(collected, found, each, keep)
         self.span.output = Fusion("collect", new=tuple(hit.passage.id for hit in kept[len(collected) :]))
         return kept
 
     @step("CHAIN", "count what was found")
     def seen(self, question: str, hits: Ranking, collected: Ranking, each: int) -> Seen:
-        """How many `hits` there are, how many of the first `each` are not in `collected`, and the best
-        cosine of these with the question.
+        """Count the `hits` and the new ones among the first `each`, and compute the best cosine with the
+        question.
         """
         known = {hit.passage.id for hit in collected}
         new = sum(hit.passage.id not in known for hit in hits[:each])
@@ -126,8 +122,9 @@ class Iterate(Retrieve):
 
     @step("CHAIN", "go on or stop")
     def another_round(self, done: int, steps: int, new: int, lacking: str) -> Round:
-        """Whether there may be another search after `done` further ones, when the last gave `new`
-        passages."""
+        """Decide whether another search follows after `done` further ones, the last of which added `new`
+        passages.
+        """
         if done >= steps:
             return Round("steps used up", f"{done} of {steps} further searches are done")
         if not new:
@@ -138,8 +135,9 @@ class Iterate(Retrieve):
 
     @step("CHAIN", "find a name to look up")
     def find_name(self, question: str, read: Ranking, threshold: float, searched: tuple[str, ...]) -> Missing:
-        """The likeliest name that `read` or the question mentions and that none of `read` is about, see
-        `core.steps.linked_names`. It is looked up from `threshold` on, and never with one of `searched`.
+        """Return the likeliest name that `read` or the question mentions and that none of `read` is about;
+        see `core.steps.linked_names`. It is looked up if its score is at least `threshold` and it was not
+        searched before.
         """
         passages = [hit.passage for hit in read]
         linked = Linker(question, self.context.corpus, self.context.where).linked(passages, passages)
@@ -155,10 +153,10 @@ class Iterate(Retrieve):
 
     @step("AGENT", "choose the name to look up")
     def choose_name(self, question: str, names: tuple[LinkedName, ...], read: Ranking) -> NameChoice:
-        """Which of `names`, best first, the model would look up, by the probability of its letter; its word
-        where the endpoint gives no probabilities, and the first name where it names none.
+        """Ask the model which of `names`, best first, it would look up. The letter's probability decides;
+        without probabilities the word does, and the first name if it names none.
 
-        The model sees the sentences that mention them and nothing else.
+        The model sees only the sentences that mention the names.
         """
         shown = names[: len(LETTERS)]
         letters = LETTERS[: len(shown)]
@@ -188,7 +186,7 @@ class Iterate(Retrieve):
 
 
 def _mentions(names: Sequence[LinkedName], read: Ranking) -> str:
-    """The sentences that mention the names, by passage, between its marks."""
+    """Quote the sentences that mention the names, by passage."""
     titles = {hit.passage.id: hit.passage.title for hit in read}
     said = dict.fromkeys((one.said_by, one.sentence) for one in names if one.said_by)
     return "\n".join(between(at, titles.get(id, ""), text) for at, (id, text) in enumerate(said, 1))

@@ -22,8 +22,8 @@ ROWS, COLUMNS = 32, 256  # of a kept matrix
 
 
 def matched(id: str, match: MatchMatrix, *, whole: bool) -> MatchedPassage:
-    """What a span keeps of how a passage matched; the best cosines add up to its score. With `whole` also the
-    matrix, at most ROWS x COLUMNS of it.
+    """Summarise how a passage matched; the best cosines sum to its score. With `whole` the matrix is
+    included, at most ROWS x COLUMNS.
     """
     best: tuple[tuple[str, float], ...] = ()
     if match.passage:
@@ -37,8 +37,8 @@ def matched(id: str, match: MatchMatrix, *, whole: bool) -> MatchedPassage:
 
 
 def _told(cosines: NDArray[np.float32], digits: int) -> list[Any]:
-    """What `round` gives for each as a Python float, to the last bit: a 32-bit float times 10**4 or less is
-    exact in 64 bits.
+    """Round each cosine as a Python float does, to the last bit: a 32-bit float times 10**4 or less is exact
+    in 64 bits.
     """
     told: list[Any] = np.round(cosines.astype(np.float64), digits).tolist()
     return told
@@ -49,7 +49,7 @@ class LateInteraction(StepBase):
 
     @step("EMBEDDING", "embed tokens")
     def embed_tokens(self, text: str) -> TokenVectors:
-        """The tokens of `text` and their unit vectors, shape (tokens, dim)."""
+        """Return the tokens of `text` and their unit vectors, shape (tokens, dim)."""
         index = self._token_index()
         self.span.attributes["model"] = index.name
         self.span.output = Embedding((text,))
@@ -57,9 +57,11 @@ class LateInteraction(StepBase):
 
     @step("RERANKER", "score by matching tokens")
     def maxsim(self, asked: TokenVectors, lists: tuple[Ranking, ...], candidates: int) -> Ranking:
-        """The first `candidates` of each of `lists` by exact MaxSim, the best 2 * POOL (ibid., section 3.5).
+        """Score the first `candidates` of each of `lists` by exact MaxSim and return the best 2 * POOL
+        (ibid., section 3.5).
 
-        Ties by passage id. Nothing for a question without a token. The span tells how the first hits matched.
+        Ties break by passage id. A question without tokens matches nothing. The span records how the first
+        hits matched.
         """
         index, corpus = self._token_index(), self.context.corpus
         self._compressed(index)
@@ -78,9 +80,10 @@ class LateInteraction(StepBase):
 
     @step("RETRIEVER", "search all token vectors")
     def maxsim_all(self, asked: TokenVectors, k: int = POOL) -> Ranking:
-        """The `k` passages of the whole corpus with the highest MaxSim, exactly; ties by passage id.
+        """Return the `k` passages of the whole corpus with the highest MaxSim, computed exactly; ties break
+        by passage id.
 
-        The paper's end-to-end search (section 3.6) looks only near the question's tokens; this at everything.
+        The paper's end-to-end search (section 3.6) scores only passages near the question's tokens.
         """
         index = self._token_index()
         where, allowed = self.context.where, self.allowed()
@@ -112,7 +115,7 @@ class LateInteraction(StepBase):
 
 
 def _matches(index: TokenIndex, asked: TokenVectors, best: Rows, ids: list[str]) -> TokenMatches:
-    """How the first hits matched: `best` are their rows with their scores, best first."""
+    """Describe how the first hits matched. `best` holds their rows and scores, best first."""
     hits = []
     for at, ((row, _), id) in enumerate(zip(best[:TOLD], ids, strict=False)):
         passage = TokenVectors(index.tokens(row), index.of([row])[0])

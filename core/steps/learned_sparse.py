@@ -22,10 +22,10 @@ class LearnedTerms(StepBase):
 
     @step("RETRIEVER", "search learned term weights")
     def learned_sparse(self, text: str, k: int = POOL) -> Ranking:
-        """The `k` passages with the highest inner product of term weights; each shares a term, ties by id.
+        """Return the `k` passages with the highest inner product of term weights, above 0; ties break by id.
 
-        The span tells the terms `text` was searched with ("expansion", of "terms" in all) and what each adds
-        to the first hits' scores ("matched"). Source: Formal et al. 2021, "SPLADE", arXiv:2107.05720.
+        The span records the terms searched ("expansion", of "terms" in all) and each term's contribution to
+        the first hits' scores ("matched"). Source: Formal et al. 2021, "SPLADE", arXiv:2107.05720.
         """
         index: TermIndex = self.context.prepared(Need.LEARNED_SPARSE)
         found = index.search(text, k, TOLD, self.allowed())

@@ -1,10 +1,9 @@
-"""Names that stand in passages, and the passages that are about them. Pure, but for what it asks a corpus.
+"""Names mentioned in passages, and the passages about them. Pure, except for queries to a corpus.
 
-A question of several hops shares few words with its last passage. The passage before mentions what that one
-is about by name: so the name is looked for among the titles of the corpus.
-Source: Godbole et al. 2019, "Multi-step Entity-centric Information Retrieval for Multi-Hop Question
-Answering", arXiv:1909.07598, with the share of the question that is covered in place of
-its trained reader of chains.
+A question of several hops shares few words with its last passage, but the passage before mentions the last
+one's subject by name. So the name is searched among the titles of the corpus. Source: Godbole et al. 2019,
+"Multi-step Entity-centric Information Retrieval for Multi-Hop Question Answering", arXiv:1909.07598; the
+covered share of the question replaces its trained reader of chains.
 """
 
 from __future__ import annotations
@@ -44,29 +43,23 @@ _IN_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class LinkedName:
-    """A name that the passage `said_by` mentions in `sentence` ("": the question does), and the passage
-    `about` it. `query` is the name and the question's words that `said_by` lacks.
-
-    Shares are of the question's terms, each counted by its IDF: `covered` stand in the sentence with the name
-    or in that passage's title; `gained` stand in the passage about the name and not in the one that mentions
-    it. `match` is how far the title is the name. `score`, from 0 to 1, is how likely it is the next to look
-    up: the share that the sentence and the passage about the name cover together, times `match`.
-    """
+    """A mentioned name and the passage about it. Shares are of the question's terms, weighted by IDF."""
 
     name: str
-    said_by: str
-    about: str
-    covered: float
-    gained: float
-    match: float
+    said_by: str  # id of the passage that mentions it; "" for the question
+    about: str  # id of the passage about it
+    covered: float  # share in the sentence with the name, or in that passage's title
+    gained: float  # share in the passage about the name but not in the one that mentions it
+    match: float  # how closely the title matches the name, 0 to 1
+    # 0 to 1: the share that the sentence and the passage about the name cover together, times `match`
     score: float
-    query: str
+    query: str  # the name and the question's words that `said_by` lacks
     sentence: str = field(default="", repr=False)
 
 
 def names(sentence: str) -> tuple[str, ...]:
-    """The names in `sentence`, each once, in their order: runs of capitalised words, the parts of a run that
-    "of", "the" or the like join, and what stands in quotation marks.
+    """Return the distinct names in `sentence`, in order: runs of capitalised words, the parts of a run joined
+    by "of", "the" or the like, and quoted text.
     """
     found: list[str] = []
     for run in _runs(sentence):
@@ -118,8 +111,8 @@ def _parts(run: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _named_by(title: str) -> tuple[str, ...]:
-    """What a title says it is about: itself, what stands on either side of its first colon ("Carrier profile:
-    Parcelon"), and the identifier it begins with ("DD-014 Idempotency keys"): letters with digits.
+    """Return the subjects a title names: the title itself, both sides of its first colon ("Carrier profile:
+    Parcelon"), and a leading identifier of letters and digits ("DD-014 Idempotency keys").
     """
     front, _, back = title.partition(": ")
     first = title.split(maxsplit=1)[0].rstrip(":") if title.strip() else ""
@@ -143,20 +136,20 @@ class Linker:
         self._known: dict[str, dict[str, float]] = {}  # the terms of names and titles
 
     def share(self, terms: Iterable[str]) -> float:
-        """The share of the question that these terms have, by IDF; 0 for a question without terms."""
+        """Return the share of the question that these terms cover, by IDF; 0 for a question without terms."""
         wanted = set(terms)
         held = sum(weight for term, weight in self._weights.items() if term in wanted)
         return held / self._all if self._all else 0.0
 
     def missing(self, text: str) -> tuple[str, ...]:
-        """The question's words that count and whose term is not in `text`, each once."""
+        """Return the question's distinct words whose term is not in `text`, stop words excluded."""
         held = set(self._corpus.analyzer.terms(text))
         words = self._corpus.analyzer.questions.words(self._question)
         return tuple(dict.fromkeys(word for word, term in words if term not in held))
 
     def about(self, name: str) -> list[tuple[float, Passage]]:
-        """The passages whose title is `name`, or nearly (see `matching`), the nearest first, then by BM25.
-        None where more than `BEARERS` documents are called so.
+        """Return the passages whose title is `name`, or nearly (see `matching`), the nearest first, then by
+        BM25. Return [] if more than `BEARERS` documents have that title.
         """
         if name not in self._about:
             hits = self._corpus.search_sparse(name, ABOUT, where=self._where)
@@ -167,10 +160,9 @@ class Linker:
         return self._about[name]
 
     def matching(self, name: str, passage: Passage) -> float:
-        """How far `passage` is about `name`: 1 where its title has the same words, or names it in front of or
-        behind a colon or by an identifier at its start; else the IDF of the terms that name and title have
-        both against that of all their terms. What is in brackets at a title's end does not count. A passage
-        without a title is about nothing that could be told by its name.
+        """Return how closely `passage` is about `name`, 0 to 1. It is 1 if the title has the same words, or
+        has them on one side of a colon or as a leading identifier; else the IDF of the common terms divided
+        by that of all terms. Brackets at a title's end are ignored. A passage without a title scores 0.
         """
         if not passage.title:
             return 0.0
@@ -183,17 +175,15 @@ class Linker:
         return both / either if either else 0.0
 
     def _weighted(self, text: str) -> dict[str, float]:
-        """The terms of `text` with their weights. A name is compared with many titles, a title with many
-        names.
-        """
+        """Return the terms of `text` with their weights, cached: names and titles are compared repeatedly."""
         if text not in self._known:
             self._known[text] = dict(self._corpus.terms(text))
         return self._known[text]
 
     def linked(self, read: Sequence[Passage], found: Sequence[Passage]) -> tuple[LinkedName, ...]:
-        """The names in the question and in `read` that the corpus has a passage about, other than a document
-        of `found`; the likeliest first, each passage once. A passage that has every word of the question
-        misses nothing, so none of its names is among them.
+        """Return the names in the question and in `read` that have a passage about them outside the documents
+        of `found`; the likeliest first, each passage once. A passage with every word of the question is
+        skipped, as it misses nothing.
         """
         known = {passage.doc_id for passage in found}
         best: dict[str, LinkedName] = {}
@@ -207,7 +197,7 @@ class Linker:
         return tuple(sorted(best.values(), key=lambda one: (-one.score, one.about)))
 
     def _mentioned(self, read: Sequence[Passage]) -> list[_Mention]:
-        """Where each name is mentioned best, of the first `PROBED` names by the share that is covered."""
+        """Return the sentence that best mentions each name, for the first `PROBED` names by covered share."""
         analyzer = self._corpus.analyzer
         found: dict[tuple[str, str], _Mention] = {
             ("", name): (0.0, None, name, "") for name in names(self._question)

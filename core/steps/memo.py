@@ -31,10 +31,7 @@ class Charge:
 
 @dataclass(slots=True)
 class Work:
-    """One distinct step of a run: done once, by whichever route comes first.
-
-    `charges` are all model calls that the step takes by itself, whoever made them; `inner` the steps in it.
-    """
+    """One distinct step of a run, done once by the route that reaches it first."""
 
     key: str
     asker: Asker
@@ -47,8 +44,9 @@ class Work:
     tokens: Tokens | None = None
     cached: Reuse | None = None
     cut_short: bool = False  # by its route's own budget, time or Stop: nobody else's result
+    # all model calls the step needs by itself, whichever route made them
     charges: list[Charge] = field(default_factory=list)
-    inner: set[str] = field(default_factory=set)
+    inner: set[str] = field(default_factory=set)  # keys of the steps inside it
 
     def include(self, part: Work) -> None:
         """Count a step that this one took; a step taken twice is paid once."""
@@ -64,7 +62,7 @@ _UNDER_WAY: ContextVar[Work | None] = ContextVar(
 
 
 def under_way() -> Work | None:
-    """The innermost step that this thread is doing."""
+    """Return the innermost step this thread is doing."""
     return _UNDER_WAY.get()
 
 
@@ -89,7 +87,7 @@ class Memo:
         self._lock = threading.Lock()
 
     def claim(self, key: str, asker: Asker) -> tuple[Work, bool]:
-        """The step's work and whether the caller is to do it."""
+        """Return the step's work, and True if the caller has to do it."""
         with self._lock:
             if key in self._work:
                 return self._work[key], False
@@ -104,8 +102,8 @@ class Memo:
 
 
 def digest(value: Any) -> str:
-    """A content hash of a step's name and arguments (text, numbers, vectors, rankings, tuples and dicts of
-    them). Where they come from does not count.
+    """Hash a step's name and arguments (text, numbers, vectors, rankings, tuples and dicts of them) by
+    content. Their origin is ignored.
     """
     parts: list[bytes] = []
     _feed(value, parts.append)
@@ -143,8 +141,8 @@ def _feed(item: Any, add: Callable[[bytes], None]) -> None:
 
 
 def _of_ranking(hits: Ranking) -> bytes:
-    """A hash of ids, what the passages say, and scores; taken once of what a step made, however many routes
-    and later steps are given it.
+    """Hash a ranking's ids, texts and scores. The hash of a step's result is cached, as many routes and later
+    steps receive it.
     """
     if isinstance(hits, TracedTuple):
         if not hits.content:
@@ -163,8 +161,8 @@ def _hash_of(hits: Ranking) -> bytes:
 
 
 def _content(passage: Passage) -> int:
-    """A hash of what a passage says: one id may have other words, as a web page's snippets differ by query.
-    Python keeps the hash of a text with the text.
+    """Hash a passage's title and text. One id may have different texts, as a web page's snippets vary by
+    query. Python caches the hash of a string.
     """
     return hash((passage.title, passage.text))
 
@@ -175,7 +173,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 def add_tokens(parts: Iterable[Tokens | None]) -> Tokens | None:
-    """The sum, or None where there is nothing to add."""
+    """Return the sum, or None if there is nothing to add."""
     known = [part for part in parts if part]
     if not known:
         return None

@@ -13,7 +13,7 @@ from core.steps.step import step
 
 
 def ranks(lists: Sequence[Ranking]) -> dict[str, list[int | None]]:
-    """For each passage its rank from 1 in each list, None where it is not; of repeats the best counts."""
+    """Return each passage's rank in each list, from 1; None if absent. Of repeats the best counts."""
     found: dict[str, list[int | None]] = {}
     for index, ranking in enumerate(lists):
         for rank, id in enumerate(dict.fromkeys(hit.passage.id for hit in ranking), 1):
@@ -46,7 +46,9 @@ class Merge(Fuse):
 
     @step("CHAIN", "unite the lists")
     def union(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> Ranking:
-        """The first 2 * POOL of `union`. The span tells per text the passages that only it found ("only")."""
+        """Return the first 2 * POOL of `union`. The span records, per text, the passages that only it found
+        ("only").
+        """
         self._one_text_a_list(lists, texts)
         only: dict[str, list[str]] = {text: [] for text in texts}
         for id, places in ranks(lists).items():

@@ -29,8 +29,9 @@ class OrderByModel(Rerank):
 
     @step("RERANKER", "rerank listwise by the model")
     def listwise(self, text: str, hits: Ranking, window: int, stride: int, reverse: bool) -> Ranking:
-        """The hits in the model's order; a window of `window` passages slides from the end to the start by
-        `stride`. `reverse`: the same again from the reversed order, to measure what the order given does.
+        """Reorder the hits with a model; a window of `window` passages slides from the end to the start by
+        `stride`. With `reverse`, repeat from the reversed order, which measures the effect of the given
+        order.
 
         Source: Sun et al. 2023, arXiv:2304.09542, section 3.2. A window that fails keeps its order.
         """
@@ -40,10 +41,10 @@ class OrderByModel(Rerank):
 
     @step("RERANKER", "rerank setwise by the model")
     def setwise(self, text: str, hits: Ranking, size: int, top: int, reverse: bool) -> Ranking:
-        """The `top` best hits by heap sort over sets of `size`, the rest in their old order.
+        """Return the `top` best hits by heap sort over sets of `size`, followed by the rest in their order.
 
-        Each comparison is one call: the probabilities of the labels at the first token name the best of the
-        set. Source: Zhuang et al. 2024, arXiv:2310.09497, section 3. `reverse` as in `listwise`.
+        Each comparison is one call: the label probabilities at the first token give the best of the set.
+        Source: Zhuang et al. 2024, arXiv:2310.09497, section 3. `reverse` as in `listwise`.
         """
         return self._compared(
             hits, reverse, lambda order, notes: self._heap(text, hits, order, size, top, notes)
@@ -129,7 +130,7 @@ class OrderByModel(Rerank):
         return heap_top(order, size, top, best), answered
 
     def _best(self, text: str, passages: Sequence[Passage]) -> int:
-        """The position of the passage whose label is likeliest."""
+        """Return the position of the passage whose label is likeliest."""
         shown = [
             between(1, one.title, one.text)
             .replace("<passage 1>", f"<passage {label}>", 1)
@@ -153,8 +154,8 @@ class OrderByModel(Rerank):
 
 
 def label_shares(answer: Completion, n: int) -> list[float]:
-    """The probability of each of the first `n` labels at the reply's first token, or 1 for the label it names
-    where the endpoint gives no probabilities; 0 where it is not there.
+    """Return the probability of each of the first `n` labels at the reply's first token, 0 for a missing one.
+    If the endpoint reports no probabilities, the named label gets 1.
     """
     if not answer.logprobs:
         label = read_verdict(answer.text, [one.lower() for one in LABELS[:n]])
@@ -169,8 +170,8 @@ def label_shares(answer: Completion, n: int) -> list[float]:
 
 
 def heap_top(order: Sequence[int], size: int, top: int, best: Callable[[Sequence[int]], int]) -> list[int]:
-    """The `top` best of `order` by heap sort in a heap of `size` - 1 children a node, then the others in
-    their old order. `best` gives the position of the best of a set of 2 to `size`.
+    """Return the `top` best of `order` by heap sort with `size` - 1 children per node, then the others in
+    their order. `best` returns the position of the best of a set of 2 to `size`.
     """
     heap, arity = list(order), size - 1
 

@@ -24,11 +24,11 @@ SUPPORT = ("fully", "partially", "no")
 
 @dataclass(frozen=True, slots=True)
 class LookUp(Decided):
-    """Whether a question is looked up; `probability` is that of Yes, None where the reply was neither."""
+    """The decision whether to retrieve for a question."""
 
     decision: Literal["retrieve", "no retrieval"]
     why: str
-    probability: float | None
+    probability: float | None  # P(Yes); None if the reply was neither Yes nor No
     threshold: float
     by: By | None
 
@@ -53,7 +53,7 @@ class Judged:
     why: str = ""
 
     def as_segment(self) -> Segment:
-        """The segment as readers take it: the first and last of its path."""
+        """Return the segment as stored on the span, the first and last of its path."""
         support = None if self.support is None else dict(self.support)
         return Segment(
             self.passage,
@@ -88,7 +88,7 @@ class PromptedReflection(StepBase):
 
     @step("LLM", "answer from what the model knows")
     def unaided(self, text: str) -> Draft:
-        """An answer without passages: nothing vouches for it, so nothing is cited."""
+        """Answer without passages; nothing is cited."""
         reply = self._ask(UNAIDED, max_tokens=100, stream=True, question=text)
         return Draft(unmarked(reply.text), unaided=True)
 
@@ -181,11 +181,12 @@ class PromptedReflection(StepBase):
     def choose_segment(
         self, segments: tuple[Judged | None, ...], weights: Mapping[str, float], supported_from: float
     ) -> Draft:
-        """The segment with the highest weighted sum of its judgements, cited as [1]: its passage comes first.
+        """Choose the segment with the highest weighted sum of its judgements. It is cited as [1], as its
+        passage comes first.
 
-        The span keeps all of them (see `core.steps.beam`). Those not judged in full, or whose passage
-        supports them less than `supported_from`, are listed apart and are never chosen. If none is left, this
-        says that the passages do not answer; if all failed, so does the step.
+        The span keeps all segments (see `core.steps.beam`). Those without all three judgements, or supported
+        by less than `supported_from`, are listed separately and never chosen. If none is left, the answer
+        abstains. Raises ModelFailed if all failed.
         """
         written = [one for one in segments if judged_in_full(one)]
         full = [one for one in written if (support_of(one.support) or 0.0) >= supported_from]
@@ -228,5 +229,5 @@ class PromptedReflection(StepBase):
 
 
 def judged_in_full(one: Judged | None) -> TypeGuard[Judged]:
-    """Whether a segment was written and has all three judgements."""
+    """Return True if a segment was written and has all three judgements."""
     return one is not None and None not in (one.relevance, one.support, one.utility)

@@ -18,7 +18,7 @@ class Proximity(Rerank):
     """The embedded blend with pairs of words and the best window of each passage."""
 
     def rerank_proximity(self, text: str, hits: Ranking, candidates: int) -> Ranking:
-        """The first `candidates` hits in a new order, then the rest in its old order; see `rerank`."""
+        """Rerank the first `candidates` hits by proximity, then append the rest in their order; see `rerank`."""
         if hits:
             self._open(EMBEDDED)
         first = self._rerank_proximity(text, hits[:candidates])
@@ -26,8 +26,8 @@ class Proximity(Rerank):
 
     @step("RERANKER", "rerank by BM25 with word pairs, cosine and MaxSim")
     def _rerank_proximity(self, text: str, hits: Ranking) -> Ranking:
-        """The sum of what `core.backends.rerankers.proximity.parts` gives; ties keep their order. The first
-        `READ_NOW` alone where token vectors are not prepared.
+        """Rank by the sum of `core.backends.rerankers.proximity.parts`; ties keep their order. If token
+        vectors are not prepared, only the first `READ_NOW` are ranked.
         """
         if not hits:
             return self._nothing()

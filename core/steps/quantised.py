@@ -18,7 +18,7 @@ class Quantised(Retrieve):
 
     @step("RETRIEVER", "search coded vectors")
     def coded(self, vector: Vector, kind: Kind, k: int) -> Ranking:
-        """The `k` passages whose codes are nearest to `vector`; see `core.backends.quantised`."""
+        """Return the `k` passages whose codes are nearest to `vector`; see `core.backends.quantised`."""
         where = self.context.where
         found, size = self.context.corpus.search_coded(vector, kind, k, where)
         self.span.attributes["bytes of codes"] = size
@@ -27,7 +27,7 @@ class Quantised(Retrieve):
 
     @step("RERANKER", "score by exact inner product")
     def exactly(self, vector: Vector, first: Ranking, k: int = POOL) -> Ranking:
-        """The `k` of `first` with the highest inner product with `vector`; ties by id."""
+        """Return the `k` of `first` with the highest inner product with `vector`; ties break by id."""
         scores = (self.vectors_of(first) @ np.asarray(vector)).tolist()
         order = sorted(range(len(first)), key=lambda at: (-scores[at], first[at].passage.id))[:k]
         self.span.output = Reordered(

@@ -1,7 +1,7 @@
-"""What a router reads off a question: its wording, a first search, the tables at hand. Pure; no model.
+"""A router's features of a question: its wording, a first search, the available tables. Pure; no model.
 
-English word lists, as the rest of the steps that read wording have; in another language only the signals of
-search, tables and conversation are left.
+The word lists are English, as in all steps that read wording; in another language only the signals of search,
+tables and conversation remain.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ _SUMS_OF_NUMBERS = re.compile(
 
 
 def wording_features(text: str, conversation: bool) -> dict[str, float]:
-    """The features that the question alone tells, and whether there was a `conversation` before it."""
+    """Compute the features of the question's wording, and whether a `conversation` came before it."""
     text = text[:READ]
     words = [word.lower().replace("’", "'") for word in _WORD.findall(text)]
     first, second = (*words[:2], "", "")[:2]
@@ -313,7 +313,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables at hand, none where there are none, and the stored values that the question names."""
+    """The available tables, and the stored values that the question names."""
 
     tables: tuple[Table, ...] = ()
     links: tuple[Link, ...] = ()
@@ -322,7 +322,7 @@ class Schema:
 def features(
     text: str, conversation: bool, searched: Searched, schema: Schema, words: Analyzer
 ) -> dict[str, float]:
-    """The features of a question by name, all that a classifier may be trained on; `words` cuts texts into
+    """Compute all features of a question by name, as a classifier is trained on; `words` splits texts into
     terms as the corpus does.
     """
     wording = wording_features(text, conversation)
@@ -330,12 +330,12 @@ def features(
 
 
 def search_features(found: Searched) -> dict[str, float]:
-    """What a first search tells: the share of the question's IDF in the best passage, and how many of the
-    first ten hits both searches have.
+    """Compute the features of a first search: the share of the question's IDF in the best passage, and how
+    many of the first ten hits both searches share.
 
-    Scores and their gaps were left out: on sets held out they told the corpus, not the question. Source of
-    the agreement: Diaz 2007, "Performance Prediction Using Spatial Autocorrelation", and the literature on
-    query performance prediction it began.
+    Scores and their gaps are omitted: on held-out sets they identified the corpus, not the question. Source
+    of the agreement: Diaz 2007, "Performance Prediction Using Spatial Autocorrelation", and the later
+    literature on query performance prediction.
     """
     whole = sum(weight for weight, _ in found.words)
     first = {hit.passage.id for hit in found.sparse[:TOP]}
@@ -349,8 +349,8 @@ def search_features(found: Searched) -> dict[str, float]:
 def table_features(
     text: str, wording: Mapping[str, float], schema: Schema, words: Analyzer
 ) -> dict[str, float]:
-    """What the database at hand tells: which of the question's words its schema or its values have, and
-    whether the question sums over them. All are 0 without tables.
+    """Compute the features of the database: which of the question's words occur in its schema or values, and
+    whether the question aggregates over them. All are 0 without tables.
 
     Source: schema linking as in Lei et al. 2020, "Re-examining the Role of Schema Linking in Text-to-SQL".
     """
@@ -376,7 +376,7 @@ def table_features(
 
 
 def _begins(text: str) -> int:
-    """Where the first word ends."""
+    """Return the position after the first word."""
     match = _WORD.search(text)
     return match.end() if match else 0
 
@@ -394,5 +394,5 @@ def _gap(hits: Ranking) -> float:
 
 
 def _spaced(name: str) -> str:
-    """The words of a name: "order_no", "orderNo" and "OrderNo" have two."""
+    """Split a name into words: "order_no", "orderNo" and "OrderNo" have two."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ")

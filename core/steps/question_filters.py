@@ -60,8 +60,8 @@ class Named:
 
 
 def read(text: str, fields: Sequence[Field]) -> tuple[Named, ...]:
-    """The conditions on documents that `text` names, by the `fields` there are, in the order of the question:
-    one for a field, but for dates and numbers one for each comparison.
+    """Find the conditions on documents that `text` names, using the available `fields`, in the order of the
+    question: one per field, but for dates and numbers one per comparison operator.
     """
     rules: tuple[Callable[[str, Sequence[Field]], Iterator[tuple[int, Named]]], ...] = (
         _explicit,
@@ -104,7 +104,7 @@ def _dates(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
 
 
 def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
-    """Whether documents are in force, where a field says which are not."""
+    """Find conditions on validity, if a field marks which documents no longer apply."""
     for field in fields:
         word = next((w for w in OVER if any(w in value.lower() for value in field.values[:MANY])), None)
         if word is None or field.kind != "text":
@@ -124,8 +124,8 @@ def _versions(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]
 
 
 def _names(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
-    """Names that are values of a field, or parts of values, where a cue stands beside them. The longest of a
-    field counts.
+    """Find names that are values of a field, or parts of values, with a cue next to them. The longest name of
+    a field counts.
     """
     lowered = text.lower()
     for field in fields:
@@ -146,8 +146,8 @@ def _names(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
 
 
 def _before_document(name: str, text: str) -> re.Match[str] | None:
-    """Where a name stands before a word for documents ("the Claims team's notes", "in the runbooks"): one of
-    several words, or written as a name is, as single words are often what the question is about.
+    """Match a name before a word for documents ("the Claims team's notes", "in the runbooks"). It must have
+    several words or be capitalised, as single words are often the question's subject.
     """
     if re.fullmatch(_DOCUMENT, name, re.IGNORECASE):
         return re.search(rf"\b(?:in|by)\s+the\s+({re.escape(name)})\b", text, re.IGNORECASE)
@@ -157,7 +157,7 @@ def _before_document(name: str, text: str) -> re.Match[str] | None:
 
 
 def names(values: Iterable[str]) -> set[str]:
-    """The names in values such as "Claims team (Henrike Stahl)", in lower case: the whole, and its parts."""
+    """Return the lower-case names in values such as "Claims team (Henrike Stahl)": the whole and its parts."""
     found = set()
     for value in values:
         parts = re.split(r"\s*[(),;/]\s*|\s+(?:and|with)\s+", value)
@@ -166,12 +166,12 @@ def names(values: Iterable[str]) -> set[str]:
 
 
 def dated(fields: Sequence[Field]) -> Field | None:
-    """The field of dates that most documents have; the first of equals, None without one."""
+    """Return the date field that most documents have, the first of equals, or None."""
     return max((one for one in fields if one.kind == "date"), key=lambda one: one.documents, default=None)
 
 
 def iso(text: str) -> str | None:
-    """A date as written in English, or in ISO 8601, as YYYY, YYYY-MM or YYYY-MM-DD; None for none."""
+    """Parse a date written in English or in ISO 8601 into YYYY, YYYY-MM or YYYY-MM-DD, or None."""
     if re.fullmatch(r"\d{4}(?:-\d{2}){0,2}", text):
         return text
     year = re.search(r"\d{4}", text)

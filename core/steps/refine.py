@@ -72,7 +72,7 @@ class Refine(Retrieve):
         return strips
 
     def _made(self, text: str, hits: Ranking) -> list[Piece] | None:
-        """The pieces of the passages that were embedded with the corpus, titled; None where not all were."""
+        """Return the pieces of the passages embedded with the corpus, titled; None if some were not."""
         with self.context.trace.aside():  # what is opened once for all questions is no time of this one
             try:
                 index: KeyIndex = self.context.prepared(Need.CHILDREN)
@@ -92,7 +92,7 @@ class Refine(Retrieve):
         ]
 
     def _cut(self, text: str, hits: Ranking, titled: bool) -> list[Piece]:
-        """The strips of the passages, embedded now."""
+        """Split the passages into strips and embed them now."""
         found = [(hit.passage, piece) for hit in hits for piece in cut(hit.passage.text)]
         if not found:
             return []
@@ -113,13 +113,13 @@ def keep(scored: Sequence[tuple[str, float]], floor: float) -> tuple[bool, ...]:
 
 
 def cut(text: str) -> list[str]:
-    """The strips of a text in order: about a sentence or two, or rows of a table."""
+    """Split a text into strips in order: one or two sentences, or rows of a table."""
     return [text[start:end] for start, end in pieces(text, STRIP)]
 
 
 def headed(text: str) -> list[tuple[str, str]]:
-    """The sentences of a text, each with the Markdown heading above it; rows of a table and items of a list
-    are sentences.
+    """Split a text into sentences, each with its Markdown heading; table rows and list items count as
+    sentences.
     """
     found: list[tuple[str, str]] = []
     heading = ""
@@ -132,7 +132,7 @@ def headed(text: str) -> list[tuple[str, str]]:
 
 
 def recompose(strips: tuple[Sentence, ...]) -> dict[str, str]:
-    """The kept strips of each passage, in their old order, each heading once before those under it."""
+    """Join the kept strips of each passage in their order, with each heading once before its strips."""
     kept: dict[str, list[str]] = {}
     said: dict[str, str] = {}
     for strip in strips:

@@ -23,15 +23,12 @@ EXCERPT = 200  # characters of each
 
 @dataclass(frozen=True, slots=True)
 class Reflection(Decided):
-    """One round: what was searched with, P(Yes) that what it found holds the answer, and what follows.
+    """One round of reflection: the search text, the score of its hits, and the decision."""
 
-    `score` is None where the model said neither Yes nor No; `gain` is it less that of the round before.
-    """
-
-    searched: str
+    searched: str  # the search text
     number: int
-    score: float | None
-    gain: float | None
+    score: float | None  # P(Yes) that the hits contain the answer; None if the model said neither Yes nor No
+    gain: float | None  # `score` minus that of the round before
     threshold: float
     decision: Next
     reason: Reason | None
@@ -92,8 +89,8 @@ class Reflect(Generate):
 
     @step("CHAIN", "is it another question")
     def another(self, question: str, tried: tuple[str, ...]) -> bool:
-        """Whether `question` was not searched with before: not if it shares `ALIKE` of the words of an
-        earlier one.
+        """Return True if `question` was not searched before: it shares less than `ALIKE` of its words with
+        every earlier one.
         """
         asked = set(wording(question).split())
         known = next((n for n, one in enumerate(tried, 1) if shared(asked, one) >= ALIKE), None)
@@ -108,8 +105,8 @@ class Reflect(Generate):
     def best_round(
         self, found: tuple[Ranking, ...], rounds: tuple[Reflection, ...], reason: Reason | None
     ) -> Ranking:
-        """The ranking of the round with the highest score, the first of equals. Without any score the first
-        search, which is that of the user's own question.
+        """Return the ranking of the round with the highest score, the first of equals. Without any score,
+        that is the first search, with the user's own question.
         """
         scores = [one.score for one in rounds]
         known = [(score, -at) for at, score in enumerate(scores) if score is not None]
@@ -126,7 +123,9 @@ class Reflect(Generate):
 def next_round(
     score: float | None, before: float | None, number: int, threshold: float, gain: float, rounds: int
 ) -> tuple[Next, Reason | None]:
-    """What follows from round `number` of at most `rounds`: its score, and that of the round before."""
+    """Decide how to continue after round `number` of at most `rounds`, from its score and that of the round
+    before.
+    """
     if score is None:
         return "stop", "nothing found"
     if score >= threshold:
@@ -137,7 +136,7 @@ def next_round(
 
 
 def _why(score: float | None, more: float | None, threshold: float, gain: float) -> str:
-    """The numbers behind a round's decision."""
+    """Explain a round's decision with its numbers."""
     if score is None:
         return "there is no P(Yes) to go by"
     above = score >= threshold

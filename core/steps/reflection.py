@@ -1,4 +1,4 @@
-"""What a model trained with reflection tokens writes, and how it is prompted. Pure.
+"""The output format and prompt of a model trained with reflection tokens. Pure.
 
 Source: Asai et al. 2023, "Self-RAG: Learning to Retrieve, Generate, and Critique through Self-Reflection",
 arXiv:2310.11511, table 1 and appendix A; the prompt is that of the released models.
@@ -47,22 +47,22 @@ def foreign(text: str) -> str:
 
 
 def opening(question: str) -> str:
-    """The prompt up to the model's own words."""
+    """Return the prompt up to the model's own words."""
     return f"### Instruction:\n{foreign(question)}\n\n### Response:\n"
 
 
 def evidence(title: str, text: str) -> str:
-    """A passage as the model reads it, with the token that asks for it."""
+    """Format a passage as the model reads it, after the token that requests it."""
     return f"{RETRIEVE}<paragraph>{foreign(title)}\n{foreign(text)}</paragraph>"
 
 
 def spoken(text: str) -> str:
-    """What the model wrote, without its tokens and marks."""
+    """Remove the reflection tokens and marks from a model's text."""
     return " ".join(_MARKUP.sub(" ", _WRITTEN.sub(" ", text)).split())
 
 
 def odds(token: TokenLogprob, names: tuple[str, ...]) -> tuple[float, ...] | None:
-    """The probabilities of `names` at a place, which add up to 1; None if no alternative is any of them."""
+    """Return the probabilities of `names` at a token, normalised to 1, or None if no alternative matches."""
     found = dict.fromkeys(names, 0.0)
     for written, logprob in dict(token.top or ((token.token, token.logprob),)).items():
         if written.strip() in found:
@@ -73,27 +73,23 @@ def odds(token: TokenLogprob, names: tuple[str, ...]) -> tuple[float, ...] | Non
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What a model wrote up to its next request for passages, and how it judged that itself.
-
-    `relevance`, `support` and `utility` are None where the model did not judge. `raw` keeps the tokens, with
-    which the text goes on. `ended`: "cut" is at the limit of tokens.
-    """
+    """A text segment up to the model's next request for passages, with the model's own judgements."""
 
     text: str
-    raw: str
-    relevance: float | None
+    raw: str  # the text with its tokens, which a continuation needs
+    relevance: float | None  # None if not judged, like `support` and `utility`
     support: Mapping[str, float] | None
     utility: float | None
     likelihood: float  # geometric mean of the tokens' probabilities
-    ended: Ended
-    asks: float | None = None  # P(retrieve) against P(no retrieval) where it ended
+    ended: Ended  # "cut" at the token limit
+    asks: float | None = None  # P(retrieve) against P(no retrieval) at the end
 
 
 def read_segment(completion: Completion, threshold: float | None) -> Segment:
-    """The segment at the beginning of a completion; the rest is left out.
+    """Read the segment at the beginning of a completion and drop the rest.
 
     It ends with its first utility token, at [Retrieval], and, unless `threshold` is None, at a [No Retrieval]
-    where [Retrieval] has at least that share of the two. Raises ModelFailed where text and tokens disagree.
+    where [Retrieval] has at least that share of the two. Raises ModelFailed if text and tokens disagree.
     """
     places = _places(completion)
     end, size = len(completion.text), len(completion.logprobs)

@@ -29,7 +29,7 @@ def weigh(similarities: Sequence[float], decay: float, relevance: float) -> list
 
 
 def as_passage(turn: Remembered) -> Passage:
-    """A remembered turn as a passage; its id and title tell where it is from."""
+    """Convert a remembered turn to a passage; its id and title identify the conversation and turn."""
     of = f"conversation {turn.session}" if turn.session else "conversation"
     folder = f"memory/{turn.session}"
     title = f"{of}, turn {turn.number} ({turn.role})"
@@ -41,7 +41,7 @@ class Remember(Retrieve):
 
     @step("RETRIEVER", "search the conversation")
     def remembered(self, text: str, decay: float, relevance: float, k: int) -> Ranking:
-        """The `k` turns said before that count most for `text`; the span tells how each was weighed."""
+        """Return the `k` earlier turns that weigh most for `text`; the span records each weight."""
         turns = self.context.memory
         self.span.attributes["turns"] = len(turns)
         self.span.output = Search((text,))
@@ -67,10 +67,11 @@ class Remember(Retrieve):
 
     @step("EVALUATOR", "does the question stand alone")
     def stands_alone(self, found: Ranking, threshold: float) -> bool:
-        """Whether the best cosine in `found` reaches `threshold`: what was said before would only distract.
+        """Return True if the best cosine in `found` is at least `threshold`, so that earlier turns would only
+        distract.
 
-        A follow-up's own similarity to the turns before it hardly tells it from a change of subject; how near
-        it comes to any passage by itself does.
+        A follow-up's similarity to the turns before it hardly distinguishes it from a change of subject; its
+        own distance to the nearest passage does.
         """
         best = found[0].score if found else None
         alone = best is not None and best >= threshold
@@ -90,7 +91,7 @@ class Remember(Retrieve):
 
     @step("CHAIN", "put recalled turns before the question")
     def in_context(self, text: str, recalled: Ranking) -> str:
-        """The recalled turns, oldest first, then `text`: a text for BM25 and for the answer."""
+        """Join the recalled turns, oldest first, and `text` into a text for BM25 and for the answer."""
         order = {as_passage(turn).id: place for place, turn in enumerate(self.context.memory)}
         turns = sorted(recalled, key=lambda hit: order[hit.passage.id])
         joined = "\n".join([*(hit.passage.text for hit in turns), text])
@@ -99,9 +100,11 @@ class Remember(Retrieve):
 
     @step("EMBEDDING", "mean with recalled turns")
     def drawn_to(self, text: str, recalled: Ranking, weight: float) -> Vector:
-        """The question's vector plus `weight` times each turn's, times its score; length 1, shape (dim,).
+        """Add `weight` times each turn's vector times its score to the question's vector; length 1, shape
+        (dim,).
 
-        Source: Rocchio 1971, "Relevance Feedback in Information Retrieval", with turns as what is relevant.
+        Source: Rocchio 1971, "Relevance Feedback in Information Retrieval", with turns as the relevant
+        documents.
         """
         vectors = self.context.turn_vectors.embed(
             self.context.embedder, [hit.passage.text for hit in recalled]

@@ -41,12 +41,12 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
     def rerank(
         self, text: str, hits: Ranking, candidates: int, which: Which = "configured", share: float = 0.0
     ) -> Ranking:
-        """The first `candidates` hits in the order of a reranker, then the rest in its old order.
+        """Rerank the first `candidates` hits, then append the rest in their order.
 
-        `which` is "embedded", "llm", or the "configured" one. The embedded one takes `READ_NOW` where token
-        vectors are not prepared. `share` is that of a cross-encoder's or a server's score in the order, from
-        0 to 1, the first stage having the rest; 0 stands for the model's own. Raises Unavailable with the way
-        to get what is missing, ModelFailed when nothing could be scored.
+        `which` is "embedded", "llm", or the "configured" one. The embedded one scores only `READ_NOW` hits if
+        token vectors are not prepared. `share` is the weight of a cross-encoder's or server's score in the
+        order, 0 to 1, the first stage having the rest; 0 selects the model's default. Raises Unavailable with
+        instructions if a model is missing, ModelFailed if nothing could be scored.
         """
         name = self.context.rerankers.configured if which == "configured" else which
         if hits:
@@ -61,7 +61,9 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         return self.append(first, hits) if len(hits) > len(first) else first
 
     def _open(self, name: str) -> None:
-        """What is loaded once for all questions is no time of this one; the step says what is not there."""
+        """Load the reranker outside the route's clock, as it is loaded once for all questions; the step
+        itself reports what is missing.
+        """
         with self.context.trace.aside():
             with suppress(Unavailable):
                 self.context.rerankers.load(name)
@@ -81,14 +83,14 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         return self._by_parts(hits, found, self.context.rerankers.blend().name)
 
     def _read_now(self, hits: Ranking) -> Ranking:
-        """The hits, or the first `READ_NOW` where token vectors have to be made now."""
+        """Return the hits, or the first `READ_NOW` if token vectors must be computed now."""
         if len(hits) <= READ_NOW or not self._unprepared():
             return hits
         self.span.attributes["candidates"] = f"{READ_NOW} of {len(hits)}: token vectors have to be made now"
         return hits[:READ_NOW]
 
     def _nearest_pieces(self, text: str, hits: Ranking) -> tuple[dict[int, int], Cosines]:
-        """The corpus' rows of the hits, and their cosines: of the nearest piece where there are pieces."""
+        """Return the corpus rows of the hits and their cosines, by the nearest piece if pieces exist."""
         vector = self.embed(text)
         rows = self.rows_of(hits)
         cosine = self._cosines(hits, vector)
@@ -96,7 +98,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         return rows, cosine
 
     def _by_parts(self, hits: Ranking, found: Blended, name: str) -> Ranking:
-        """The hits by the scores of `found`; the span keeps what they are made of."""
+        """Sort the hits by the scores of `found`; the span keeps the parts of each score."""
 
         def describe(at: int, one: Reranked) -> Reranked:
             parts = {name: (float(found.raw[name][at]), float(found.parts[name][at])) for name in found.parts}
@@ -118,7 +120,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         *,
         windows: bool = False,
     ) -> Blended:
-        """BM25, `cosine` and MaxSim of the hits; the span tells what of it had to be made now."""
+        """Blend BM25, `cosine` and MaxSim of the hits; the span records what was computed now."""
         corpus, reranker = self.context.corpus, self.context.rerankers.blend()
         bm25 = np.zeros(len(hits))
         bm25[list(rows)] = corpus.bm25(text, list(rows.values()))
@@ -170,9 +172,9 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
 
     @step("RERANKER", "rerank by the model's grades")
     def _rerank_llm(self, text: str, hits: Ranking) -> Ranking:
-        """The probability of Yes for each passage on its own, see `grade`, whose work it shares.
+        """Score each passage by P(Yes) of its own model call; see `grade`, whose work it shares.
 
-        Each costs a call, so half of the route's calls are left for what comes after. A passage without a
+        At most half of the route's calls are used, to leave the rest for later steps. A passage without a
         grade keeps its place, and the graded ones share the other places; scores are then 1 / rank. Source:
         Nogueira et al. 2020, arXiv:2003.06713, section 3.
         """
@@ -210,11 +212,11 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         )
 
     def _left(self) -> int:
-        """How many model calls the route may still make."""
+        """Return how many model calls the route may still make."""
         return self.context.max_calls - self.context.calls
 
     def _by_pieces(self, cosine: Cosines, vector: Vector, rows: Mapping[int, int]) -> None:
-        """Put the cosine of each passage's nearest piece in place of its own, where pieces were made.
+        """Replace each passage's cosine by that of its nearest piece, if pieces exist.
 
         A passage is as good as its best part: Dai & Callan 2019, arXiv:1905.09217, section 3 (MaxP).
         """
@@ -236,7 +238,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         return "" if index.name == model else f"those in the index are by {index.name}"
 
     def _stored(self, rows: Mapping[int, int]) -> dict[int, Matrix | Halves]:
-        """The token vectors that were made beforehand, by position."""
+        """Return the stored token vectors by position."""
         if why := self._unprepared():
             self.span.attributes["token vectors"] = f"made now: {why}"
             return {}
@@ -258,9 +260,9 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
         describe: Callable[[int, Reranked], Reranked] = lambda _, one: one,
         words: Mapping[str, float] | None = None,
     ) -> Ranking:
-        """The hits in their new order; the span keeps for each its place and score before and after.
+        """Sort the hits by score; the span records each hit's place and score before and after.
 
-        `describe` adds to what is kept of the hit at a position.
+        `describe` adds details to the record of the hit at a position.
         """
         order = by_score(scores)
         moved = tuple(

@@ -29,14 +29,15 @@ class Retrieve(StepBase):
 
     @step("EMBEDDING", "embed")
     def embed(self, text: str) -> Vector:
-        """The unit vector of `text`, shape (dim,)."""
+        """Return the unit vector of `text`, shape (dim,)."""
         self.span.output = Embedding((text,))
         return self.context.embedder.embed_query(text)
 
     def vectors_of(self, hits: Ranking) -> Matrix:
-        """The unit vectors of passages, shape (n, dim): the index's, or made now for what is not in it.
+        """Return the unit vectors of passages, shape (n, dim): the index's, or computed now for passages
+        outside it.
 
-        Within a step: its span counts those embedded.
+        Runs within a step, whose span counts those computed.
         """
         corpus, embedder = self.context.corpus, self.context.embedder
         rows = self.rows_of(hits)
@@ -51,9 +52,9 @@ class Retrieve(StepBase):
         return vectors
 
     def vectors_of_texts(self, texts: Sequence[str], ready: Need | None = None) -> Matrix:
-        """The unit vectors of parts of passages, shape (n, dim). Within a step: its span says how many were
-        embedded for an earlier question, as their time then was not spent now, and, where the enrichment
-        `ready` would have held them, how many are embedded now.
+        """Return the unit vectors of parts of passages, shape (n, dim). Runs within a step: its span records
+        how many were embedded for an earlier question, and, if the enrichment `ready` could have stored them,
+        how many are embedded now.
         """
         cache, embedder = self.context.sentence_vectors, self.context.embedder
         if known := cache.known(embedder, texts):
@@ -71,7 +72,7 @@ class Retrieve(StepBase):
 
     @step("RETRIEVER", "search vectors")
     def nearest(self, vector: Vector, k: int = POOL) -> Ranking:
-        """The `k` passages of highest inner product with `vector`."""
+        """Return the `k` passages of highest inner product with `vector`."""
         self.span.attributes["index"] = self.context.corpus.info.vector_index
         self.span.output = Search(where=self.context.where)
         return self.context.corpus.search_dense(vector, k, self.context.where)
@@ -92,8 +93,8 @@ class Retrieve(StepBase):
 
     @step("RETRIEVER", "search full text")
     def full_text(self, text: str, k: int = POOL) -> Ranking:
-        """The `k` passages of highest ts_rank_cd, for any of the words of `text`; those without one are no
-        hits. Unavailable over a corpus that is not in PostgreSQL.
+        """Return the `k` passages of highest ts_rank_cd for any of the words of `text`; passages without one
+        are not hits. Raises Unavailable if the corpus is not in PostgreSQL.
 
         Source: Clarke, Cormack & Tudhope 1999, "Relevance Ranking for One to Three Term Queries".
         """
@@ -102,9 +103,9 @@ class Retrieve(StepBase):
 
     @step("RETRIEVER", "search BM25")
     def sparse(self, text: str, k: int = POOL, engine: Engine = "bm25s") -> Ranking:
-        """The `k` passages of highest BM25 score; a passage without a common term is no hit.
+        """Return the `k` passages of highest BM25 score; a passage without a common term is not a hit.
 
-        `engine` computes it; the two agree but for rounding.
+        `engine` computes it; the two agree except for rounding.
 
         Source: Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond".
         """

@@ -17,7 +17,7 @@ NEAR = 10  # passages found for each sample, to compare the samples by
 
 
 def mean_vector(vectors: Matrix) -> Vector:
-    """The mean of unit vectors (n, dim), scaled back to length 1, shape (dim,); zeros if the vectors cancel
+    """Return the mean of unit vectors (n, dim), scaled to length 1, shape (dim,); zeros if the vectors cancel
     each other out.
 
     Source: Gao et al. 2022, "Precise Zero-Shot Dense Retrieval ...", arXiv:2212.10496, equation 8.
@@ -55,8 +55,8 @@ class Samples(Retrieve):
 
     @step("EMBEDDING", "mean of embeddings")
     def mean_of(self, texts: tuple[str, ...], question: str | None = None) -> Vector:
-        """The mean of the vectors of `texts`, and of `question` if given; see `mean_vector`. The span tells
-        the `spread` of the texts alone.
+        """Return the mean of the vectors of `texts`, and of `question` if given; see `mean_vector`. The span
+        records the `spread` of the texts alone.
         """
         vectors = np.stack([self.embed(text) for text in texts])
         self.span.output = Embedding(tuple(texts), question, spread=spread(vectors))
@@ -64,7 +64,7 @@ class Samples(Retrieve):
 
     @step("RETRIEVER", "search with each sample")
     def search_each(self, texts: tuple[str, ...], k: int = NEAR) -> tuple[Ranking, ...]:
-        """The `k` passages nearest to each text, in one search of the index."""
+        """Return the `k` passages nearest to each text, in one search of the index."""
         vectors = np.stack([self.embed(text) for text in texts])
         lists = tuple(self.context.corpus.search_dense_many(vectors, k, self.context.where))
         scored = tuple(tuple((hit.passage.id, hit.score) for hit in ranking) for ranking in lists)

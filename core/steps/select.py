@@ -40,12 +40,12 @@ class Pick:
 def mmr(
     relevance: NDArray[np.floating], similarity: NDArray[np.floating], lam: float, k: int
 ) -> tuple[Pick, ...]:
-    """The `k` rows that maximal marginal relevance selects, in order (fewer if there are fewer).
+    """Select `k` rows by maximal marginal relevance, in order (fewer if there are fewer).
 
-    Each time the row with the largest lam * relevance - (1 - lam) * (highest similarity to a row chosen
-    before); nothing chosen yet counts 0, ties go to the lower row. `relevance` has shape (n,), best first,
-    `similarity` (n, n).
-    Source: Carbonell & Goldstein 1998, "The Use of MMR ...", SIGIR, doi:10.1145/290941.291025, section 2.
+    Each pick maximises lam * relevance - (1 - lam) * (highest similarity to an earlier pick); before the
+    first pick that similarity is 0, ties go to the lower row. `relevance` has shape (n,), best first,
+    `similarity` (n, n). Raises BadInput if `lam` is outside 0 to 1 or `k` below 1. Source: Carbonell &
+    Goldstein 1998, "The Use of MMR ...", SIGIR, doi:10.1145/290941.291025, section 2.
     """
     if not 0 <= lam <= 1:
         raise BadInput(f"MMR lambda is {lam:g}; it must be from 0 to 1")
@@ -82,14 +82,14 @@ def likeness(vectors: Matrix) -> NDArray[np.float64]:
 
 
 def pack(similarity: NDArray[np.float64]) -> list[int]:
-    """The lower triangle of a symmetric (n, n) row by row, without its diagonal, in millionths."""
+    """Flatten the lower triangle of a symmetric (n, n) row by row, without its diagonal, in millionths."""
     rows, columns = np.tril_indices(len(similarity), -1)
     packed: list[int] = np.rint(similarity[rows, columns] * 10**DECIMALS).astype(int).tolist()
     return packed
 
 
 def unpack(packed: Sequence[int], n: int) -> NDArray[np.float64]:
-    """The opposite of `pack`, with ones on the diagonal; BadInput unless there are n (n - 1) / 2 numbers."""
+    """Invert `pack`, with ones on the diagonal. Raises BadInput unless there are n (n - 1) / 2 numbers."""
     if len(packed) != n * (n - 1) // 2:
         raise BadInput(f"{len(packed)} similarities for {n} passages; there should be {n * (n - 1) // 2}")
     similarity = np.eye(n)
@@ -100,9 +100,8 @@ def unpack(packed: Sequence[int], n: int) -> NDArray[np.float64]:
 
 @lru_cache(REMEMBERED)
 def shingles(text: str, w: int = SHINGLE) -> NDArray[np.int64]:
-    """The sets of `w` consecutive words of a text as hashes of 64 bits, each once, shape (n,): two that are
-    not the same have the same hash less than once in 10^12 comparisons of passages. Those of passages that
-    were looked at lately are remembered.
+    """Hash the sets of `w` consecutive words of a text to 64 bits, each once, shape (n,). Different sets
+    collide less than once in 10^12 comparisons of passages. Recent passages are cached.
     """
     words = _WORD.findall(text.lower())
     own = {tuple(words[at : at + w]) for at in range(max(1, len(words) - w + 1))} if words else set()
@@ -161,13 +160,14 @@ class Select(Retrieve):
         pool: int = POOL,
         relevance: Literal["cosine", "rank"] = "cosine",
     ) -> Ranking:
-        """The `k` of the first `pool` hits that MMR selects, then the others in their old order; see `mmr`.
+        """Return the `k` of the first `pool` hits that MMR selects, then the others in their order; see
+        `mmr`.
 
-        Relevance is the cosine with `asked`, a text or its vector, so that lam = 1 gives a dense ranking
-        back; or ("rank") it falls evenly from 1 with the place in `hits`, so that lam = 1 gives any ranking
-        back. Scores become 1 / rank: MMR's of the selected would not compare with the others'. The span tells
-        each selected passage's, and keeps the cosines ("near") and similarities ("alike", see `pack`) of the
-        first POOL hits, from which other values can be tried.
+        Relevance is the cosine with `asked`, a text or its vector, so lam = 1 returns a dense ranking; with
+        "rank" it falls evenly from 1 with the place in `hits`, so lam = 1 returns any ranking unchanged.
+        Scores become 1 / rank, as MMR's would not compare with the others'. The span records each selected
+        passage's score, and the cosines ("near") and similarities ("alike", see `pack`) of the first POOL
+        hits, from which other values can be tried.
         """
         vector = self.embed(asked) if isinstance(asked, str) else asked
         known = hits[: max(pool, POOL)]  # more than the pool, so that a larger one can be tried later
@@ -202,10 +202,11 @@ class Select(Retrieve):
 
     @step("GUARDRAIL", "drop near-duplicates")
     def dedupe(self, hits: Ranking, by: Alike, threshold: float) -> Ranking:
-        """The hits without those whose similarity to a better one that is kept is at least `threshold`.
+        """Drop the hits whose similarity to a better hit that is kept is at least `threshold`.
 
         `by` compares "words", see `resemblance`, or the cosine of the passages' "embedding" (to 6 decimals,
-        its precision). The span tells for what each was dropped.
+        its precision). The span records the better hit for each one dropped. Raises BadInput for another
+        `by`.
         """
         if by == "words":
             similarity = resemblance([hit.passage.text for hit in hits])

@@ -36,11 +36,11 @@ Stop = Literal["go on", "every path has ended", "as deep as allowed", "nothing f
 
 @dataclass(frozen=True, slots=True)
 class Wanted(Decided):
-    """Whether the model is given passages; `probability` is P([Retrieval]) against P([No Retrieval])."""
+    """The decision whether the model receives passages."""
 
     decision: Literal["retrieve", "no retrieval"]
     why: str
-    probability: float | None = None
+    probability: float | None = None  # P([Retrieval]) against P([No Retrieval])
     threshold: float | None = None
 
     SCORE = "probability"
@@ -63,7 +63,7 @@ class Branch:
     depth: int
 
     def recorded(self) -> SegmentOutput:
-        """The segment as readers take it."""
+        """Return the segment as stored on the span."""
         return SegmentOutput(
             self.passage,
             self.text,
@@ -92,15 +92,15 @@ class Tree:
     found: Ranking = ()  # every passage that a segment was written from
 
     def said(self, at: int | None) -> str:
-        """The text of segment `at`."""
+        """Return the text of segment `at`, or "" for None."""
         return "" if at is None else self.branches[at].text
 
     def raw(self, at: int | None) -> str:
-        """The model's words up to the end of segment `at`, tokens included, passages left out."""
+        """Return the model's words up to the end of segment `at`, tokens included, passages omitted."""
         return "".join(self.branches[step].raw for step in path_to(self.recorded_branches(), at))
 
     def recorded_branches(self) -> list[SegmentOutput]:
-        """The segments as readers take them."""
+        """Return the segments as stored on the span."""
         return [branch.recorded() for branch in self.branches]
 
 
@@ -129,14 +129,14 @@ class SelfRag(StepBase):
 
     @step("LLM", "answer without passages")
     def answer_unaided(self, text: str) -> Draft:
-        """What the model says to [No Retrieval]: nothing is cited."""
+        """Return the model's continuation of [No Retrieval]; nothing is cited."""
         reply = self._reflect(opening(text) + NO_RETRIEVAL, 3 * LENGTH, stop=(RETRIEVE,))
         return Draft(_worded(spoken(reply.text), reply.model), unaided=True)
 
     @step("LLM", "write a segment for each passage")
     def write_segments(self, text: str, before: str, hits: Ranking, threshold: float | None) -> Written:
-        """A continuation of `before` from each passage, side by side. One that failed is left out and noted;
-        raises ModelFailed if all did, or if none was judged relevant or not.
+        """Write a continuation of `before` from each passage, in parallel. Failed ones are dropped with a
+        note; raises ModelFailed if all failed, or if none was judged for relevance.
         """
 
         def write(hit: Hit) -> Segment | ModelFailed:
@@ -215,7 +215,7 @@ class SelfRag(StepBase):
 
     @step("RERANKER", "order by the segments written")
     def by_segments(self, tree: Tree) -> Ranking:
-        """The passages by the best score of a segment written from each; the answer's own come first."""
+        """Rank the passages by the best score of a segment written from each; the answer's own come first."""
         scores = [score_of(branch.recorded(), tree.weights) for branch in tree.branches]
         cited = [tree.branches[at].passage for at in self._chosen(tree)]
         best: dict[str, float] = {}
@@ -232,8 +232,8 @@ class SelfRag(StepBase):
 
     @step("EVALUATOR", "choose the best path")
     def choose_path(self, tree: Tree, hits: Ranking) -> Draft:
-        """The answer along the best path: each segment with the number of its passage among `hits`. The span
-        keeps the whole tree (see `core.steps.beam`).
+        """Return the answer along the best path, each segment with the number of its passage among `hits`.
+        The span keeps the whole tree (see `core.steps.beam`).
         """
         judged, result = judged_tree(tree.recorded_branches(), tree.weights, tree.beam, tree.segments)
         paths = result.paths

@@ -28,14 +28,12 @@ S = TypeVar("S", bound=StepBase)
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What is the same for all calls of a step. `ranks`: it gives a ranking; `lists`: the parameters that
-    take one, or several.
-    """
+    """The properties shared by all calls of a step."""
 
     kind: SpanKind
     name: str
     ranks: bool
-    lists: frozenset[str]
+    lists: frozenset[str]  # the parameters that take a ranking, or several
 
 
 def step(
@@ -177,7 +175,7 @@ def _output(result: Any, ranks: bool) -> Output:
 
 
 def _traced(result: Any, span: int, trace: Trace) -> Any:
-    """`result` as made by `span`, so that a later step can name where its arguments come from."""
+    """Mark `result` as produced by `span`, so that a later step can name the origin of its arguments."""
     if isinstance(result, tuple):
         return TracedTuple(result, Origin(span, 0, len(result)))
     if isinstance(result, np.ndarray) and result.ndim == 1:

@@ -1,4 +1,4 @@
-"""What comes of asking a database: the query in a reply, and the result as a passage and as a sentence."""
+"""The outcome of querying a database: the SQL in a reply, and the result as a passage and as a sentence."""
 
 from __future__ import annotations
 
@@ -45,27 +45,24 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What came of asking a database. `sql` is the last query written, "" if none; `truncated` says what of
-    the result was cut; `error` is what was wrong where there is no result. `links` and `joins` are what the
-    model was shown of values and conditions, `bounded` says whether a grammar bounded what it could write.
-    """
+    """The outcome of querying a database."""
 
-    sql: str
+    sql: str  # the last query written, "" if none
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
-    truncated: str
+    truncated: str  # which part of the result was cut off
     tables: tuple[str, ...]
     database: str
     decision: Decision
     why: str
-    error: str = ""
+    error: str = ""  # the problem if there is no result
     attempts: tuple[Attempt, ...] = ()
-    links: tuple[str, ...] = ()
-    joins: tuple[str, ...] = ()
-    bounded: bool = False
+    links: tuple[str, ...] = ()  # the stored values that the model saw
+    joins: tuple[str, ...] = ()  # the join conditions that the model saw
+    bounded: bool = False  # True if a grammar constrained the model's reply
 
     def recorded(self) -> TableResult:
-        """The result as readers take it; bytes as text."""
+        """Return the output stored on the span, bytes as text."""
         return TableResult(
             self.sql,
             self.columns,
@@ -85,8 +82,9 @@ class Asked:
 
 
 def extract_sql(reply: str) -> str:
-    """The query in a model's reply, whole: a fenced block, else from the first SELECT or WITH to a blank
-    line. What is neither is given as it stands, for the guard to name; "" where it says there is none.
+    """Extract the query from a model's reply: a fenced block, else from the first SELECT or WITH to a blank
+    line. Any other text is returned unchanged, for the guard to reject; "" if the model says that there is no
+    query.
     """
     text = reply.strip()
     fenced = _FENCE.search(text)
@@ -103,8 +101,8 @@ def extract_sql(reply: str) -> str:
 
 
 def table_text(asked: Asked) -> str:
-    """The query, which tells what the values are, and its result as lines with " | " between the values; a
-    longer one is cut, and says so.
+    """Format the query, which explains the values, and its result as lines with " | " between the values; a
+    longer one is truncated with a note.
     """
     lines = [" ".join(asked.sql.split())[:QUERY], "", " | ".join(map(_cell, asked.columns))]
     lines += [" | ".join(map(_cell, row)) for row in asked.rows]
@@ -115,7 +113,7 @@ def table_text(asked: Asked) -> str:
 
 
 def table_hits(asked: Asked) -> Ranking:
-    """The result as one passage; none where there are no rows."""
+    """Return the result as one passage, or () if there are no rows."""
     if not asked.rows:
         return ()
     text = table_text(asked)
@@ -124,8 +122,8 @@ def table_hits(asked: Asked) -> Ranking:
 
 
 def said(asked: Asked) -> Draft:
-    """The result in a sentence, or why there is none. Every column is told; rows up to `LISTED` and `LONGEST`
-    characters, and how many more there are.
+    """Describe the result in a sentence, or why there is none. Every column is included; rows up to `LISTED`
+    and `LONGEST` characters, then the number of the remaining rows.
     """
     if asked.error:
         return Draft(f"No query over the tables answered this: {asked.why}.", abstained=True)
@@ -156,12 +154,12 @@ def said(asked: Asked) -> Draft:
 
 
 def counted(rows: int) -> str:
-    """A number of rows in words."""
+    """Format a number of rows."""
     return f"{rows} {'row' if rows == 1 else 'rows'}"
 
 
 def label(column: str) -> str:
-    """The name of a column of a result as people read it: "COUNT(DISTINCT city.name)" is "count of name"."""
+    """Return the readable name of a result column: "COUNT(DISTINCT city.name)" becomes "count of name"."""
     found = _AGGREGATE.fullmatch(column.strip())
     if not found:
         return _cell(column.rpartition(".")[2].strip('"') if _NAME.fullmatch(column) else column)
@@ -179,7 +177,7 @@ def _distinct(rows: Sequence[tuple[Value, ...]]) -> list[tuple[tuple[Value, ...]
 
 
 def _value(value: Value) -> str:
-    """A value as an answer says it: ten digits of a number are enough."""
+    """Format a value for an answer, numbers with ten digits."""
     return f"{value:.10g}" if isinstance(value, float) else _cell(value)
 
 

@@ -49,7 +49,7 @@ K = 60  # of reciprocal rank fusion, as in `rrf`
 
 @dataclass(frozen=True, slots=True)
 class Sides(Decided):
-    """Which of the two sides an answer is made from."""
+    """The choice between tables and passages as the source of the answer."""
 
     decision: Side
     why: str
@@ -59,7 +59,7 @@ class Sides(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Judged(Decided):
-    """Whether a query stands or another one is to be written, and what that one is told."""
+    """The decision whether a query stands or another is written, with a hint for the next one."""
 
     decision: Literal["another", "keep"]
     why: str
@@ -100,7 +100,7 @@ class AskTables(Generate, Fuse):
             return Asked("", (), (), "", (), self._database(source).name, "failed", why, str(error))
 
     def query_database(self, question: str, tables: int, repairs: int, rows: int, source: Source) -> Asked:
-        """The way of every route that asks tables: values, tables, joins, then the query."""
+        """Query a database with the pipeline all routes share: link values, choose tables, find joins, query."""
         links = self.link_values(question, source)
         chosen = self.choose_tables(question, links, tables, source)
         joins = self.find_joins(chosen, source)
@@ -108,7 +108,7 @@ class AskTables(Generate, Fuse):
 
     @step("RETRIEVER", "look up values")
     def link_values(self, text: str, source: Source) -> Links:
-        """Stored values that the question names; see `linking.link`."""
+        """Find stored values that the question names; see `linking.link`."""
         left = self.context.left()
         found, note = link(
             self._database(source),
@@ -127,7 +127,7 @@ class AskTables(Generate, Fuse):
 
     @step("RETRIEVER", "find joins")
     def find_joins(self, tables: tuple[str, ...], source: Source) -> tuple[Join, ...]:
-        """The conditions that tie the tables together: foreign keys, or inferred ones; see `joins.joins`."""
+        """Find the join conditions between the tables: foreign keys, or inferred ones; see `joins.joins`."""
         left = self.context.left()
         database = self._database(source)
         found, note = joins(database, _known(database, tables), min(LOOK_S, left), self.context.cancel.is_set)
@@ -141,11 +141,11 @@ class AskTables(Generate, Fuse):
 
     @step("RETRIEVER", "choose tables")
     def choose_tables(self, text: str, links: Links, most: int, source: Source) -> tuple[str, ...]:
-        """The tables the model is shown, in the order of the database.
+        """Choose the tables the model sees, in the order of the database.
 
-        All of a small schema. Of a large one the `most` best by reciprocal rank of BM25 and cosine of each
-        table's description, and besides those with a value the question names word for word, and those that
-        foreign keys need to join them.
+        A small schema is shown whole. Of a large one, the `most` best tables by reciprocal rank of BM25 and
+        cosine of their descriptions are shown, plus those with a value that the question names exactly, and
+        those that foreign keys need to join them.
         """
         database = self._database(source)
         tables = database.tables
@@ -197,12 +197,12 @@ class AskTables(Generate, Fuse):
         rows: int,
         source: Source,
     ) -> Asked:
-        """A query written by the model and run under the guard. One that fails, or finds nothing where the
-        question names stored values that it does not use, is followed by another, at most `repairs` times.
+        """Let the model write a query and run it under the guard. A query that fails, or finds nothing
+        without using the stored values the question names, is followed by another, at most `repairs` times.
 
         Source: Rajkumar et al. 2022, arXiv:2204.00498 (schema and values in the prompt); Chen et al. 2023,
-        "Teaching Large Language Models to Self-Debug", arXiv:2304.05128 (the error given back to the model);
-        here with what would mend it, and a query that was tried before is not run again.
+        "Teaching Large Language Models to Self-Debug", arXiv:2304.05128 (returning the error to the model).
+        Here a hint for the repair is added, and a query already tried is not run again.
         """
         database = self._database(source)
         if not tables:
@@ -242,8 +242,8 @@ class AskTables(Generate, Fuse):
         )
 
     def _run(self, written: Written, rows: int, source: Source) -> Result | SqlError:
-        """The rows of a query, or what was wrong with it. One that was cut off is not run: what is left of it
-        may be a query, but another one.
+        """Return the rows of a query, or its error. A truncated query is not run: the remainder may be valid
+        but means something else.
         """
         if written.cut:
             return SqlFailed(f"the query was cut off after {WRITTEN} tokens")
@@ -262,7 +262,7 @@ class AskTables(Generate, Fuse):
         joins: tuple[Join, ...],
         source: Source,
     ) -> Judged:
-        """Whether another query is to be written, and what it is told: see `mending`."""
+        """Decide whether another query is written, and with which hint; see `mending`."""
         database = self._database(source)
         known = _known(database, tables)
         if isinstance(found, SqlError):
@@ -291,11 +291,11 @@ class AskTables(Generate, Fuse):
         failed: Attempt,
         source: Source,
     ) -> Written:
-        """The model's query, as it wrote it; "" where it says that the tables do not hold the answer.
+        """Return the model's query as written, or "" if it says that the tables do not contain the answer.
 
-        `failed`: the attempt before, with what is to be told about it; the same query again is asked for once
-        more, with a chance of another one. The embedded server can write only what the grammar of the tables
-        allows (see `sql.grammar`); where it takes none, the query is written without.
+        `failed` is the attempt before with the error to report; if the model repeats that query, it is asked
+        once more at a higher temperature. The embedded server can write only what the grammar of the tables
+        allows (see `sql.grammar`); if it rejects the grammar, the query is written without.
         """
         database = self._database(source)
         known = _known(database, tables)
@@ -319,7 +319,7 @@ class AskTables(Generate, Fuse):
         return written
 
     def _written(self, prompt: Prompt, bound: str, temperature: float, filled: Mapping[str, str]) -> Written:
-        """The reply, without the grammar where the server refuses it."""
+        """Ask for a query, without the grammar if the server rejects it."""
 
         def ask(grammar: str) -> Completion:
             return self._ask(
@@ -349,7 +349,7 @@ class AskTables(Generate, Fuse):
 
     @step("TOOL", "run SQL")
     def run_sql(self, sql: str, rows: int, source: Source) -> Result:
-        """The rows of one SELECT; what is wrong with it is raised, and on the step."""
+        """Run one SELECT and return its rows. Raises SqlError, which the step shows."""
         database = self._database(source)
         with self.context.at_most(Limits().seconds) as seconds:
             limits = Limits(seconds=seconds, rows=rows)
@@ -361,14 +361,14 @@ class AskTables(Generate, Fuse):
                 raise
 
     def answer_tables(self, asked: Asked) -> Answer:
-        """The outcome of a route that asks tables: the result put into words by a template, so that no column
-        and no count is lost, and cited as a passage. Without rows there is no answer.
+        """Return the route's answer: the result formatted by a template, so that no column or count is lost,
+        and cited as a passage. Without rows there is no answer.
         """
         return self.say_result(asked).over(self.result_passage(asked))
 
     def answer_both(self, text: str, asked: Asked, hits: Ranking, shown: int) -> Answer:
-        """The result of the query in the template's words, then what the model adds from the result and the
-        passages, if answers are asked for; the result is the first passage.
+        """Return the result in the template's words, followed by the model's text from the result and the
+        passages if answers are requested; the result is the first passage.
         """
         ranking = self.append(self.result_passage(asked), hits)
         result = self.say_result(asked)
@@ -377,7 +377,7 @@ class AskTables(Generate, Fuse):
 
     @step("CHAIN", "put the result first")
     def put_first(self, result: Draft, written: Answer) -> Draft:
-        """`result`, then what was written besides, unless that abstains or failed."""
+        """Append the written text to `result`, unless it abstains or failed."""
         if written.text is None or written.abstained:
             self.span.attributes["note"] = written.error or "nothing was written besides"
             return result
@@ -399,7 +399,7 @@ class AskTables(Generate, Fuse):
 
     @step("CHAIN", "say the result")
     def say_result(self, asked: Asked) -> Draft:
-        """The result in one sentence without a model, or what there is instead of a result."""
+        """Describe the result in one sentence without a model, or why there is none."""
         return said(asked)
 
     def beside(self, tables: Callable[[], Asked], passages: Callable[[], Ranking]) -> tuple[Asked, Ranking]:
@@ -409,7 +409,7 @@ class AskTables(Generate, Fuse):
 
     @step("EVALUATOR", "choose the side")
     def choose_side(self, asked: Asked, hits: Ranking) -> Sides:
-        """Which of tables and passages there is to answer from."""
+        """Choose whether tables, passages or both provide the answer."""
         rows, found = len(asked.rows), len(hits)
         told = f"the tables: {asked.decision} ({asked.why}); search found {found} passages"
         if rows:
@@ -426,7 +426,7 @@ def _known(database: Database, tables: Sequence[str]) -> list[Table]:
 
 
 def _only_null(found: Result) -> bool:
-    """Whether it is what SUM, MAX and the like give over no rows."""
+    """Return True if the result is a single row of NULLs, as SUM, MAX and the like return over no rows."""
     return len(found.rows) == 1 and all(value is None for value in found.rows[0])
 
 
@@ -441,7 +441,7 @@ def _asked(
     joined: tuple[str, ...],
     bounded: bool,
 ) -> Asked:
-    """What came of the attempts: the last one that ran, else what the last one failed at."""
+    """Summarise the attempts: the last one that ran, else the last one's error."""
     done = tuple(attempts)
     results = [(at, one) for at, one in enumerate(ran) if isinstance(one, Result)]
     if not results:

@@ -1,4 +1,4 @@
-"""Records one route's steps on a clock that tells what the route would take alone."""
+"""A recorder of one route's steps, on a clock that measures the time the route would take alone."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class OpenSpan:
     cut_short: bool = False  # by the route's own budget, time or Stop: another route may get further
 
     def close(self, ms: float) -> Span:
-        """The finished span; `args` and `attributes` become plain JSON values, so that a stored Run equals
-        itself.
+        """Return the finished span; `args` and `attributes` become plain JSON values, so that a stored Run
+        equals itself.
         """
         return Span(
             self.id,
@@ -184,7 +184,7 @@ class Trace:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """What is done inside is no time of the route: a model that the process loads once, say."""
+        """Exclude the time spent inside from the route's clock, such as loading a model once per process."""
         here, before = self._here(), self._wall()
         try:
             yield
@@ -192,11 +192,11 @@ class Trace:
             here.skew -= self._wall() - before
 
     def stand_at(self, ms: float) -> None:
-        """Set this branch's clock: what went by beside it was not the route's."""
+        """Set this branch's clock, excluding time that passed outside the route."""
         self._here().skew = ms - self._wall()
 
     def current(self) -> OpenSpan:
-        """The innermost step under way in this thread."""
+        """Return the innermost open step of this thread. Raises LookupError if there is none."""
         parent = self._here().parent
         if parent is None:
             raise LookupError("no step is under way")
@@ -211,11 +211,11 @@ class Trace:
                 parent = opened.parent
 
     def find(self, id: int) -> Span:
-        """A finished span by its id."""
+        """Return a finished span by its id."""
         return self._done[id]
 
     def below(self, id: int) -> list[Span]:
-        """The finished span `id` and all spans inside it."""
+        """Return the finished span `id` and all spans inside it."""
         inside = {id}
         with self._lock:
             for span in sorted(self._done.values(), key=lambda span: span.id):
@@ -228,7 +228,7 @@ class Trace:
         self._made[builtins.id(result)] = (result, id)
 
     def made(self, result: object) -> int | None:
-        """The span that made this very object, or None."""
+        """Return the span that produced this very object, or None."""
         known = self._made.get(builtins.id(result))
         return known[1] if known else None
 
@@ -251,7 +251,7 @@ class Trace:
             return tuple(sorted([*self._done.values(), *running], key=lambda span: self._place[span.id]))
 
     def abandon(self, reason: str) -> tuple[Span, ...]:
-        """The spans of a route that did not end in time; each open one is marked with `reason`."""
+        """Return the spans of a route that did not end in time, each open one marked with `reason`."""
         with self._lock:
             for opened in self._open.values():
                 opened.error = opened.error or reason
@@ -265,7 +265,7 @@ class Trace:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON values only (dict, list, str, float, int, bool, None); a vector is told by its size."""
+    """Convert `value` to JSON values (dict, list, str, float, int, bool, None); a vector becomes its size."""
     if value is None or isinstance(value, bool):
         return value
     for kind in (str, int, float):

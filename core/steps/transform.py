@@ -23,8 +23,8 @@ class Transform(StepBase):
 
     @step("LLM", "rewrite as a standalone question")
     def standalone(self, query: Query) -> str:
-        """The last message as a question of its own; without a conversation it already is one, and no model
-        is asked.
+        """Rewrite the last message as a standalone question; without a conversation it is returned unchanged
+        and no model is called.
 
         Source: Ma et al. 2023, "Query Rewriting for Retrieval-Augmented LLMs", arXiv:2305.14283;
         conversational form as in Vakulenko et al. 2021, arXiv:2004.14652.
@@ -44,7 +44,7 @@ class Transform(StepBase):
 
     @step("LLM", "write query variants")
     def variants(self, text: str, n: int) -> tuple[str, ...]:
-        """`n` other ways to ask (fewer if the model repeats itself; the span then says so).
+        """Return `n` rephrasings (fewer, with a note on the span, if the model repeats itself).
 
         Source: Rackauckas 2024, "RAG-Fusion", arXiv:2402.03367.
         """
@@ -62,8 +62,8 @@ class Transform(StepBase):
 
     @step("LLM", "write a more general question")
     def step_back(self, text: str) -> str:
-        """The question about the rule or principle behind `text`; `text` itself, and a note, if the model
-        gives it back.
+        """Return a question about the rule or principle that `text` depends on, or `text` itself, with a
+        note, if the model repeats it.
 
         Source: Zheng et al. 2023, "Take a Step Back", arXiv:2310.06117, section 2.
         """
@@ -96,8 +96,8 @@ class Transform(StepBase):
 
     @step("LLM", "write web search keywords")
     def web_keywords(self, text: str) -> str:
-        """The question as keywords for a web search; the question itself, and a note, where no model gives
-        any.
+        """Rewrite the question as keywords for a web search, or return the question itself, with a note, if
+        the model provides none.
 
         Source: Yan et al. 2024, arXiv:2401.15884, section 4.4.
         """
@@ -113,15 +113,15 @@ class Transform(StepBase):
 
 @lru_cache(WORDINGS)
 def wording(text: str) -> str:
-    """The words of `text` in lower case with one space between: what is the same in two texts that differ in
-    case, punctuation and space alone.
+    """Return the words of `text` in lower case with single spaces, so that texts which differ only in case,
+    punctuation and spacing are equal.
     """
     kept = (" " if unicodedata.category(char)[0] == "P" else char for char in text.casefold())
     return " ".join("".join(kept).split())
 
 
 def shared(words: set[str], text: str) -> float:
-    """The share of common words (Jaccard), 0 to 1; two texts without words share none."""
+    """Return the share of common words (Jaccard), 0 to 1; 0 for two texts without words."""
     other = set(wording(text).split())
     return len(words & other) / len(words | other) if words | other else 0.0
 
@@ -135,7 +135,7 @@ def _some_text(reply: str) -> str | None:
 
 
 def _lines(reply: str, original: str) -> tuple[str, ...]:
-    """The distinct non-empty lines without bullets and numbers, other than the question itself."""
+    """Return the distinct non-empty lines without bullets and numbers, except the question itself."""
     seen = {original.casefold().strip(): ""}
     for line in reply_lines(reply):
         seen.setdefault(line.casefold(), line)

@@ -1,4 +1,6 @@
-"""What is read of a passage that was found by a part of it: sentences around it, or pieces that may merge."""
+"""The text read for a passage that was found by a part of it: surrounding sentences, or pieces that may
+merge.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class Windows(Indexed):
         return found
 
     def _around(self, passage: Passage, sentence: str, window: int) -> str:
-        """The text from the first to the last sentence of the window."""
+        """Return the text from the first to the last sentence of the window."""
         parts: dict[tuple[int, int], str] = {}  # by place in the document, as passages may overlap
         near = self.context.corpus.spanning(passage.doc_id, passage.start - REACH, passage.end + REACH)
         for one in near:
@@ -48,8 +50,8 @@ class Windows(Indexed):
 
     @step("CHAIN", "merge pieces into their passages")
     def merge_pieces(self, hits: Ranking, vector: Vector, pieces: int, share: float) -> Merging:
-        """What is read of each of `hits`: the whole passage where more than `share` of its pieces are among
-        the `pieces` nearest to `vector`, else the pieces that are; the nearest one of a passage in any case.
+        """Choose the text read for each of `hits`: the whole passage if more than `share` of its pieces are
+        among the `pieces` nearest to `vector`, else those pieces; at least the nearest one of each passage.
 
         Source: LlamaIndex 2023, AutoMergingRetriever, with one level of parents.
         """
