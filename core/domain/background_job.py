@@ -51,34 +51,34 @@ class BackgroundJob(ABC):
 
     @property
     def done(self) -> bool:
-        """Whether it has ended: with all parts, stopped, or with an error."""
+        """Return True if the job has ended: completed, stopped, or with an error."""
         return self._at_end.is_set()
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was stopped before its end."""
+        """Return True if the job was stopped before its end."""
         return self._stopped or (self._cancel.is_set() and self.finished < self.total)
 
     @property
     def complete(self) -> bool:
-        """Whether it came to its end."""
+        """Return True if the job ended normally."""
         return self.done and self.error is None and not self.cancelled
 
     @property
     def state(self) -> State:
-        """How it is, in a word."""
+        """Return the job's state in one word."""
         if not self.done:
             return "under way"
         return "failed" if self.error is not None else "stopped" if self.cancelled else "done"
 
     @property
     def result(self) -> Any:
-        """What came of it so far, where it is more than what it did."""
+        """Return the result so far; None for jobs with side effects only."""
         return None
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """Return the running time in seconds."""
         return (self._over or time.perf_counter()) - self._began
 
     @property
@@ -90,7 +90,7 @@ class BackgroundJob(ABC):
 
     @property
     def share(self) -> float:
-        """How much of it is done, 0 to 1."""
+        """Return the share done, 0 to 1."""
         return min(1.0, self.finished / self.total) if self.total else 0.0
 
     def cancel(self) -> None:
@@ -104,7 +104,9 @@ class BackgroundJob(ABC):
             people.require("edit")
 
     def wait(self, timeout: float | None = None) -> object:
-        """Whether it has ended within `timeout` seconds; a subclass may give its result instead."""
+        """Wait up to `timeout` seconds. Return True if the job has ended; a subclass may return its
+        result.
+        """
         return self._at_end.wait(timeout)
 
     def begin(self) -> None:
@@ -152,10 +154,10 @@ class Jobs:
     def begin(
         self, kind: type[J], key: Hashable, make: Callable[[], J], same: Callable[[J], bool] = _not_ended
     ) -> J:
-        """The known job if it is the `same`, which one that has not ended is, else a new one, begun now.
+        """Return the known job if it is the `same` (by default: not ended yet), else start a new one.
 
-        Raises NotAllowed where the role of who acts does not allow this kind, and what `make` raises, which
-        may take its time: it holds up nobody who begins something else.
+        Raises NotAllowed if the current person's role does not allow this kind, and any error of `make`. A
+        slow `make` does not block other jobs.
         """
         people.require(kind.deed)
         job, fresh = self._given(kind, key, make, same)
@@ -166,12 +168,12 @@ class Jobs:
         return job
 
     def keep(self, kind: type[J], key: Hashable, make: Callable[[], J]) -> J:
-        """The known job, else a new one that is not begun yet."""
+        """Return the known job, else a new one without starting it."""
         people.require(kind.deed)
         return self._given(kind, key, make, lambda _: True)[0]
 
     def latest(self, kind: type[J], key: Hashable) -> J | None:
-        """The job that was begun last: under way, or how it ended; None where it is forgotten."""
+        """Return the job started last, running or ended, or None if it was dropped."""
         with self._lock:
             self._forget()
             found = self._jobs.get((kind, key))

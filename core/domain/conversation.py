@@ -9,7 +9,9 @@ from core.domain.types import Turn
 
 
 def turns(items: Any, where: str) -> tuple[Turn, ...]:
-    """A conversation from a list of {"role", "text"}, oldest first."""
+    """Read a conversation from a list of {"role", "text"}, oldest first. Raises BadInput for another
+    shape.
+    """
     if not isinstance(items, list):
         raise BadInput(f"{where}: a history is a list of {{'role', 'text'}}, not {type(items).__name__}")
     history = []

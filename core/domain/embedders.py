@@ -73,7 +73,7 @@ class EmbedderSettings(BaseModel):
 
     @property
     def texts_at_once(self) -> int:
-        """How many texts a request holds at most."""
+        """Return the maximum number of texts per request."""
         return self.batch or BATCHES.get(self.kind, LOCAL_BATCH)
 
     @property
@@ -83,22 +83,22 @@ class EmbedderSettings(BaseModel):
 
     @property
     def requests_at_once(self) -> int:
-        """How many requests are under way together while a corpus is indexed."""
+        """Return the number of concurrent requests while a corpus is indexed."""
         return self.at_once or (4 if self.kind in URLS or self.kind == "azure" else 1)
 
     def key(self) -> str:
-        """The API key, out of the environment; "" without one."""
+        """Return the API key from the environment, or ""."""
         return os.environ.get(self.key_env, "").strip() if self.key_env else ""
 
     def sent_headers(self) -> dict[str, str]:
-        """The headers with the values of environment variables in them."""
+        """Return the headers with environment variables replaced by their values."""
         return {
             name: VARIABLE.sub(lambda found: os.environ.get(found[1], ""), value)
             for name, value in self.headers.items()
         }
 
     def secrets(self) -> tuple[str, ...]:
-        """What must not come back out: the key, and what headers take from the environment."""
+        """Return the secrets to redact: the key, and the environment values in headers."""
         named = [name for value in self.headers.values() for name in VARIABLE.findall(value)]
         found = [self.key(), *(os.environ.get(name, "") for name in named)]
         return tuple(one for one in found if one)

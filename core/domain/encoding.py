@@ -1,4 +1,4 @@
-"""The encoding of a text file: told by its bytes, for files that say nothing about it."""
+"""The encoding of a text file, detected from its bytes if nothing declares it."""
 
 from __future__ import annotations
 
@@ -88,13 +88,15 @@ def encoding_of(file: BinaryIO) -> str:
 
 
 def decoded(raw: bytes) -> tuple[str, str]:
-    """The text and the name of its encoding; what does not decode is U+FFFD. BadInput for what is no text."""
+    """Decode bytes; return the text and the encoding's name. Undecodable bytes become U+FFFD. Raises BadInput
+    for binary data.
+    """
     encoding = encoding_of(io.BytesIO(raw))
     return raw.decode(encoding, "replace"), encoding
 
 
 def shown(encoding: str) -> str:
-    """An encoding as people write it."""
+    """Return an encoding's usual name."""
     known = _SHOWN.get(encoding)
     if known is not None:
         return known

@@ -27,11 +27,11 @@ class RouteScopeError(Exception):
 
 
 class BadInput(RouteScopeError):
-    """What was asked cannot be done as written: names the offending value and the allowed ones."""
+    """A request that cannot be met as written. The message names the offending value and the allowed ones."""
 
 
 class NotConfirmed(BadInput):
-    """What was asked costs more than a limit, and nobody confirmed it."""
+    """A request that costs more than a limit and was not confirmed."""
 
 
 class Unavailable(RouteScopeError):
@@ -79,7 +79,7 @@ class DeadlinePassed(Stopped):
 
 
 class NotAllowed(RouteScopeError):
-    """What was asked needs another role; says which."""
+    """A request that needs another role, which the message names."""
 
 
 class BudgetSpent(Stopped):

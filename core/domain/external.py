@@ -1,11 +1,11 @@
-"""What a pipeline that is not ours replies: passages, the stages they went through, an answer.
+"""The reply of an external pipeline: passages, the stages they went through, an answer.
 
     hit   = {doc_id, text?, id?, start?, end?, score?, title?, metadata?}
     stage = {name, kind?, ms?, hits?, from?: [names of earlier stages]}
     reply = [hit, ...] | {hits, answer?, citations?, rewritten?: [text], stages?: [stage, ...],
                           usage?: {prompt, completion, calls}}
 
-Every door reads it here: a function, an endpoint, a file. What has other names is left out and named.
+Replies of functions, endpoints and files are all read here. Other fields are ignored and listed.
 """
 
 from __future__ import annotations
@@ -78,31 +78,27 @@ SHAPE = "a list of hits, or an object with hits; a hit is an object with doc_id 
 
 @dataclass(frozen=True, slots=True)
 class ForeignHit:
-    """One passage as a pipeline gave it. `start` and `end` are character offsets in its document; `id` is the
-    pipeline's own for the passage. `score` is None where none was given: then the place alone ranks it.
-    """
+    """One passage returned by a pipeline."""
 
     doc_id: str
     text: str = ""
-    id: str | None = None
-    start: int | None = None
-    end: int | None = None
-    score: float | None = None
+    id: str | None = None  # the pipeline's own id of the passage
+    start: int | None = None  # character offset in the document
+    end: int | None = None  # character offset in the document
+    score: float | None = None  # None if the pipeline gave none; then the place alone ranks the hit
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of a pipeline: the list it gave, None where it gave none, and the milliseconds it says it
-    took. `sources` are places of the earlier stages whose lists it was given.
-    """
+    """One stage of a pipeline."""
 
     name: str
     kind: StageKind = "other"
-    ms: float | None = None
-    hits: tuple[ForeignHit, ...] | None = None
-    sources: tuple[int, ...] = ()
+    ms: float | None = None  # duration in milliseconds, as the pipeline reported
+    hits: tuple[ForeignHit, ...] | None = None  # the stage's list; None if it reported none
+    sources: tuple[int, ...] = ()  # places of the earlier stages whose lists it consumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a pipeline gave for one question. `ignored` names what it gave besides, which nothing reads."""
+    """A pipeline's reply to one question."""
 
     hits: tuple[ForeignHit, ...]
     answer: str | None = None
@@ -124,15 +120,15 @@ class Reply:
     rewritten: tuple[str, ...] = ()
     stages: tuple[Stage, ...] = ()
     usage: Usage | None = None
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # names of further fields, which nothing reads
 
     @property
     def scored(self) -> bool:
-        """Whether every hit has a score."""
+        """Return True if every hit has a score."""
         return all(hit.score is not None for hit in self.hits)
 
     def lists(self) -> Iterator[tuple[ForeignHit, ...]]:
-        """The lists of the stages in their order, then the final one."""
+        """Yield the lists of the stages in order, then the final one."""
         yield from (stage.hits for stage in self.stages if stage.hits is not None)
         yield self.hits
 
@@ -152,8 +148,8 @@ def parse_reply(data: bytes | str, owner: str) -> Reply:
 
 
 def read_reply(value: Any, owner: str) -> Reply:
-    """The reply in plain JSON values; `owner` begins the message of BadInput, which names the first field
-    that is wrong and what is allowed.
+    """Read a reply from plain JSON values. Raises BadInput, starting with `owner`, which names the first
+    invalid field and what is allowed.
     """
     if isinstance(value, list):
         value = {"hits": value}
@@ -228,8 +224,8 @@ def _hit(read: Any) -> ForeignHit:
 
 
 def _stages(read: list[Any], owner: str) -> Iterator[Stage]:
-    """The stages, each with where its list comes from: as it says, or by the order. A search begins a list of
-    its own, a fusion takes all lists that no stage took yet, any other the newest list.
+    """Yield the stages with the sources of their lists: those declared, or those implied by the order. A
+    search starts its own list, a fusion takes all lists not consumed yet, any other stage the newest list.
     """
     taken: set[int] = set()
     with_lists: list[int] = []
@@ -250,8 +246,8 @@ def _stages(read: list[Any], owner: str) -> Iterator[Stage]:
 
 
 def _earlier(name: str, stages: list[Any], at: int, owner: str) -> int:
-    """The place of the newest stage called `name` before `at` that gave a list. Only an earlier one is
-    allowed, so that stages cannot go in a circle.
+    """Return the place of the newest stage called `name` before `at` that has hits. Raises BadInput
+    otherwise: only earlier stages are allowed, so that stages cannot form a cycle.
     """
     for index in reversed(range(at)):
         if stages[index].name == name and stages[index].hits is not None:
@@ -285,7 +281,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """`value` with a sign in place of half characters of UTF-16, which nothing could store or show."""
+    """Replace lone UTF-16 surrogates, which cannot be stored or shown, by U+FFFD."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, dict):
@@ -353,7 +349,7 @@ def _reader() -> TypeAdapter[Any]:
         @model_validator(mode="before")
         @classmethod
         def _without_nulls(cls, value: Any) -> Any:
-            """A field that is null is one that was not given, as most serializers write it."""
+            """Drop fields that are null, as most serializers write missing fields that way."""
             if isinstance(value, dict) and None in value.values():
                 return {key: item for key, item in value.items() if item is not None}
             return value

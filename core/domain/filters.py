@@ -51,7 +51,7 @@ def operator_of(text: str) -> Operator:
 
 
 def read_filter(text: str) -> Filter:
-    """A condition as people write it, such as `owner~Logistics`; BadInput says how to write one."""
+    """Parse a condition such as `owner~Logistics`. Raises BadInput with the expected form."""
     if len(text) > LONGEST:
         raise BadInput(f"a filter has {len(text):,} characters; at most {LONGEST} are allowed")
     found = _WRITTEN.fullmatch(text)

@@ -21,7 +21,7 @@ def time_left(seconds: float) -> str:
 
 
 def milliseconds(ms: float) -> str:
-    """A duration as people read it: 0.4 ms, 12 ms, 3.1 s, 2 min 5 s; "?" for no finite number."""
+    """Format a duration: 0.4 ms, 12 ms, 3.1 s, 2 min 5 s; "?" if it is not finite."""
     if not math.isfinite(ms):
         return "?"
     if ms < 9.95:
@@ -35,7 +35,7 @@ def milliseconds(ms: float) -> str:
 
 
 def brief(share: float) -> str:
-    """A share from 0 to 1 in a table or a chart; what is not all or nothing is not rounded to it."""
+    """Format a share from 0 to 1 for a table or chart, never rounding a partial share to 0% or 100%."""
     if 0.995 <= share < 1:
         return ">99%"
     return "<1%" if 0 < share < 0.005 else f"{share:.0%}"

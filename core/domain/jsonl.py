@@ -24,7 +24,9 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def objects(path: Path, *, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The objects of a JSONL file, each with text (or, as an id, a number) under the keys `needed`."""
+    """Yield the objects of a JSONL file. Raises BadInput if one lacks text (or, as an id, a number) under a
+    key in `needed`.
+    """
     for number, item in lines(path):
         for key in needed:
             if not isinstance(item.get(key), str | int):

@@ -11,16 +11,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where a time was measured: the machine's `kind`, in words, and the `host` that tells it from others of
-    that kind.
-    """
+    """The machine a time was measured on."""
 
-    kind: str
-    host: str
+    kind: str  # processor and system, for readers
+    host: str  # name that distinguishes machines of one kind
 
 
 def here() -> Machine:
-    """The machine that this process runs on."""
+    """Return the machine this process runs on."""
     return Machine(machine(), host())
 
 
@@ -38,12 +36,12 @@ def machine() -> str:
 
 @cache
 def host() -> str:
-    """This machine's name in its network: it tells machines of one kind apart."""
+    """Return this machine's network name."""
     return platform.node() or "unnamed"
 
 
 def processor() -> str:
-    """The processor's name; where the system does not tell it, its architecture."""
+    """Return the processor's name, or its architecture if the system does not report a name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux

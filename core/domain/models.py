@@ -34,12 +34,12 @@ class ModelSettings(BaseModel):
     slots: int | None = Field(None, ge=1, description="as `llm_slots`")
 
     def key(self) -> SecretStr | None:
-        """The key, if there is one."""
+        """Return the API key, or None."""
         value = os.environ.get(self.key_env, "") if self.key_env else ""
         return SecretStr(value) if value else None
 
     def as_settings(self) -> dict[str, object]:
-        """The settings that this model takes the place of."""
+        """Return the settings that this model replaces."""
         return {
             "llm": self.model,
             "llm_base_url": self.base_url,
@@ -67,13 +67,13 @@ def filled(headers: Mapping[str, str], where: str) -> dict[str, str]:
 
 
 def variables(headers: Mapping[str, str]) -> list[str]:
-    """The values of the environment's variables in headers: secrets, most likely."""
+    """Return the values of environment variables used in headers, which are probably secrets."""
     names = [name for value in headers.values() for name in VARIABLE.findall(value)]
     return [os.environ[name] for name in names if os.environ.get(name)]
 
 
 def find(models: Mapping[str, ModelSettings], name: str) -> ModelSettings:
-    """The model of that name; BadInput names those there are."""
+    """Return the model called `name`. Raises BadInput, listing the known ones, if it does not exist."""
     if name in models:
         return models[name]
     known = ", ".join(models) or "none"
@@ -81,6 +81,6 @@ def find(models: Mapping[str, ModelSettings], name: str) -> ModelSettings:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """A route's own name, and the model it is run with; "" for the default."""
+    """Split a route's name into its own name and its model; "" for the default model."""
     route, _, model = name.partition(AT)
     return route, model

@@ -1,4 +1,4 @@
-"""What a route may need before it can run, and the families of routes."""
+"""The requirements of routes, and the families of routes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Family = Literal[
 
 
 class Need(Enum):
-    """What must be there before a route can run."""
+    """A requirement for running a route."""
 
     LLM = "a language model"
     WEB = "a web search"

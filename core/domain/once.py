@@ -1,4 +1,6 @@
-"""What a process opens once: who asks for a thing first has it opened, who asks for another never waits."""
+"""A cache of expensive resources: the first thread to request a key opens the resource, and threads that
+request other keys never wait.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class Recent(OrderedDict[K, V]):
 
 
 class Lately(Generic[K, V]):
-    """What was used lately, at most `most` of it. Without a lock: what two threads put at once may be lost,
-    which costs a look at the file.
+    """A cache of the at most `most` values used recently. It has no lock: concurrent puts may lose a value,
+    which costs reading the file again.
     """
 
     def __init__(self, most: int) -> None:
@@ -51,7 +53,7 @@ class Lately(Generic[K, V]):
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """The value, if it is still there."""
+        """Return the cached value, or None."""
         found = self._new.get(key)
         if found is None:
             found = self._old.get(key)
@@ -80,7 +82,9 @@ class Once(Generic[K, V]):
         self._opening: dict[K, Future[V]] = {}
 
     def get(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> V:
-        """The thing, opened by `make` unless it is there and still `good`; raises what `make` raises."""
+        """Return the value, opened by `make` unless it is cached and still `good`. Raises the errors of
+        `make`.
+        """
         had, known = self._known(key)
         return known if had and good(known) else self.begin(key, make, good).result()  # type: ignore[arg-type, return-value]  # it is there
 
@@ -107,7 +111,7 @@ class Once(Generic[K, V]):
         return self._known(key)[1]
 
     def _known(self, key: K) -> tuple[bool, V | None]:
-        """Whether the thing is there, and the thing."""
+        """Return whether the value is cached, and the value."""
         with self._lock:
             had = key in self._there
             if had:

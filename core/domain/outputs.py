@@ -1,7 +1,7 @@
-"""What a step came to, as its span records it: tagged types, which readers dispatch on and never guess.
+"""The outputs that spans record: tagged types, which readers dispatch on.
 
-`document` and `from_document` are the one way to JSON and back. A type is only ever added to: a field that is
-new has a default, so that what is stored stays readable.
+`document` and `from_document` convert them to JSON and back. Types are only extended: a new field has a
+default, so that stored runs stay readable.
 """
 
 from __future__ import annotations
@@ -63,15 +63,13 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class MatchedPassage:
-    """How one passage matched token by token: for each token of the question the passage's most similar one
-    and their cosine. `cosines` has a row for each of the first tokens of the question and a column for each
-    of `passage`, the first of `tokens` in all; both are empty where only the best are kept.
-    """
+    """A passage matched with the question token by token."""
 
     id: str
-    best: Terms
-    passage: tuple[str, ...] = ()
-    tokens: int = 0
+    best: Terms  # for each question token, the most similar passage token and their cosine
+    passage: tuple[str, ...] = ()  # the first tokens of the passage
+    tokens: int = 0  # number of tokens of the passage
+    # one row per question token, one column per token in `passage`; empty if only `best` is kept
     cosines: tuple[tuple[float, ...], ...] = ()
 
 
@@ -85,12 +83,12 @@ class TokenMatches:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """How much a remembered turn counts: `age` in turns said since, the rest from 0 to 1."""
+    """The weight of a remembered turn."""
 
     id: str
     similarity: float
-    age: int
-    recency: float
+    age: int  # number of turns since
+    recency: float  # 0 to 1, like `similarity` and `score`
     score: float
 
 
@@ -112,10 +110,10 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Where a walk may begin: `seeds`, heaviest first, and what the question names that the graph has not."""
+    """The start of a graph walk."""
 
-    seeds: tuple[Seed, ...]
-    unknown: tuple[str, ...] = ()
+    seeds: tuple[Seed, ...]  # heaviest first
+    unknown: tuple[str, ...] = ()  # names in the question that are not in the graph
     type: Literal["entities"] = "entities"
 
 
@@ -163,42 +161,34 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A list that was searched for; the hits stand on the span.
+    """A search; its hits are on the span."""
 
-    `texts` is what it was searched with in words: one text, or () for a vector, whose step the link names.
-    `keys`: by passage the text that stood for it in the index. `expansion`: the heaviest of `terms` weighed
-    terms it was searched with, `matched`: what they add to the first hits. `unfound`: why its words found
-    nothing, "" where they did. `walk`: where it was found by a walk over a graph, that. `codes`: the kind of
-    codes that stood for the vectors in a first pass. `alone`: where `keys` are summaries that bring passages,
-    the first passages by their own vectors, best first. `where`: what passages had to meet to be found.
-    """
-
-    texts: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # the text searched, or () for a vector, whose step the link names
     model: str = ""
+    # by passage, the text that represented it in the index
     keys: Mapping[str, str] = field(default_factory=dict)
-    terms: int = 0
-    expansion: Terms = ()
-    matched: Mapping[str, Terms] = field(default_factory=dict)
+    terms: int = 0  # number of weighted terms searched
+    expansion: Terms = ()  # the heaviest terms searched
+    matched: Mapping[str, Terms] = field(default_factory=dict)  # the terms' contributions to the first hits
     tokens: TokenMatches | None = None
     recalled: tuple[Recalled, ...] = ()
-    unfound: str = ""
-    walk: Walk | None = None
-    where: tuple[Filter, ...] = ()
-    codes: str = ""
+    unfound: str = ""  # why the words found nothing; "" if they did
+    walk: Walk | None = None  # the graph walk that found the hits
+    where: tuple[Filter, ...] = ()  # the filters applied
+    codes: str = ""  # kind of vector codes used in a first pass
+    # if `keys` are summaries: the first passages by their own vectors, best first
     alone: tuple[str, ...] = ()
     type: Literal["search"] = "search"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRead:
-    """A condition read from `words` of the question ("" where a model read it), and how many `passages` meet
-    it alone. `dropped`: why it is not used, "" where it is.
-    """
+    """A condition read from the question."""
 
     filter: Filter
-    words: str
-    passages: int
-    dropped: str = ""
+    words: str  # the words it was read from; "" if a model read it
+    passages: int  # number of passages that match it alone
+    dropped: str = ""  # why it is not used; "" if it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +225,10 @@ class SampleSearches:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far unit vectors are apart: mean cosine distance of two, and 1 - the length of their mean."""
+    """The spread of unit vectors."""
 
-    pairwise: float
-    from_mean: float
+    pairwise: float  # mean cosine distance of two vectors
+    from_mean: float  # 1 minus the length of the mean vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +270,12 @@ class Rewrite:
 
     @property
     def single(self) -> bool:
-        """Whether it stands for the question, and is not one of several texts."""
+        """Return True if the text replaces the question, instead of being one of several texts."""
         return self.role in ("question", "keywords", "context")
 
     @property
     def changed(self) -> bool:
-        """Whether it wrote anything but the text it was given."""
+        """Return True if the texts differ from the original."""
         return self.texts != (self.before,)
 
 
@@ -294,40 +284,40 @@ Method = Literal["rrf", "linear", "fitted", "union", "best", "append", "collect"
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """Several lists made one; the settings are the span's arguments, the lists its links, in their order.
+    """A fusion of several lists. Its settings are the span's arguments; its lists are the span's links, in
+    order.
 
-    "append", "collect" and "concat" put one list behind another: the first keeps its places. "reported" is a
-    pipeline's that is not ours: how it fused is not told. `names`: what
-    the lists are called. `only`: by text, what no other text found. `ranks`: by passage its rank in each
-    list. `shares`: by passage what each list gives to its score. `new`: what a collection gained. `features`:
-    what each fitted weight is of.
+    "append", "collect" and "concat" put one list after another, and the first keeps its places. "reported" is
+    an external pipeline's fusion of unknown method.
     """
 
     method: Method
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # names of the lists
+    # by text, the passages that no other text found
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # by passage, its rank in each list
     ranks: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    # by passage, each list's contribution to its score
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    new: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()  # the passages a collection gained
+    features: tuple[str, ...] = ()  # the feature of each fitted weight
     type: Literal["fusion"] = "fusion"
 
     @property
     def in_turn(self) -> bool:
-        """Whether one list was put behind the other, instead of ranking all of them anew."""
+        """Return True if the lists were concatenated instead of ranked together."""
         return self.method in ("append", "collect", "concat")
 
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """One passage in its new place: its rank (from 1) and score before, and the reranker's score, None where
-    there is none (`state` and `why` say so). `parts`: by signal its value and what that gives to the score.
-    """
+    """One passage in its new place."""
 
     id: str
-    was: int
-    before: float
-    score: float | None
+    was: int  # earlier rank, from 1
+    before: float  # earlier score
+    score: float | None  # the reranker's score; None if there is none, which `state` and `why` explain
+    # by signal, its value and its contribution to the score
     parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     state: State = "scored"
     why: str = ""
@@ -335,31 +325,27 @@ class Reranked:
 
 @dataclass(frozen=True, slots=True)
 class Rerank:
-    """What was given, in another order. `words`: of the question, with their weights. `unmoved`: why all of
-    it stays where it was, "" where it was reordered.
-    """
+    """A list in another order."""
 
     reranker: str = ""
     order: tuple[Reranked, ...] = ()
-    words: Mapping[str, float] = field(default_factory=dict)
+    words: Mapping[str, float] = field(default_factory=dict)  # weights of the question's words
     scored: int = 0
     tokens: TokenMatches | None = None
-    unmoved: str = ""
+    unmoved: str = ""  # why nothing was reordered; "" if it was
     type: Literal["rerank"] = "rerank"
 
 
 @dataclass(frozen=True, slots=True)
 class PassageGrade:
-    """A passage's grade from 0 to 1, None where it could not be had; `value` is that on the grader's own
-    scale, `by` how it was told.
-    """
+    """A passage's grade."""
 
     id: str
-    grade: float | None
+    grade: float | None  # 0 to 1; None if unavailable
     state: State
     why: str = ""
-    value: float | None = None
-    by: str | None = None
+    value: float | None = None  # the grade on the grader's own scale
+    by: str | None = None  # how the grade was read
     type: Literal["passage_grade"] = "passage_grade"
 
 
@@ -409,24 +395,22 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A branch that was taken: one of `ways`, and the sentence that says why.
+    """A decision with its reason.
 
-    Where one `score` was held against a `threshold`, the first of `ways` is taken from there on and the
-    second below it. `scores`: of each way. `text`: what was written to go on with. `weighed`: the features it
-    was computed from, those that count most first, and `between`, the two likeliest ways, which they part.
-    `details` are plain JSON, for people.
+    If a `score` was compared with a `threshold`, the first of `ways` applies from the threshold up, the
+    second below it.
     """
 
-    decision: str
+    decision: str  # one of `ways`
     ways: tuple[str, ...]
-    why: str
+    why: str  # one sentence
     score: float | None = None
     threshold: float | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
-    text: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    weighed: tuple[Weighed, ...] = ()
-    between: tuple[str, str] | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)  # score of each way
+    text: str = ""  # text to continue with
+    details: Mapping[str, Any] = field(default_factory=dict)  # plain JSON, for readers
+    weighed: tuple[Weighed, ...] = ()  # the features, most influential first
+    between: tuple[str, str] | None = None  # the two likeliest ways, which `weighed` separates
     type: Literal["decision"] = "decision"
 
 
@@ -444,7 +428,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """What a dropped passage was too much like."""
+    """The better passage that a dropped one duplicates."""
 
     kept: str
     similarity: float
@@ -489,12 +473,10 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class SentenceFilter:
-    """Passages cut into pieces, of which some are kept: by their score from `floor` on, or, where that is
-    None, by a model's choice.
-    """
+    """Passages split into pieces, some of which are kept."""
 
     sentences: tuple[Sentence, ...]
-    floor: float | None = None
+    floor: float | None = None  # minimum score of a kept piece; None if a model chose
     type: Literal["sentence_filter"] = "sentence_filter"
 
     @property
@@ -507,13 +489,13 @@ class SentenceFilter:
 
     @property
     def kept(self) -> int:
-        """How many pieces were kept."""
+        """Return the number of kept pieces."""
         return sum(sentence.kept for sentence in self.sentences)
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpts:
-    """What is left of each passage to answer from, by passage id, and what that saved."""
+    """The remaining text of each passage, by passage id, and the tokens saved."""
 
     excerpts: Mapping[str, str]
     tokens_before: int = 0
@@ -533,7 +515,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """Which passages are read whole, as more than `share` of their pieces were found."""
+    """The passages read whole, because more than `share` of their pieces were found."""
 
     passages: tuple[Merged, ...]
     share: float
@@ -541,7 +523,7 @@ class Merging:
 
     @property
     def excerpts(self) -> dict[str, str]:
-        """What is read in place of each passage that is not read whole."""
+        """Return the text read from each passage that is not read whole."""
         return {one.id: one.text for one in self.passages if one.text}
 
 
@@ -571,34 +553,29 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class ShortAnswer:
-    """A few words copied from passages that answer `question`, and the passage they stand in; "" where there
-    are none. They go into a later search.
-    """
+    """A few words copied from passages that answer `question`, used in a later search."""
 
     question: str
-    text: str
-    source: str = ""
+    text: str  # "" if there is none
+    source: str = ""  # id of the passage that contains it
     type: Literal["short_answer"] = "short_answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Criticised:
-    """One claim of a draft; `supported` and `passage` (a number from 1) are None where that was not told.
-
-    `probability` is P(Yes) that `evidence`, the sentences it was held against, states it.
-    """
+    """One claim of a draft with its verdict."""
 
     claim: str
-    supported: bool | None
-    passage: int | None = None
-    probability: float | None = None
-    evidence: str = ""
+    supported: bool | None  # None if not judged
+    passage: int | None = None  # number of the cited passage, from 1; None if unknown
+    probability: float | None = None  # P(Yes) that `evidence` states the claim
+    evidence: str = ""  # the sentences it was compared with
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimChanges:
-    """What became of the claims of the draft before."""
+    """The changes to the claims of the draft before."""
 
     kept: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -624,14 +601,14 @@ class Critique:
 
 @dataclass(frozen=True, slots=True)
 class DraftChoice:
-    """Which of the drafts, from 1, became the answer; `shares` are those of the drafts that were judged."""
+    """The choice of the final draft."""
 
-    kept: int
+    kept: int  # number of the draft, from 1
     drafts: int
     decision: str
     reason: str
     why: str
-    shares: tuple[float | None, ...] = ()
+    shares: tuple[float | None, ...] = ()  # share of supported claims of each judged draft
     type: Literal["draft_choice"] = "draft_choice"
 
 
@@ -660,9 +637,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTree:
-    """Segments with how they were judged; other weights rank them anew. `unjudged` were not judged in full,
-    `why` on each, and never chosen.
-    """
+    """Segments with their judgements, which can be ranked again with other weights."""
 
     decision: str
     why: str
@@ -670,7 +645,7 @@ class SegmentTree:
     weights: Mapping[str, float]
     beam: int = 1
     segments: int = 1
-    unjudged: tuple[Segment, ...] = ()
+    unjudged: tuple[Segment, ...] = ()  # segments without all judgements, each with `why`; never chosen
     type: Literal["segment_tree"] = "segment_tree"
 
 
@@ -685,9 +660,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """What came of asking a database. `links` are the stored values that the question names, `joins` the
-    conditions that tie its tables, `bounded` says that a grammar of the schema bounded what could be written.
-    """
+    """The result of querying a database."""
 
     sql: str
     columns: tuple[str, ...]
@@ -700,9 +673,9 @@ class TableResult:
     truncated: str = ""
     error: str = ""
     attempts: tuple[Attempt, ...] = ()
-    links: tuple[str, ...] = ()
-    joins: tuple[str, ...] = ()
-    bounded: bool = False
+    links: tuple[str, ...] = ()  # stored values that the question names
+    joins: tuple[str, ...] = ()  # join conditions between the tables
+    bounded: bool = False  # True if a grammar of the schema constrained the query
     type: Literal["table_result"] = "table_result"
 
 
@@ -721,27 +694,22 @@ class ReturnedHit:
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """A call of a pipeline that is not ours: what it gave, and how much of that the corpus has.
-
-    `stages` names what it told about its inside, in order; () where it told of its last list alone. `hits` it
-    returned, of which `matched` are passages of the corpus, by `rules`; `unmatched` are ids of those that are
-    not. `matching` says it in a sentence. `inside_ms`: what its own code took, by its own clock. `made`: when
-    the reply was made, ISO 8601, if that was before this run. `ignored`: what it gave that nothing reads.
-    """
+    """A call of an external pipeline, with how its hits match the corpus."""
 
     pipeline: str
     door: str
-    hits: int = 0
-    matched: int = 0
-    rules: Mapping[str, int] = field(default_factory=dict)
-    unmatched: tuple[str, ...] = ()
-    matching: str = ""
+    hits: int = 0  # number returned
+    matched: int = 0  # number of `hits` that are passages of the corpus
+    rules: Mapping[str, int] = field(default_factory=dict)  # number of matches by rule
+    unmatched: tuple[str, ...] = ()  # ids of hits that are not in the corpus
+    matching: str = ""  # a summary in one sentence
     matching_ms: float | None = None
+    # names of the reported stages, in order; () if it reported only its final list
     stages: tuple[str, ...] = ()
     scored: bool = True
-    inside_ms: float | None = None
-    made: str = ""
-    ignored: tuple[str, ...] = ()
+    inside_ms: float | None = None  # duration of the pipeline's own code by its own clock
+    made: str = ""  # timestamp of a stored reply, ISO 8601; "" for a live one
+    ignored: tuple[str, ...] = ()  # names of fields that nothing reads
     returned: tuple[ReturnedHit, ...] = ()  # its last list, hit by hit
     type: Literal["external"] = "external"
 
@@ -815,12 +783,12 @@ NOTHING = Pass()
 
 
 def document(output: Output) -> dict[str, Any]:
-    """The output as JSON values with its type, without the fields that are at their default."""
+    """Convert an output to JSON values with its type, omitting default fields."""
     return {"type": output.type, **_adapter().dump_python(output, exclude_defaults=True)}
 
 
 def from_document(given: Any) -> Output:
-    """The output of a document; BadInput says what in it is not as it should be."""
+    """Convert a document to an output. Raises BadInput with the first invalid field."""
     try:
         output: Output = _validate()(given)
     except ValueError as error:  # pydantic's ValidationError
@@ -829,7 +797,7 @@ def from_document(given: Any) -> Output:
 
 
 def _fault(error: Any) -> str:
-    """The place of the first fault that was found, and what it is."""
+    """Return the location and message of the first validation error."""
     first = error.errors(include_url=False, include_input=False)[0]
     place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
     if first["type"] == "union_tag_invalid":  # else it names the tag, which may be anything

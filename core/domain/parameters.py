@@ -38,7 +38,7 @@ def named(value: T, parameter: str) -> T:
 
 
 def parameter_of(value: object) -> str | None:
-    """The parameter that a value is of, None where it is of none."""
+    """Return the parameter that a value belongs to, or None."""
     return value.parameter if isinstance(value, _Int | _Float | _Str) else None
 
 
@@ -49,7 +49,7 @@ def carry(value: T, given: object) -> T:
 
 
 def member(args: Mapping[str, Any], name: str) -> Any:
-    """An argument or a part of it by its dotted name ("weights.1"); None where there is none."""
+    """Return an argument or a part of it by its dotted name ("weights.1"), or None if it does not exist."""
     value: Any = args
     for part in name.split("."):
         if isinstance(value, Mapping):

@@ -1,7 +1,9 @@
-"""Who acts, and what their role allows. Checked by the operations themselves, whatever page calls them.
+"""The current person and the permissions of their role. Every operation checks them itself, whichever page
+calls it.
 
-Without a login whoever reaches the server is the machine's owner, and so is the command line: their account
-is "". With one, a thread acts for nobody until somebody is known to be behind it, and nobody may do anything.
+Without a login, anyone who can reach the server acts as the machine's owner, and so does the command line:
+their account is "". With a login, a thread acts for nobody until a person is identified, and nobody may do
+anything.
 """
 
 from __future__ import annotations
@@ -50,19 +52,19 @@ WORDS: Mapping[Deed, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who acts: `account` is a lower-case email address or a proxy's name for somebody, "" on this machine
-    itself; `role` is None for who has none.
-    """
+    """The person acting."""
 
-    account: str
-    role: Role | None
+    account: str  # a lower-case email address or a proxy's user name; "" on this machine itself
+    role: Role | None  # None without a role
 
     def may(self, deed: Deed) -> bool:
-        """Whether the role allows it."""
+        """Return True if the role allows `deed`."""
         return self.role is not None and ROLES.index(self.role) >= ROLES.index(LEAST[deed])
 
     def sees(self, maker: str, *, private: bool) -> bool:
-        """Whether something that `maker` made is shown: all but what others keep private."""
+        """Return True if an object of `maker` is visible: everything except other people's private
+        objects.
+        """
         return self.may("look") and (not private or not self.account or maker == self.account)
 
 
@@ -70,10 +72,10 @@ MACHINE, NOBODY = Person("", "owner"), Person("", None)
 
 
 class Ledger(Protocol):
-    """Where is kept what people did, and how many tokens they used (`core.store.Store`)."""
+    """A log of actions and of tokens used (`core.store.Store`)."""
 
     def record(self, who: str, deed: str, about: str) -> None:
-        """Keep that `who` did something; Unavailable where it cannot be kept."""
+        """Store that `who` did something. Raises Unavailable if it cannot be stored."""
 
     def maker(self, deed: str, about: str) -> str:
         """Return the account of who did it first to `about`, "" without an account."""
@@ -110,7 +112,7 @@ def keep_in(ledger: Ledger) -> None:
 
 @contextmanager
 def acting(person: Person) -> Iterator[None]:
-    """What is done inside, in this thread, is done by `person`."""
+    """Let this thread act as `person` inside the block."""
     token = _acting.set(person)
     try:
         yield
@@ -131,7 +133,7 @@ def by_me(work: Callable[P, T]) -> Callable[P, T]:
 
 
 def why_not(deed: Deed, person: Person | None = None) -> str:
-    """Why it is not allowed, "" where it is."""
+    """Explain why `deed` is not allowed, or return "" if it is."""
     who = person or current()
     if who.may(deed):
         return ""
@@ -145,7 +147,7 @@ def why_not(deed: Deed, person: Person | None = None) -> str:
 
 
 def require(deed: Deed) -> Person:
-    """Who acts, if their role allows it; raises NotAllowed."""
+    """Return the current person if their role allows `deed`; raises NotAllowed otherwise."""
     who = current()
     if why := why_not(deed, who):
         raise NotAllowed(why)
@@ -153,7 +155,9 @@ def require(deed: Deed) -> Person:
 
 
 def require_own(maker: str) -> Person:
-    """Who acts, if they made it or may delete what others made; raises NotAllowed."""
+    """Return the current person if they own the object or may delete those of others; raises NotAllowed
+    otherwise.
+    """
     who = require("look")
     if who.account and maker == who.account:
         return who
@@ -161,7 +165,7 @@ def require_own(maker: str) -> Person:
 
 
 def record(deed: str, about: str) -> None:
-    """Keep that who acts did something; nothing where they have no account or nothing is kept."""
+    """Log an action of the current person; do nothing without an account or a ledger."""
     who = current()
     if who.account and _ledgers:
         _ledgers[0].record(who.account, deed, about)
@@ -184,7 +188,7 @@ def spent(who: Person) -> int:
 
 
 def account(given: object) -> str:
-    """An account as it is compared and stored: trimmed, in lower case; BadInput for what is none."""
+    """Normalise an account: trimmed, lower case. Raises BadInput if it is not a valid account."""
     text = " ".join(str(given or "").split()).lower()
     if not text or len(text) > 64 or not text.isprintable() or text.startswith(("model:", "@")):
         raise BadInput(
@@ -194,7 +198,9 @@ def account(given: object) -> str:
 
 
 def role_of(who: str, roles: Mapping[str, Role]) -> Role | None:
-    """The role of an account: its own, else that of its domain ("@example.org"), else that of "*"; None."""
+    """Return the role of an account: its own, else that of its domain ("@example.org"), else that of "*",
+    else None.
+    """
     names = [who, *([f"@{who.rpartition('@')[2]}"] if "@" in who else []), "*"]
     known = {name.strip().lower(): role for name, role in roles.items()}
     return next((known[name] for name in names if name in known), None)

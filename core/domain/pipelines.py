@@ -87,12 +87,12 @@ class Pipeline:
 
     @property
     def label(self) -> str:
-        """What pages and messages call it."""
+        """Return the name shown on pages and in messages."""
         return self.title or self.name
 
     @property
     def owner(self) -> str:
-        """How a message about it begins."""
+        """Return the prefix of messages about this pipeline."""
         return f"pipeline {self.name}"
 
     @property
@@ -102,13 +102,13 @@ class Pipeline:
 
     @property
     def function(self) -> str:
-        """What is asked in `file`."""
+        """Return the function's name in `file`."""
         return self.target.rpartition(":")[2]
 
 
 def from_settings(name: str, given: PipelineSettings, beside: Path) -> Pipeline:
-    """The pipeline of a table of the settings file in the folder `beside`. Raises BadInput that names the
-    table.
+    """Read a pipeline from a table of the settings file in the folder `beside`. Raises BadInput that names
+    the table.
     """
     where = f"[external.{name}] of the settings file"
     if (given.function is None) == (given.url is None):
@@ -146,7 +146,9 @@ def from_command(given: str, python: str = "", env: Sequence[str] = ()) -> Pipel
 
 
 def from_file(given: str) -> Pipeline:
-    """The pipeline of `--run NAME=FILE`, whose replies are in a file; raises BadInput."""
+    """Read the pipeline of `--run NAME=FILE`, whose replies are in a file. Raises BadInput if it is malformed
+    or missing.
+    """
     name, equals, file = given.partition("=")
     if not equals or not name or not file:
         raise BadInput(f"cannot read --run {given!r}; write NAME=FILE.run or NAME=FILE.jsonl")
@@ -184,8 +186,9 @@ def _variables(names: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def interpreter(given: str, beside: Path, where: str) -> str:
-    """The interpreter that was named: a file, an environment's folder, a command, or "" for this one. Its
-    link is not followed: an environment is found by where the link is.
+    """Return the path of an interpreter given as a file, an environment's folder, a command, or "" for this
+    one. A link is not followed: an environment is identified by the link's location. Raises BadInput if there
+    is none.
     """
     if not given:
         return sys.executable

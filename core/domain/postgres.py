@@ -1,5 +1,5 @@
-"""What the store and a corpus in PostgreSQL share: addresses whose passwords stay hidden, and texts that a
-database cannot hold as they are.
+"""PostgreSQL addresses with hidden passwords, and escaping of text that PostgreSQL cannot hold; shared by the
+store and corpora.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Dsn:
         return hash(self._text)
 
     def plain(self) -> str:
-        """The address without its password, as it may be stored."""
+        """Return the address without its password, for storage."""
         parts = urlsplit(self._text)
         user, at, where = parts.netloc.rpartition("@")
         given = [one for one in parts.query.split("&") if one and one.split("=")[0] != "password"]
@@ -57,30 +57,30 @@ class Dsn:
         return urlunsplit((parts.scheme, netloc, parts.path, "&".join(given), ""))
 
     def conninfo(self) -> str:
-        """The address with its password: for the client library alone."""
+        """Return the address with its password, for the client library only."""
         return self._text
 
     def clean(self, text: str) -> str:
-        """A message on one line and without the password."""
+        """Return a message on one line without the password."""
         for secret in self.secrets:
             text = text.replace(secret, MARK)
         return redacted(" ".join(text.split()), self.secrets)
 
 
 def is_dsn(text: str) -> bool:
-    """Whether a text is the address of a PostgreSQL database, and no path."""
+    """Return True if a text is the address of a PostgreSQL database, not a path."""
     return text.strip().lower().startswith(SCHEMES)
 
 
 def escaped(text: str) -> str:
-    """A text as PostgreSQL can hold it."""
+    """Escape the characters that PostgreSQL cannot hold."""
     if _UNFIT.search(text):
         return _UNFIT.sub(lambda found: f"{ESCAPE}{ord(found[0]):06x}", text)
     return text
 
 
 def unescaped(text: str) -> str:
-    """The text that `escaped` was given."""
+    """Invert `escaped`."""
     if ESCAPE in text:
         return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return text

@@ -1,4 +1,4 @@
-"""How this process uses memory and processors: set once, before other threads begin."""
+"""Process-wide limits on memory and threads, set once before other threads start."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ LEAVE_S = 3.0  # from an orphan's interrupt to its end
 
 
 def end_with_parent() -> None:
-    """End this process when the one that started it has gone, even if that was killed.
+    """End this process when its parent has ended, even if the parent was killed.
 
-    The interrupt lets what is under way be stored; LEAVE_S seconds later the process ends in any case.
+    The interrupt lets running work be stored; after LEAVE_S seconds the process ends in any case.
     """
     pipe = os.environ.pop(PARENT, "")
     if not pipe:
@@ -82,9 +82,9 @@ def conceal() -> None:
 
 
 def settle() -> None:
-    """Have large arrays go back to the system when they go, and matrix products keep to one core.
+    """Return freed arrays to the system, and limit matrix products to one core.
 
-    Whoever sets OPENBLAS_NUM_THREADS has that number of threads.
+    OPENBLAS_NUM_THREADS overrides that number of threads.
     """
     give_back_memory()
     hide_environment()
@@ -106,7 +106,7 @@ def long_lived() -> Iterator[None]:
 
 
 def give_back_memory() -> bool:
-    """Whether it could be set that memory goes back: only where the C library is glibc."""
+    """Make the allocator return freed memory to the system. Return True on success, which needs glibc."""
     if not sys.platform.startswith("linux"):
         return False
     try:

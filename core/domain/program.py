@@ -1,4 +1,4 @@
-"""Where this program lies, whether it was installed, and by which command it is called."""
+"""The program's location, whether it is installed, and the command that starts it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPAIR = "install routescope again" if INSTALLED else "run make setup (or pip in
 
 
 def version() -> str:
-    """The version of this program."""
+    """Return the program's version."""
     if INSTALLED:
         from importlib import metadata
 
@@ -28,7 +28,7 @@ def version() -> str:
 
 @cache
 def build() -> str:
-    """The version with a digest of the code of `core`: equal for programs that do the same."""
+    """Return the version with a digest of the code of `core`, equal for programs that behave equally."""
     digest = hashlib.sha256()
     for file in sorted((PROJECT / "core").rglob("*.py"), key=lambda one: one.as_posix()):
         digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0")

@@ -9,10 +9,11 @@ from pydantic_core import PydanticSerializationError, to_json
 
 
 def text(value: Any) -> str:
-    """Compact JSON that reads back as what `json.dumps` writes does, with characters as they are.
+    """Write compact JSON that reads back like the output of `json.dumps`, without escaping non-ASCII
+    characters.
 
-    `value` is made of dict (with text as keys), list, tuple, str, int, float, bool and None; numbers may be
-    NaN or infinite.
+    `value` consists of dict (with text keys), list, tuple, str, int, float, bool and None; numbers may be NaN
+    or infinite.
     """
     try:
         return to_json(value, inf_nan_mode="constants").decode()
@@ -21,6 +22,6 @@ def text(value: Any) -> str:
 
 
 def ascii_text(value: Any) -> str:
-    """The same without a character that is not ASCII, lone surrogates among them: for files of lines."""
+    """Write compact JSON in ASCII only, lone surrogates included, for files of lines."""
     found = text(value)
     return found if found.isascii() else json.dumps(value)

@@ -1,4 +1,4 @@
-"""What moved between two rankings: the words of every comparison on screen."""
+"""The moves between two rankings, in the words of every comparison on screen."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Kind = Literal["better", "worse", "same", "new"]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where a passage went: `by` ranks up (better) or down (worse); `was` is its rank before, if any."""
+    """A passage's move between two rankings."""
 
     kind: Kind
-    by: int = 0
-    was: int | None = None
+    by: int = 0  # number of ranks up (better) or down (worse)
+    was: int | None = None  # earlier rank, if any
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Which addresses this program calls: none where clouds keep keys; where that is allowed, its own network."""
+"""The network addresses this program may call: never those that serve cloud credentials, and private networks
+only if allowed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
 
 
 def refusal(address: Address, *, private: bool) -> str | None:
-    """Why `address` is not called, or None. `private`: whether it may be of a network of one's own."""
+    """Explain why `address` must not be called, or return None. `private` allows addresses of private
+    networks.
+    """
     for one in (address, *_inside(address)):
         if one.is_link_local:
             return f"{one} is a link-local address, where clouds serve credentials; it is never called"
@@ -42,7 +46,7 @@ def refusal(address: Address, *, private: bool) -> str | None:
 
 
 def _inside(address: Address) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that an IPv6 address leads to."""
+    """Yield the IPv4 addresses embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return
     number = int(address)
@@ -68,7 +72,7 @@ def named(host: str, *, private: bool) -> str | None:
 
 
 def literal(host: str) -> Address | None:
-    """The address that `host` writes out, in decimal, octal or hexadecimal too; None for a name."""
+    """Return the address that `host` spells out, in decimal, octal or hexadecimal, or None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -80,8 +84,8 @@ def literal(host: str) -> Address | None:
 
 
 def checked(host: str, found: Iterable[str], *, private: bool) -> list[str]:
-    """The addresses that a name was found to have, each once; raises Refused if any is not to be called: a
-    name that leads to such a one as well is not trusted for the others.
+    """Return the distinct addresses that a name resolves to. Raises Refused if any must not be called: a name
+    that also resolves to such an address is not trusted for the others.
     """
     addresses = list(dict.fromkeys(found))
     for address in addresses:

@@ -1,4 +1,4 @@
-"""Keys that are known are taken out of what comes from elsewhere, before anything is made of it."""
+"""Redaction of known keys in text from elsewhere, before the text is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which labelled passages count as found."""
+"""The rule which labelled passages count as relevant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FULL = 2  # the grade from which a passage answers the question or a part of it
 
 
 def floor(gold: Mapping[str, int]) -> int:
-    """The grade a passage counts from: background (1) only where there is nothing better."""
+    """Return the lowest relevant grade: background (1) counts only if there is nothing better."""
     return min(FULL, max(1, *gold.values())) if gold else 1
 
 

@@ -36,20 +36,20 @@ TABLES = ("external", "team", "corpora", "models", "llm_headers", "embedders")  
 
 
 def default_home() -> Path:
-    """Where sessions, indexes and caches live: ROUTESCOPE_HOME, else `var` in a checkout, and the user's data
-    folder for an installed program, wherever it is started.
+    """Return the folder of sessions, indexes and caches: ROUTESCOPE_HOME, else `var` in a checkout, or the
+    user's data folder for an installed program, wherever it starts.
     """
     own = user_data_path("routescope") if INSTALLED else PROJECT / "var"
     return Path(os.environ.get(f"{ENV_PREFIX}HOME") or own).expanduser().resolve()
 
 
 def settings_file() -> Path:
-    """The file that settings are written to, there or not."""
+    """Return the path of the settings file, which may not exist."""
     return default_home() / "routescope.toml"
 
 
 def _whole(given: Any) -> Any:
-    """A whole number of the environment, where all is text: a choice between numbers takes no text itself."""
+    """Convert a whole number from the environment, as a choice between numbers accepts no text."""
     return int(given) if isinstance(given, str) and given.isascii() and given.isdigit() else given
 
 
@@ -336,7 +336,7 @@ class Settings(BaseModel):
     )
 
     def secrets(self) -> tuple[str, ...]:
-        """Every key that is set: what must not come back out, whoever repeats it."""
+        """Return every secret that is set, for redaction."""
         values = (getattr(self, name) for name in type(self).model_fields)
         given = [one.get_secret_value() for one in values if isinstance(one, SecretStr)]
         given += [one.dsn.get_secret_value() for one in self.corpora.values()]
@@ -347,7 +347,8 @@ class Settings(BaseModel):
         return tuple(one for value in given for one in (value, password(value)) if one)
 
     def with_model(self, name: str) -> Settings:
-        """These settings with the model of a table [models.NAME] as the chat model; "" keeps the default.
+        """Return these settings with the model of a table [models.NAME] as the chat model; "" keeps the
+        default.
 
         Raises BadInput if there is no such table.
         """
@@ -366,16 +367,16 @@ class Settings(BaseModel):
 
     @property
     def login(self) -> Literal["", "oidc", "proxy"]:
-        """How people sign in; "" where they do not."""
+        """Return the login method, or "" without a login."""
         return "oidc" if self.oidc_url else "proxy" if self.proxy_header else ""
 
     def private(self, name: str) -> bool:
-        """Whether the address in a setting may be of this machine or its own network."""
+        """Return True if the address in a setting may be on this machine or its own network."""
         return name not in self.only_public.split()
 
 
 def password(address: str) -> str:
-    """The password in an address, as it is written there; "" if there is none."""
+    """Return the password in an address as written, or ""."""
     try:
         return urlsplit(address).password or "" if "://" in address else ""
     except ValueError:
@@ -383,14 +384,14 @@ def password(address: str) -> str:
 
 
 def _from_file() -> dict[str, Any]:
-    """What the settings file says."""
+    """Return the content of the settings file, or {} without one."""
     file = settings_file()
     return tomllib.loads(file.read_bytes().decode()) if file.is_file() else {}
 
 
 def _from_environment(names: Iterable[str]) -> dict[str, str]:
-    """The settings among `names` that the environment has, in whatever case; none of `TABLES`: a variable is
-    set more easily than a file written, and what is executed is named in the file alone.
+    """Return the settings among `names` that the environment sets, in any case. `TABLES` are excluded: a
+    variable is set more easily than a file is written, and code to execute is named only in the file.
     """
     given = {name.lower(): value for name, value in os.environ.items()}
     known = {name: f"{ENV_PREFIX}{name}".lower() for name in names if name not in TABLES}
@@ -398,8 +399,8 @@ def _from_environment(names: Iterable[str]) -> dict[str, str]:
 
 
 def load(**request: Any) -> Settings:
-    """The settings in force, with `request` on top; raises BadInput naming the field, the value and what is
-    allowed.
+    """Load the active settings, overridden by `request`. Raises BadInput naming the field, the value and what
+    is allowed.
     """
     try:
         return Settings(**request)
@@ -419,5 +420,5 @@ def load(**request: Any) -> Settings:
 
 @cache
 def current() -> Settings:
-    """The settings of this process, read once."""
+    """Return the settings of this process, read once."""
     return load()

@@ -70,14 +70,12 @@ Source = Literal["default", "file", "environment"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting as a page may show it. `value` is None for a secret, whatever it is; `given` says whether
-    there is one.
-    """
+    """One setting as a page may show it."""
 
     name: str
     help: str
-    value: Any
-    given: bool
+    value: Any  # None for a secret, set or not
+    given: bool  # True if the setting has a value
     source: Source
     secret: bool
     kind: type
@@ -86,12 +84,14 @@ class Setting:
 
     @property
     def editable(self) -> bool:
-        """Whether the file decides it: the environment goes first."""
+        """Return True if the file decides this setting; the environment takes precedence."""
         return self.source != "environment" and self.name not in FIXED
 
 
 def listed(settings: Settings) -> list[Setting]:
-    """Every setting in force, in the order they are defined; pipelines and roles have pages of their own."""
+    """List every setting in the order of definition, except pipelines and roles, which have their own
+    pages.
+    """
     in_file = _read(settings.home / FILE)
     found = []
     for name, field in Settings.model_fields.items():
@@ -121,15 +121,16 @@ def listed(settings: Settings) -> list[Setting]:
 
 
 def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> None:
-    """Put `changes` into the settings file of `home`; None takes a setting out. In force once it is loaded.
+    """Write `changes` to the settings file of `home`; None removes a setting. They apply once the file is
+    loaded.
 
-    `exposed`: they come from a page that others can reach. Addresses given there must be public, and stay
-    marked as such, as a name may lead elsewhere later.
+    `exposed`: the changes come from a page that others can reach. Addresses given there must be public, and
+    stay marked as such, as a name may resolve elsewhere later.
 
-    Raises NotAllowed for who is no owner. All or none: raises BadInput for an unknown, a wrong or an
-    environment's setting, Unavailable if the file cannot be written. The file is replaced at once and
-    readable by its owner only. An address that changes loses the key that was stored for it, unless one is
-    given with it.
+    All changes apply or none. Raises NotAllowed if the person is not an owner, BadInput for an unknown or
+    invalid setting or one the environment sets, Unavailable if the file cannot be written. The file is
+    replaced atomically and readable by its owner only. A changed address loses its stored key, unless a key
+    is given with it.
     """
     people.require("settings")
     for name in changes:
@@ -158,10 +159,10 @@ def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> N
 
 
 def write_role(who: str, role: people.Role | None, home: Path) -> None:
-    """Give an account, "@domain" or "*" a role, or take it away; in force once it is loaded.
+    """Assign a role to an account, "@domain" or "*", or remove it; it applies once the file is loaded.
 
-    Raises NotAllowed for who is no owner, BadInput for a role or a name that is none, and where no owner
-    would be left.
+    Raises NotAllowed if the person is not an owner, and BadInput for an invalid role or name, or if no owner
+    would remain.
     """
     person = people.require("settings")
     name = " ".join(str(who).split()).lower()
@@ -187,7 +188,9 @@ def write_role(who: str, role: people.Role | None, home: Path) -> None:
 
 
 def _dropped_keys(changes: Mapping[str, Any], home: Path) -> dict[str, None]:
-    """The keys that must not follow an address that changes."""
+    """Return the keys that must not be sent to a changed address. Raises BadInput if such a key comes from
+    the environment.
+    """
     gone: dict[str, None] = {}
     stored = _read(home / FILE)
     for address, key in KEY_OF.items():
@@ -204,8 +207,8 @@ def _dropped_keys(changes: Mapping[str, Any], home: Path) -> dict[str, None]:
 
 
 def _marked(changes: Mapping[str, Any], home: Path, *, exposed: bool) -> dict[str, str | None]:
-    """The names of addresses that may be public only, as they are after `changes`; nothing if no address
-    changes. Raises BadInput for an address that is not called.
+    """Return the setting that marks public-only addresses after `changes`, or {} if no address changes.
+    Raises BadInput for an address that must not be called.
     """
     given = {name: changes[name] for name in ADDRESSES if name in changes}
     if not given:
@@ -226,7 +229,7 @@ def _marked(changes: Mapping[str, Any], home: Path, *, exposed: bool) -> dict[st
 
 
 def _kind(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
-    """The plain type of a field, its choices if it is a Literal, and whether it may be None."""
+    """Return the plain type of a field, its choices if it is a Literal, and whether it may be None."""
     if get_origin(annotation) is Literal:
         return str, tuple(map(str, get_args(annotation))), False
     parts = [part for part in get_args(annotation) if part is not type(None)]
@@ -257,7 +260,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write beside the file, then rename: a crash leaves the old one or the new one."""
+    """Write a temporary file, then rename it: a crash leaves the old file or the new one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600

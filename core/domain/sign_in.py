@@ -1,4 +1,4 @@
-"""What a login needs before a server may be reached from elsewhere, and which proxy is believed."""
+"""The requirements of a login before a server may be reached from elsewhere, and the trusted proxies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 def check(settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
-    """Raises BadInput where the login of the settings is not whole, or could be gone round."""
+    """Check the login settings. Raises BadInput if they are incomplete or could be bypassed."""
     if settings.oidc_url and settings.proxy_header:
         raise BadInput(
             "settings oidc_url and proxy_header: people sign in by one of them; take the other out"
@@ -43,7 +43,7 @@ def check(settings: Settings, environment: Mapping[str, str] = os.environ) -> No
 
 
 def trusted(settings: Settings) -> tuple[IPv4Network | IPv6Network, ...]:
-    """The networks of the proxy; BadInput for what is none."""
+    """Return the networks of the proxy. Raises BadInput for an invalid one."""
     found = []
     for text in settings.proxy_addresses.replace(",", " ").split():
         try:
@@ -54,7 +54,7 @@ def trusted(settings: Settings) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 def is_trusted(peer: str | None, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
-    """Whether the other end of a connection is the proxy; not where its address is not known."""
+    """Return True if the peer of a connection is the proxy, False if its address is unknown."""
     try:
         address: IPv4Address | IPv6Address = ip_address(peer or "")
     except ValueError:
@@ -65,7 +65,7 @@ def is_trusted(peer: str | None, networks: tuple[IPv4Network | IPv6Network, ...]
 
 
 def streamlit_secrets(settings: Settings) -> dict[str, dict[str, str]]:
-    """What Streamlit's login wants as its secrets; {} without one."""
+    """Return the secrets of Streamlit's login, or {} without one."""
     if settings.login != "oidc" or settings.oidc_client_secret is None or settings.cookie_secret is None:
         return {}
     return {
@@ -80,7 +80,7 @@ def streamlit_secrets(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def host(settings: Settings) -> str:
-    """The host name of `public_url`, "" without one."""
+    """Return the host name of `public_url`, or "" without one."""
     return urlsplit(settings.public_url).hostname or ""
 
 

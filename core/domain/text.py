@@ -11,10 +11,10 @@ TOKEN = re.compile(r"\w+|[^\w\s]")  # a word or a mark: the same for every model
 
 
 def tokens(text: str) -> int:
-    """How many words and marks a text has, which is what token budgets here count."""
+    """Count the words and marks of a text, the unit of token budgets here."""
     return sum(1 for _ in TOKEN.finditer(text))
 
 
 def searchable(title: str, text: str) -> str:
-    """What of a passage is searched, by words and by meaning: its document's title and its text."""
+    """Return the searched text of a passage: its document's title and its text."""
     return f"{title} {text}".strip()

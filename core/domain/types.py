@@ -45,7 +45,7 @@ Ranking = tuple[Hit, ...]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a list or a vector comes from: the part [start, stop) of what the span `span` made."""
+    """The origin of a list or a vector: the part [start, stop) of the result of `span`."""
 
     span: int
     start: int
@@ -53,14 +53,14 @@ class Origin:
 
 
 class TracedTuple(tuple[Any, ...]):
-    """What a step made, a ranking most often: a tuple like any other that knows the span it is from.
+    """A tuple produced by a step, most often a ranking, that knows its span.
 
-    A slice keeps its origin. What Python makes of several (`+`, a comprehension, `sorted`) has none: then the
-    route made it by hand. `content` is where those who compare it by a hash keep that; copies share it.
+    A slice keeps its origin. Tuples that Python builds from several (`+`, a comprehension, `sorted`) have no
+    origin: the route created them itself.
     """
 
     origin: Origin
-    content: list[bytes]
+    content: list[bytes]  # cached content hash, shared by copies
 
     def __new__(cls, items: Iterable[Any], origin: Origin) -> Self:
         made = super().__new__(cls, items)
@@ -85,16 +85,12 @@ class TracedTuple(tuple[Any, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An argument of a step that came from another one (an OpenTelemetry span link): `size` items of what
-    `span` made, from `start` on. `span` is None where the route made the argument by hand.
+    """An argument of a step that came from another step (an OpenTelemetry span link)."""
 
-    `arg` is the argument's name, with its place where it holds several: "lists[1]".
-    """
-
-    arg: str
-    span: int | None
-    size: int
-    start: int = 0
+    arg: str  # the argument's name, with the place if it holds several: "lists[1]"
+    span: int | None  # None if the route created the argument itself
+    size: int  # number of items taken from the result of `span`
+    start: int = 0  # place of the first item
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,30 +131,24 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class AnswerBasis:
-    """What an answer is written from: the question as the route took it, the first `shown` hits, and by
-    passage the text that stands in its place.
-    """
+    """The input for writing an answer."""
 
-    question: str
-    shown: int
-    excerpts: Mapping[str, str] = field(default_factory=dict)
+    question: str  # as the route read it
+    shown: int  # number of first hits to read
+    excerpts: Mapping[str, str] = field(default_factory=dict)  # by passage, the text that replaces its own
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a route returns: its final ranking and, if asked for, a text with the passages it cites.
-
-    `abstained`: the text says that there is no answer, or what is missing for one. `error`: why an answer
-    that was asked for could not be written. `basis`: what one is to be written from, where it may be later.
-    `source`: what a step gave and the text is of.
-    """
+    """A route's result: its final ranking and, if requested, a text with the passages it cites."""
 
     hits: Ranking
     text: str | None = None
     citations: tuple[str, ...] = ()
-    abstained: bool = False
-    error: str | None = None
-    basis: AnswerBasis | None = None
+    abstained: bool = False  # True if the text says that there is no answer, or what is missing
+    error: str | None = None  # why a requested answer could not be written
+    basis: AnswerBasis | None = None  # the input for writing an answer later
+    # the step result that the text comes from
     source: object = field(default=None, compare=False, repr=False)
 
 
@@ -168,13 +158,11 @@ EVIDENCE = 0.58  # chosen on 26 questions of clapnq-dev and HotpotQA with the de
 
 @dataclass(frozen=True, slots=True)
 class AnswerStyle:
-    """How answers are written: by the language model or by copying sentences, and in which order of the
-    passages the model reads them. It abstains where it thinks it less likely than `evidence`, 0 to 1,
-    that they hold the answer.
-    """
+    """The way answers are written."""
 
-    by: AnswerBy = "model"
-    order: AnswerOrder = "best first"
+    by: AnswerBy = "model"  # by the language model, or by copying sentences
+    order: AnswerOrder = "best first"  # the order in which the model reads the passages
+    # the model abstains if P(Yes) that the passages contain the answer is below this, 0 to 1
     evidence: float = EVIDENCE
 
 
@@ -193,13 +181,8 @@ class Span:
     """One step of one route.
 
     `start_ms` and `ms` are on the route's own clock, as if it ran alone: a step whose work another route did
-    (`shared_with` = "route#span") or that came from the cache or a recording (`cached`) keeps the full time
-    that the work took when it was done. `ms` is measured, never estimated.
-
-    `args` is what the caller gave, as plain JSON; what another step made is not repeated there: `links` name
-    it. `set_by` gives, for an argument ("k", "weights.1"), the route's parameter that set it. `output` is
-    what the step came to, `hits` its whole list, compact, None where it makes none. `attributes` say how the
-    work was done, for people.
+    (`shared_with` = "route#span"), or that came from the cache or a recording (`cached`), counts the full
+    time the work originally took. `ms` is measured, never estimated.
     """
 
     id: int
@@ -208,10 +191,12 @@ class Span:
     kind: SpanKind
     start_ms: float
     ms: float
+    # the caller's arguments as plain JSON, without those that `links` name
     args: Mapping[str, Any] = field(default_factory=dict)
-    output: Output = NOTHING
-    hits: Scored | None = None
+    output: Output = NOTHING  # the result; `attributes` describe how it was computed
+    hits: Scored | None = None  # the whole ranking; None if the step returns none
     links: tuple[Link, ...] = ()
+    # the route parameter that set an argument ("k", "weights.1")
     set_by: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
     tokens: Tokens | None = None
@@ -224,20 +209,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RouteResult:
-    """What one route did; a failed route keeps the spans it has.
-
-    `ms` is the route's time as if alone; `start_ms` and `wall_ms` are when it ran in this run and for how
-    long. `origin` is where the final ranking comes from, None where no ranking was made. An answer that was
-    asked for and failed takes nothing from the ranking: `answer_error` says why. `answer_span` is the step
-    that wrote the answer, None where the route put it together itself.
-    """
+    """The result of one route; a failed route keeps its spans."""
 
     route: str
     title: str
     status: Status
-    ms: float
-    start_ms: float = 0.0
-    wall_ms: float = 0.0
+    ms: float  # the route's time as if it ran alone
+    start_ms: float = 0.0  # start in this run
+    wall_ms: float = 0.0  # duration in this run
     hits: Ranking = ()
     answer: str | None = None
     citations: tuple[str, ...] = ()
@@ -245,14 +224,14 @@ class RouteResult:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     abstained: bool = False
-    origin: Link | None = None
+    origin: Link | None = None  # the origin of the final ranking; None without a ranking
     basis: AnswerBasis | None = None
-    answer_error: str | None = None
-    answer_span: int | None = None
+    answer_error: str | None = None  # why a requested answer could not be written; the ranking stands
+    answer_span: int | None = None  # the step that wrote the answer; None if the route composed it
 
     @property
     def answer_status(self) -> AnswerStatus:
-        """What became of the answer."""
+        """Return the status of the answer."""
         if self.answer_error is not None:
             return "failed"
         return "not asked" if self.answer is None else "written"

@@ -9,11 +9,11 @@ LONGEST = 200  # characters of a document's id that are repeated in a passage's
 
 
 def unmatched_id(doc_id: str, content: str) -> str:
-    """A passage's id: equal for equal document and `content`, whoever returned it."""
+    """Return a passage's id, equal for equal document and `content`, whichever pipeline returned it."""
     digest = hashlib.sha256("\0".join((doc_id, content)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{UNMATCHED}{doc_id[:LONGEST]}#{digest}"
 
 
 def is_unmatched(passage_id: str) -> bool:
-    """Whether the corpus of the run does not have this passage: nobody could have judged it there."""
+    """Return True if the run's corpus does not contain this passage, so that it cannot have been labelled."""
     return passage_id.startswith(UNMATCHED)

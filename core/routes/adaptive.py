@@ -15,9 +15,9 @@ from core.steps import Steps
 def adaptive(query: Query, do: Steps) -> Answer:
     """Classify the question by features and run the route that earned its class, else `rerank`.
 
-    A route earns a class by beating `rerank` on questions of sets that the classifier was not trained on. One
-    that cannot run here, for lack of a language model or of tables, is skipped, and the decision says so. One
-    that finds nothing gives way to `rerank`.
+    A route earns a class by beating `rerank` on questions of sets that the classifier was not trained on. A
+    route that cannot run here, for lack of a language model or of tables, is skipped, and the decision
+    reports it. If the chosen route finds nothing, `rerank` searches.
     """
     kind = do.classify(query).decision
     chosen = do.choose_route(kind).decision

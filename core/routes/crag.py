@@ -55,13 +55,13 @@ def crag(
 ) -> Answer:
     """Grade the retrieved passages, then refine them, add a web search, or put one before them.
 
-    Web results are graded by the same evaluator, and must earn their place: those graded at least the upper
-    threshold, and above every passage of the corpus, come first, the others last. Where none is, the ranking
-    stays as it was found and the answer is written from it. Yan et al. take web results ungraded, instead of
-    passages judged incorrect and beside ambiguous ones; that lost passages here that the corpus did hold, as
-    thresholds fitted on one corpus discard too much on others. Passages judged incorrect stand behind what
-    the web gave in their place; without a web search the answer is what is missing. The thresholds belong to
-    the evaluator (`data/evaluators`) and were fitted on dev questions of `support`.
+    Web results are graded by the same evaluator. Those graded at least the upper threshold, and above every
+    passage of the corpus, come first, the others last. Without any such result the ranking stays as retrieved
+    and the answer is written from it. Yan et al. take web results ungraded, instead of passages judged
+    incorrect and in addition to ambiguous ones; here that lost passages which the corpus contained, as
+    thresholds fitted on one corpus discard too much on others. Passages judged incorrect come after the web
+    results that replace them; without a web search the answer states what is missing. The thresholds belong
+    to the evaluator (`data/evaluators`) and were fitted on dev questions of `support`.
     """
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     head, tail = found[:graded], found[graded:]

@@ -119,22 +119,24 @@ class Route:
     embeds: bool = False  # whether it uses vectors, and so has the parameter `embedder`
 
     def needed(self, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
-        """What has to be there to run with these parameters."""
+        """Return the needs of a run with these parameters."""
         also = (need for (name, value), need in self.needs_if if parameters[name] == value)
         return tuple(dict.fromkeys((*self.needs, *also)))
 
     @property
     def every_need(self) -> tuple[Need, ...]:
-        """What has to be there with some parameters or others."""
+        """Return the needs of any run, whatever its parameters."""
         return tuple(dict.fromkeys((*self.needs, *(need for _, need in self.needs_if))))
 
     def asks(self, parameters: Mapping[str, Any] | None = None) -> bool:
-        """Whether a model may be asked with these parameters (None: the defaults), answers left aside."""
+        """Return True if a model may be called with these parameters (None: the defaults), apart from
+        answers.
+        """
         wanted = {*self.needed(self.settle({}) if parameters is None else parameters), *self.uses}
         return not wanted.isdisjoint((Need.LLM, Need.SELF_RAG))
 
     def by(self, embedder: str) -> Route:
-        """The route with another default of the parameter `embedder`, under the name ROUTE@EMBEDDER."""
+        """Return this route with `embedder` as its default embedder, named ROUTE@EMBEDDER."""
         own = [replace(one, default=embedder) if one.name == EMBEDDER else one for one in self.parameters]
         return replace(
             self, name=f"{self.name}@{embedder}", title=f"{self.title} ({embedder})", parameters=tuple(own)
@@ -158,7 +160,7 @@ class Route:
         return self.function(query, do, **given)
 
     def with_model(self, name: str) -> Route:
-        """The same route with the model of the table [models.`name`]: `hyde@name`."""
+        """Return this route with the model of the table [models.`name`], named like `hyde@name`."""
         own = tuple(replace(one, default=name) if one.name == PARAMETER else one for one in self.parameters)
         return replace(self, name=f"{self.name}{AT}{name}", title=f"{self.title} ({name})", parameters=own)
 

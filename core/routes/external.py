@@ -10,7 +10,7 @@ from core.steps import Steps
 
 
 def route_of(pipeline: Pipeline, broken: str = "") -> Route:
-    """The route that asks a pipeline; `broken` says why it cannot be asked."""
+    """Build the route of an external pipeline; `broken` explains why it cannot be called."""
 
     def ask(query: Query, do: Steps, *, k: int) -> Answer:
         if broken:

@@ -1,4 +1,4 @@
-"""Finds every route: the `Route` objects of the modules beside this one, and the user's own pipelines."""
+"""All routes: the `Route` objects of the modules in this package, and the user's own pipelines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _embedders: list[str] = []  # of the settings file
 
 @cache
 def ours() -> Mapping[str, Route]:
-    """The routes of this project by name: the `Route` objects of the modules in `core.routes`."""
+    """Return this project's routes by name: the `Route` objects of the modules in `core.routes`."""
     import core.routes as package
 
     found: dict[str, Route] = {}
@@ -84,18 +84,18 @@ def routes() -> Mapping[str, Route]:
 
 
 def pipelines() -> Mapping[str, Pipeline]:
-    """The user's own pipelines by name, those that cannot be asked too."""
+    """Return the user's own pipelines by name, including those that cannot be called."""
     return {**{name: pipeline for name, (pipeline, _) in _set.items()}, **_given}
 
 
 def problems() -> tuple[str, ...]:
-    """What is wrong with tables of the settings file that are no route, a sentence each."""
+    """Describe the tables of the settings file that cannot become routes, one sentence each."""
     return tuple(_problems)
 
 
 def use(settings: Settings) -> None:
-    """Make routes of the pipelines that the settings file names, in place of those it named before. A table
-    that is wrong makes a route that says why it cannot run; one whose name no route can have is a problem.
+    """Replace the pipeline routes by those of the settings file. An invalid table becomes a route that
+    reports why it cannot run; a table whose name no route can have becomes a problem.
     """
     found: dict[str, tuple[Pipeline, str]] = {}
     wrong = []
@@ -128,7 +128,7 @@ def use(settings: Settings) -> None:
 
 
 def add(pipeline: Pipeline) -> None:
-    """Make a route of a pipeline for this process; BadInput where its name is taken."""
+    """Register a pipeline as a route for this process. Raises BadInput if its name is taken."""
     if pipeline.name in ours():
         raise BadInput(
             f"--route {pipeline.name}: {pipeline.name!r} is the name of a route of RouteScope; choose another"
@@ -146,7 +146,9 @@ def forget_given() -> None:
 
 
 def pick(names: str | Sequence[str]) -> list[Route]:
-    """The routes named ("all", "a,b" or a list) in the order given; BadInput lists the known ones."""
+    """Return the named routes ("all", "a,b" or a list) in the order given. Raises BadInput, listing the known
+    ones, for an unknown name.
+    """
     known = routes()
     wanted = names.split(",") if isinstance(names, str) else list(names)
     wanted = [name.strip() for name in wanted if name.strip()]

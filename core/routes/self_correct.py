@@ -32,9 +32,9 @@ def self_correct(
 ) -> Answer:
     """Draft an answer, check each claim against the sentences it cites, and rewrite only unsupported ones.
 
-    A claim that stays unsupported is left out; where none is supported the route abstains. Whether to draft
-    at all is decided as by every other route: the check of claims holds a draft against its passages, and
-    does not see that a supported sentence is no answer to the question.
+    A claim that stays unsupported is left out; if no claim is supported, the route abstains. Whether to draft
+    at all is decided as in every other route: the check compares a draft with its passages, and cannot detect
+    a supported sentence that does not answer the question.
     """
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)

@@ -33,10 +33,11 @@ def self_rag(
     ] = 1.0,
     w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the answer is useful")] = 0.5,
 ) -> Answer:
-    """A trained model requests passages, writes a segment from each, critiques them and keeps the best path.
+    """Let a trained model request passages, write a segment from each, critique them and keep the best path.
 
     Answers are built segment by segment: each open path of the beam is continued from each passage found for
-    the question and its last segment. The weights are the paper's; the tree can be ranked by others later.
+    the question and its last segment. The weights are the paper's; the tree can be ranked with other weights
+    later.
     """
 
     def find(said: str) -> Ranking:

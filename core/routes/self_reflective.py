@@ -27,11 +27,10 @@ def self_reflective(
     gain: Annotated[float, Parameter(0, 1, "minimum gain in P(Yes) to continue")] = 0.05,
     rounds: Annotated[int, Parameter(1, 3, "maximum number of searches")] = 2,
 ) -> Answer:
-    """Ask whether the first passages hold the answer; where they do not, search with another query.
+    """Ask whether the first passages hold the answer; if they do not, search with another query.
 
-    Every round is judged on the user's own question. The passages that were judged in the round with the
-    highest P(Yes) come first, whatever ended the search, a spent budget included; what all rounds found
-    stands behind them, fused.
+    Every round is judged on the user's own question. The passages judged in the round with the highest P(Yes)
+    come first, whatever ended the search, including a spent budget; the fused results of all rounds follow.
     """
     cut = do.calibrated("evidence", threshold, EVIDENCE).cut
     found: tuple[Ranking, ...] = ()

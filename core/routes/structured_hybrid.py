@@ -24,11 +24,11 @@ def structured_hybrid(
 ) -> Answer:
     """Query the database and search the documents in parallel, answer from rows and passages.
 
-    The result of the query is the first passage and begins the answer in a template's words; the best of
-    hybrid search come after it, and the model adds what they say. Where the database gives nothing the
-    passages stand alone: its error is on its step, and the decision says so. With the default 1.5B model 7 of
-    8 development questions of text2sql-geography were answered from the rows, and 2 of 8 about the tables of
-    `support`; what it added was nothing new.
+    The query's result is the first passage and opens the answer in a template's words; the best hits of
+    hybrid search follow, and the model adds their content. If the database returns nothing, the passages
+    stand alone: the error is on its step, and the decision reports it. With the default 1.5B model 7 of 8
+    development questions of text2sql-geography were answered from the rows, and 2 of 8 about the tables of
+    `support`; the model's additions contributed nothing new.
     """
     asked, found = do.beside(
         lambda: do.ask_tables(query.text, repairs=repairs),

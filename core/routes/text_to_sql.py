@@ -23,7 +23,8 @@ def text_to_sql(
     """Write a SQL query for the corpus's database, run it read-only, answer from the rows.
 
     The model sees the tables with some of their values, the columns that join them, and the stored values
-    that the question names; the embedded one can write only what these allow. A template tells the rows; the
-    result is one passage, which the answer cites. No rows, or no query that runs, is no answer.
+    that the question names; the embedded model can write only what these allow. A template formats the rows;
+    the result is one passage, which the answer cites. Without rows, or without a query that runs, there is no
+    answer.
     """
     return do.answer_tables(do.query_database(query.text, tables, repairs, rows, "tables"))

@@ -85,7 +85,9 @@ def ranked(segments: Sequence[Segment], scores: Sequence[float], beam: int, dept
 def judged_tree(
     segments: Sequence[Segment], weights: Mapping[str, float], beam: int, depth: int
 ) -> tuple[tuple[Segment, ...], Ranked]:
-    """Score the segments and their paths and mark the chosen path. Return the segments and the beam's result."""
+    """Score the segments and their paths and mark the chosen path. Return the segments and the beam's
+    result.
+    """
     scores = [score_of(segment, weights) for segment in segments]
     result = ranked(segments, scores, beam, depth)
     chosen = set(path_to(segments, result.kept[0])) if result.kept else set()

@@ -162,7 +162,9 @@ class Classify(AskTables):
         return Kept("fall back", f"{name} found nothing, so {DEFAULT_ROUTE} searches")
 
     def reply(self, query: Query) -> Answer:
-        """Answer without a search: with the model's reply if answers are written by model, else with no text."""
+        """Answer without a search: with the model's reply if answers are written by model, else with no
+        text.
+        """
         style = self.context.answering
         if style is None or style.by != "model":
             return self.answer(query.text, ())

@@ -101,7 +101,9 @@ class Evaluate(Rerank):
         return carry(used[0], low), carry(used[1], high)
 
     def _open_evaluator(self, evaluator: Which, hits: Ranking) -> None:
-        """Load the evaluator's models outside the route's clock, as they are loaded once for all questions."""
+        """Load the evaluator's models outside the route's clock, as they are loaded once for all
+        questions.
+        """
         if evaluator == "cross-encoder":
             with self.context.trace.aside(), suppress(Unavailable):  # the step says what is not there
                 self.context.rerankers.cross_encoder()

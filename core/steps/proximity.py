@@ -18,7 +18,9 @@ class Proximity(Rerank):
     """The embedded blend with pairs of words and the best window of each passage."""
 
     def rerank_proximity(self, text: str, hits: Ranking, candidates: int) -> Ranking:
-        """Rerank the first `candidates` hits by proximity, then append the rest in their order; see `rerank`."""
+        """Rerank the first `candidates` hits by proximity, then append the rest in their order; see
+        `rerank`.
+        """
         if hits:
             self._open(EMBEDDED)
         first = self._rerank_proximity(text, hits[:candidates])

@@ -157,7 +157,9 @@ def _before_document(name: str, text: str) -> re.Match[str] | None:
 
 
 def names(values: Iterable[str]) -> set[str]:
-    """Return the lower-case names in values such as "Claims team (Henrike Stahl)": the whole and its parts."""
+    """Return the lower-case names in values such as "Claims team (Henrike Stahl)": the whole and its
+    parts.
+    """
     found = set()
     for value in values:
         parts = re.split(r"\s*[(),;/]\s*|\s+(?:and|with)\s+", value)

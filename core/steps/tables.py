@@ -100,7 +100,9 @@ class AskTables(Generate, Fuse):
             return Asked("", (), (), "", (), self._database(source).name, "failed", why, str(error))
 
     def query_database(self, question: str, tables: int, repairs: int, rows: int, source: Source) -> Asked:
-        """Query a database with the pipeline all routes share: link values, choose tables, find joins, query."""
+        """Query a database with the pipeline all routes share: link values, choose tables, find joins,
+        query.
+        """
         links = self.link_values(question, source)
         chosen = self.choose_tables(question, links, tables, source)
         joins = self.find_joins(chosen, source)
