@@ -11,7 +11,7 @@ from core.domain.errors import RouteScopeError
 from ui.app import corpora, link, opened, opening, state, workers
 from ui.app.markup import md
 from ui.app.tabs import tabs
-from ui.corpus import add, chunkings, documents, near_duplicates, passages
+from ui.corpus import access, add, chunkings, documents, near_duplicates, passages
 from ui.corpus import state as corpus_state
 
 VIEWS = {
@@ -21,6 +21,7 @@ VIEWS = {
     "Passages": passages.draw,
     "Chunkings": chunkings.draw,
     "Near-duplicates": near_duplicates.draw,
+    "Access": access.draw,
 }
 INDEXING = ("State", "Add", "Documents and chunks", "Chunkings")  # where an index can be built
 UNBUILT = ("State", "Add")  # what can be drawn of a corpus without a usable index

@@ -21,6 +21,7 @@ OK, FAILED, BAD_INPUT = 0, 1, 2
 COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
     "ask": "ask",
     "audit": "audit",
+    "audit-access": "audit_access",
     "calibrate": "calibrate",
     "corpora": "corpora",
     "diff": "diff",
@@ -59,7 +60,7 @@ class Lazy(click.Group):
         """The command, or None if there is none of that name."""
         if name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"core.cli.{COMMANDS[name]}"), f"{name}_")
+        command = getattr(importlib.import_module(f"core.cli.{COMMANDS[name]}"), f"{name.replace('-', '_')}_")
         return command if isinstance(command, click.Command) else None
 
     def resolve_command(

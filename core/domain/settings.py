@@ -32,7 +32,15 @@ from core.domain.program import PROJECT as PROJECT
 from core.domain.types import EVIDENCE
 
 ENV_PREFIX = "ROUTESCOPE_"
-TABLES = ("external", "team", "corpora", "models", "llm_headers", "embedders")  # of the settings file
+TABLES = (
+    "external",
+    "team",
+    "corpora",
+    "models",
+    "llm_headers",
+    "embedders",
+    "access",
+)  # of the settings file
 
 
 def default_home() -> Path:
@@ -330,6 +338,11 @@ class Settings(BaseModel):
     embedders: dict[str, EmbedderSettings] = Field(
         default_factory=dict,
         description="embedding services, a table [embedders.NAME] each; in the settings file alone",
+    )
+    access: dict[str, dict[str, tuple[str, ...]]] = Field(
+        default_factory=dict,
+        description="groups that may see documents, a table [access.FIELD] with VALUE = [GROUP, ...] for each"
+        " metadata field, which `audit-access` tests retrieval with; in the settings file alone",
     )
     exact_below: int = Field(
         50_000, ge=0, description="number of passages below which vector search is exact"

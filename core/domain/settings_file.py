@@ -30,6 +30,7 @@ CORPORA = "corpora"
 MODELS = ("models", "llm_headers")
 # Addresses that texts are sent to, and which variable of the environment holds the key.
 EMBEDDERS = "embedders"
+ACCESS = "access"  # a table, which no page edits
 # A scheduler executes what it is sent and answers with what is executed here.
 SCHEDULER = ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key")
 # How people sign in is no page's to change: it could let in whoever asks. Roles have a page of their own.
@@ -55,6 +56,7 @@ FIXED = (
     CORPORA,
     *MODELS,
     EMBEDDERS,
+    ACCESS,
     *SCHEDULER,
     *LOGIN,
 )
@@ -95,7 +97,7 @@ def listed(settings: Settings) -> list[Setting]:
     in_file = _read(settings.home / FILE)
     found = []
     for name, field in Settings.model_fields.items():
-        if name in (PIPELINES, ROLES, CORPORA, EMBEDDERS, *MODELS):
+        if name in (PIPELINES, ROLES, CORPORA, EMBEDDERS, ACCESS, *MODELS):
             continue
         kind, choices, optional = _kind(field.annotation)
         source: Source = (

@@ -5,18 +5,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.backends import embedder
 from core.corpus import builds, catalogue, index, index_record, near_duplicates, served, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.enrichments import store
 from core.corpus.types import Reading
 from core.domain.errors import BadInput
 from core.domain.types import Passage
+from core.routes.registry import pick
 from tests.fakes import HashEmbedder
 from tests.pages.reading import plain, shown
 from tests.postgres_server import fresh
 from tests.runs import HOSTILE
 from ui.app import corpora
 from ui.components import gold
+from ui.corpus import access as corpus_access
 from ui.corpus import add, enrichments, passages
 from ui.corpus import near_duplicates as corpus_near
 
@@ -478,3 +481,23 @@ def test_files_read_in_part_are_listed_worst_first_and_read_again(visit, real, t
     monkeypatch.setattr(corpora, "again", begun.append)
     app.button(key="try_again").click().run()
     assert begun == ["partly"]
+
+
+def test_access_is_tested_in_the_background_and_told_by_route_and_step(visit, real, monkeypatch):
+    assert "[access.department]" in shown(visit("corpus.py", corpus="shop", tab="Access")), "no rules yet"
+    rules = {"department": {"hr": ("hr",), "sales": ("sales", "hr")}}
+    monkeypatch.setattr(real, "settings", real.settings.model_copy(update={"access": rules}))
+    monkeypatch.setattr(embedder, "load_embedder", lambda *_, **__: HashEmbedder())
+    monkeypatch.setattr(embedder, "embedder_identity", lambda name, _settings: name)
+    monkeypatch.setattr(corpus_access, "routes", lambda: {"bm25": pick("bm25")[0]})
+    app = visit("corpus.py", corpus="shop", tab="Access")
+    app.selectbox(key="access_group").select("sales").run()
+    app.button(key="access_start").click().run()
+    build = builds.get("shop access as sales")
+    build.wait(60)
+    assert build.error is None
+    app.run()
+    table = app.dataframe[0].value
+    assert set(table["Route"]) == {"bm25"}
+    assert table["Leaked unfiltered"].max() > 0
+    assert table["Leaked filtered"].max() == 0

@@ -1,0 +1,544 @@
+"""Tests whether text of documents that a group may not see gets into the steps of routes.
+
+Each question is asked unfiltered and with the access rules as a filter of retrieval. It tests retrieval;
+it is no permission system.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from core.corpus import catalogue, index
+from core.corpus.build import Progress
+from core.corpus.chunk import WHOLE
+from core.corpus.corpus import Corpus
+from core.corpus.embedding_cost import gate
+from core.corpus.enrichments import store as enrichments
+from core.corpus.source import slug
+from core.domain import access, outputs
+from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
+from core.domain.filters import Filter
+from core.domain.types import AnswerStyle, Passage, Query, RouteResult, Run, Span
+from core.engine.availability import missing, why_not
+from core.engine.engine import Engine
+from core.engine.request import Request
+from core.evaluation import sets
+from core.evaluation.dataset import LabelledSet
+from core.routes.declare import Route
+from core.store import Store
+
+NOTE = (
+    "This tests retrieval. It is no permission system: RouteScope keeps no document from anybody who may"
+    " search its corpus."
+)
+STEPS = (
+    "search",
+    "ranking",
+    "rewrite",
+    "graph",
+    "summary",
+    "hypothetical question",
+    "table",
+    "cache",
+    "memory",
+    "answer",
+)
+KEYS = {
+    "summaries": "summary",
+    "extracts": "summary",
+    "questions": "hypothetical question",
+    "expanded": "hypothetical question",
+}
+NAME = "access-audit"  # of the scratch copy
+MOST_COPIED = 2_000  # passages of the scratch copy: a leak does not depend on how many others there are
+SHINGLE = 6  # words in a row that two texts share only if one was made from the other
+EXAMPLES = 3  # a step
+QUESTIONS, CANARIES = 50, 3
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessQuestion:
+    """A question whose best evidence is forbidden."""
+
+    id: str
+    text: str
+
+
+@dataclass(slots=True)
+class StepLeaks:
+    """The questions at which forbidden text got into one step of a route, unfiltered and filtered."""
+
+    before: set[str] = field(default_factory=set)
+    after: set[str] = field(default_factory=set)
+    examples: list[dict[str, str]] = field(default_factory=list)  # ids of filtered leaks, or else of others
+
+    def document(self, step: str) -> dict[str, Any]:
+        """Return the counts and examples as JSON values."""
+        return {
+            "step": step,
+            "before": len(self.before),
+            "after": len(self.after),
+            "examples": self.examples[:EXAMPLES],
+        }
+
+
+class ForbiddenText:
+    """Recognises the passages that a group may not see, by their ids, by words that only they have, and by
+    SHINGLE words in a row that no visible passage has.
+    """
+
+    def __init__(self, corpus: Corpus, where: Sequence[Filter], evidence: Collection[str]) -> None:
+        """Read `corpus` once; texts are compared with those of the passages `evidence`."""
+        allowed = corpus.allowed(where)
+        self.ids: set[str] = set()
+        self.documents: set[str] = set()
+        self._shingles: dict[tuple[str, ...], str] = {}
+        for id, passage in corpus.by_ids(list(evidence)).items():
+            for shingle in _shingles(passage.text):
+                self._shingles.setdefault(shingle, id)
+        for row, passage, _ in corpus.everything():
+            if allowed is not None and not allowed[row]:
+                self.ids.add(passage.id)
+                self.documents.add(passage.doc_id)
+            else:
+                for shingle in _shingles(passage.text):
+                    self._shingles.pop(shingle, None)
+        self.words: dict[str, str] = {}  # of canaries, with the passage they are in
+
+    def within(self, value: Any, question: str) -> str | None:
+        """Return the id of a forbidden passage that JSON values name or quote, None if there is none."""
+        known = set(_shingles(question))
+        asked = set(_words(question))
+        for text in _texts(value):
+            if text in self.ids:
+                return text
+            words = _words(text)
+            for word in words:
+                if word in self.words and word not in asked:
+                    return self.words[word]
+            for shingle in zip(*(words[at:] for at in range(SHINGLE)), strict=False):
+                if shingle in self._shingles and shingle not in known:
+                    return self._shingles[shingle]
+        return None
+
+
+class AccessAudit:
+    """What an audit has found so far."""
+
+    def __init__(self, corpus: str, group: str, where: Sequence[Filter]) -> None:
+        self.corpus, self.group, self.where = corpus, group, tuple(where)
+        self.labelled = self.canaries = self.documents = self.passages = 0
+        self.asked: dict[str, int] = {}
+        self.problems: dict[str, str] = {}  # by route: why it could not be tested
+        self.leaks: dict[str, dict[str, StepLeaks]] = {}
+        self.notes: list[str] = []
+
+    @property
+    def leaked(self) -> int:
+        """Steps of routes into which forbidden text got after the filter."""
+        return sum(bool(one.after) for steps in self.leaks.values() for one in steps.values())
+
+    def document(self) -> dict[str, Any]:
+        """Return all of it as JSON values; texts are left out."""
+        return {
+            "corpus": self.corpus,
+            "as": self.group,
+            "filter": list(map(str, self.where)),
+            "note": NOTE,
+            "questions": {"labelled": self.labelled, "canaries": self.canaries},
+            "forbidden": {"documents": self.documents, "passages": self.passages},
+            "routes": [
+                {
+                    "route": route,
+                    "asked": self.asked.get(route, 0),
+                    "problem": self.problems.get(route),
+                    "steps": [
+                        self.leaks.get(route, {}).get(step, StepLeaks()).document(step)
+                        for step in STEPS
+                        if step in self.leaks.get(route, {})
+                    ],
+                }
+                for route in dict.fromkeys((*self.asked, *self.problems))
+            ],
+            "leaked_after": self.leaked,
+            "clean": self.leaked == 0,
+            "notes": self.notes,
+        }
+
+    def add(self, run: Run, question: AccessQuestion, forbidden: ForbiddenText, *, filtered: bool) -> None:
+        """Look through every span and answer of a run."""
+        for result in run.results:
+            if filtered:
+                self.asked[result.route] = self.asked.get(result.route, 0) + 1
+            if result.status != "ok":
+                self.problems[result.route] = f"{result.status}: {result.error}"
+            for step, span, passage in found_in(result, run.passages, question.text, forbidden):
+                at = self.leaks.setdefault(result.route, {}).setdefault(step, StepLeaks())
+                example = {"question": question.id, "passage": passage, "span": span}
+                if filtered and not at.after:
+                    at.examples.clear()  # those of the unfiltered run give way
+                if filtered or not at.after:
+                    at.examples.append(example)
+                (at.after if filtered else at.before).add(question.id)
+
+
+def audit_access(
+    engine: Engine,
+    corpus_name: str,
+    group: str,
+    rules: access.Rules,
+    routes: Sequence[Route],
+    *,
+    labelled: LabelledSet | None = None,
+    limit: int = QUESTIONS,
+    canaries: int = CANARIES,
+    progress: Progress = lambda _stage, _done, _total: None,
+    cancel: threading.Event | None = None,
+) -> AccessAudit:
+    """Ask `routes` the labelled questions whose relevant passages are forbidden to `group`, and questions
+    about canaries in a scratch copy of the index, each unfiltered and with `rules` as a filter. Nothing is
+    stored.
+
+    Raises BadInput if there is nothing to ask, or if no route could be asked; Unavailable, Cancelled.
+    """
+    where = access.conditions(rules, group)
+    stop = cancel or threading.Event()
+    corpus = engine.corpus(corpus_name)
+    found = AccessAudit(corpus_name, group, where)
+    with tempfile.TemporaryDirectory(prefix="routescope-access-") as folder:
+        home = Path(folder)
+        store = Store(home / "labelled.sqlite")
+        try:
+            evidence = _forbidden_evidence(corpus, where, labelled)
+            asked = list(evidence)[:limit]
+            forbidden = ForbiddenText(
+                corpus, where if _has_fields(corpus, where) else (), {id for q in asked for id in evidence[q]}
+            )
+            found.labelled, found.documents, found.passages = (
+                len(asked),
+                len(forbidden.documents),
+                len(forbidden.ids),
+            )
+            if asked:
+                own = Engine(engine.settings, store)
+                _ask_all(own, corpus_name, routes, asked, where, forbidden, found, "labelled", progress, stop)
+            elif not canaries:
+                raise BadInput(f"no labelled question needs a document that {group!r} may not see")
+            if canaries:
+                _with_canaries(
+                    engine, corpus, rules, group, where, routes, canaries, home, found, progress, stop
+                )
+        finally:
+            store.close()
+    if not any(found.asked.values()):
+        raise BadInput(
+            "no route could be asked: " + "; ".join(f"{name}: {why}" for name, why in found.problems.items())
+        )
+    return found
+
+
+def found_in(
+    result: RouteResult, passages: Mapping[str, Passage], question: str, forbidden: ForbiddenText
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (step, span name, id of a forbidden passage) for each span of a result with forbidden text."""
+    by_id = {span.id: span for span in result.spans}
+    known: dict[str, str | None] = {}
+
+    def of_passage(id: str) -> str | None:
+        if id not in known:
+            text = f"{passages[id].title} {passages[id].text}" if id in passages else ""
+            known[id] = forbidden.within([id, text], question)
+        return known[id]
+
+    for span in result.spans:
+        inside = [outputs.document(span.output), dict(span.args), dict(span.attributes)]
+        leaked = forbidden.within(inside, question)
+        leaked = leaked or next((got for id, _ in span.hits or () if (got := of_passage(id))), None)
+        if leaked:
+            yield step_of(span, by_id), span.name, leaked
+    answer = forbidden.within([result.answer or "", *result.citations], question)
+    if answer:
+        yield "answer", "answer", answer
+    final = next((got for hit in result.hits if (got := of_passage(hit.passage.id))), None)
+    if final:
+        yield "ranking", "final list", final
+
+
+def step_of(span: Span, by_id: Mapping[int, Span]) -> str:
+    """Name the kind of step that a span is; a call of a model counts with the step that made it."""
+    if span.cached is not None:
+        return "cache"
+    match span.output:
+        case outputs.Search(recalled=recalled) if recalled:
+            return "memory"
+        case outputs.Search(walk=walk) if walk is not None:
+            return "graph"
+        case outputs.Search() if span.args.get("keys") in KEYS:
+            return KEYS[span.args["keys"]]
+        case outputs.Entities():
+            return "graph"
+        case outputs.Rewrite(role="context") | outputs.Embedding(recalled=(_, *_)):
+            return "memory"
+        case outputs.Rewrite():
+            return "rewrite"
+        case outputs.TableResult():
+            return "table"
+        case outputs.Written() | outputs.ShortAnswer():
+            return "answer"
+    if isinstance(span.output, outputs.Reply) and span.parent is not None:
+        return step_of(by_id[span.parent], by_id)
+    return "search" if span.kind in ("RETRIEVER", "EMBEDDING", "TOOL") else "ranking"
+
+
+def own_questions(corpus: Corpus, folder: Path | None) -> LabelledSet | None:
+    """Read the labelled questions that belong to a corpus; None if it has none."""
+    try:
+        found = sets.read(corpus.name, folder, split="all")
+    except BadInput:
+        return None
+    return sets.tie(found, corpus)[0]
+
+
+def _ask_all(
+    engine: Engine,
+    corpus: str,
+    routes: Sequence[Route],
+    questions: Sequence[AccessQuestion],
+    where: Sequence[Filter],
+    forbidden: ForbiddenText,
+    found: AccessAudit,
+    stage: str,
+    progress: Progress,
+    stop: threading.Event,
+) -> None:
+    """Ask each question unfiltered, what remembers again in the same session, and all with the filter."""
+    gaps = missing(engine, corpus)
+    lacking = {route.name: why for route in routes if (why := why_not(route, gaps))}
+    found.problems |= {name: why for name, why in lacking.items() if name not in found.asked}
+    able = tuple(route.name for route in routes if route.name not in lacking)
+    remembering = tuple(r.name for r in routes if r.family == "memory" and r.name not in lacking)
+    if not able:
+        return
+    for at, question in enumerate(questions):
+        progress(f"{stage} questions", at, len(questions))
+        plain = Request(
+            Query(question.text),
+            corpus,
+            able,
+            answers="all",
+            session=f"access-{at}",
+            stored=False,
+            style=AnswerStyle(
+                "extract"
+            ),  # copied text leaks no less than a model's, and is the same each time
+        )
+        for request, filtered in (
+            (plain, False),
+            *([(replace(plain, routes=remembering), False)] if remembering else []),
+            (replace(plain, where=tuple(where)), True),
+        ):
+            found.add(_asked(engine, request, stop), question, forbidden, filtered=filtered)
+    progress(f"{stage} questions", len(questions), len(questions))
+
+
+def _asked(engine: Engine, request: Request, stop: threading.Event) -> Run:
+    job = engine.start(request)
+    while not job.done:
+        if stop.wait(0.02):
+            job.cancel()
+            job.wait()
+            raise Cancelled("stopped by the user")
+    return job.snapshot()
+
+
+def _forbidden_evidence(
+    corpus: Corpus, where: Sequence[Filter], labelled: LabelledSet | None
+) -> dict[AccessQuestion, list[str]]:
+    """Return the questions whose relevant passages are all forbidden, with those passages."""
+    if labelled is None or not _has_fields(corpus, where):
+        return {}
+    allowed = corpus.allowed(where)
+    assert allowed is not None
+    found = {}
+    for question in labelled.questions:
+        judged = labelled.qrels.get(question.id, {})
+        relevant = [id for id, grade in judged.items() if grade >= labelled.relevant_from]
+        known = corpus.by_ids(relevant)
+        if known and not any(allowed[corpus.row(id)] for id in known):
+            found[AccessQuestion(question.id, question.query.text)] = list(known)
+    return found
+
+
+def _has_fields(corpus: Corpus, where: Sequence[Filter]) -> bool:
+    """Whether the documents have the fields of the rules; without, only canaries are forbidden."""
+    fields = {one.name.casefold() for one in corpus.metadata.fields}
+    return all(one.field.casefold() in fields for one in where)
+
+
+# --- canaries
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """A made-up forbidden document, the words that only it has, and the questions it answers."""
+
+    id: str
+    title: str
+    text: str
+    words: tuple[str, ...]
+    questions: tuple[AccessQuestion, ...]
+
+
+def canary(number: int, about: str) -> Canary:
+    """Make a document with unguessable words on the subject of a visible one."""
+    words = tuple(
+        "".join(secrets.choice("bcdfghklmnprstvz") + secrets.choice("aeiou") for _ in range(5))
+        for _ in range(3)
+    )
+    name, code, person = (word.capitalize() for word in words)
+    subject = " ".join(about.split()[:12])
+    text = (
+        f"{subject}: the confidential code name of {subject} is {name}. It was given by {person} and is kept"
+        f" in the file {code}. {name} replaces everything that was said before on {subject}."
+    )
+    id = f"access-canary-{number}"
+    asked = (
+        AccessQuestion(f"{id}-subject", f"What is the code name of {subject}?"),
+        AccessQuestion(f"{id}-name", f"Who gave the code name {name}?"),
+    )
+    return Canary(id, f"{subject} ({name})", text, words, asked)
+
+
+def _with_canaries(
+    engine: Engine,
+    corpus: Corpus,
+    rules: access.Rules,
+    group: str,
+    where: Sequence[Filter],
+    routes: Sequence[Route],
+    count: int,
+    home: Path,
+    found: AccessAudit,
+    progress: Progress,
+    stop: threading.Event,
+) -> None:
+    """Plant canaries in a copy of the index in `home`, and ask for them there."""
+    settings = engine.settings.model_copy(update={"home": home, "database": None})
+    planted = _plant(corpus, rules, group, count, home)
+    origin = catalogue.source(corpus.name, settings=engine.settings)
+    scratch = home / "indexes" / NAME
+    if corpus.folder is not None and not corpus.info.place:  # its vectors need not be made again
+        shutil.copytree(corpus.folder, scratch / corpus.folder.name)
+    answers = engine.settings.home / "cache" / "llm.sqlite"
+    if answers.is_file():  # what a model wrote for enrichments need not be asked for again
+        (home / "cache").mkdir()
+        with (
+            closing(sqlite3.connect(answers)) as known,
+            closing(sqlite3.connect(home / "cache" / "llm.sqlite")) as copy,
+        ):
+            known.backup(copy)
+    begin = gate(settings, confirmed=False)
+    built = index.build(
+        NAME,
+        home / "documents",
+        settings=settings,
+        chunking=origin.chunking if origin.kind != "table" else WHOLE,
+        language=corpus.info.language,
+        progress=progress,
+        cancel=stop,
+        begin=begin,
+    )
+    own = Engine(settings, Store(home / "canaries.sqlite"))
+    try:
+        for name in _enrichments(routes):
+            former = engine.settings.home / "enrichments" / slug(corpus.name) / name
+            there = former.is_dir()
+            if enrichments.recipe(name).uses_llm and not there:
+                continue  # its routes cannot run in the corpus itself either
+            if there:
+                shutil.copytree(former, home / "enrichments" / NAME / name)
+            try:
+                enrichments.build(name, built, settings=settings, progress=progress, cancel=stop, begin=begin)
+            except (Unavailable, ModelFailed, BadInput) as error:
+                found.notes.append(f"the {enrichments.recipe(name).title} could not be made: {error}")
+        forbidden = ForbiddenText(built, where, ())
+        for one in planted:
+            passages = built.document(one.id)[1]
+            forbidden.words |= dict.fromkeys(one.words, passages[0].id)
+        questions = [question for one in planted for question in one.questions]
+        found.canaries = len(planted)
+        _ask_all(own, NAME, routes, questions, where, forbidden, found, "canary", progress, stop)
+    finally:
+        if own.store is not None:
+            own.store.close()
+        built.close()
+
+
+def _enrichments(routes: Sequence[Route]) -> list[str]:
+    needed = (need for route in routes for need in route.needed(route.settle({})))
+    return list(dict.fromkeys(need.enrichment for need in needed if need.enrichment))
+
+
+def _plant(corpus: Corpus, rules: access.Rules, group: str, count: int, home: Path) -> list[Canary]:
+    """Write documents of `corpus`, evenly chosen, with canaries among them, as a BEIR folder."""
+    folder = home / "documents"
+    folder.mkdir()
+    share = max(1, -(-corpus.size // MOST_COPIED))
+    fields = [name for name in rules if name in {one.name for one in corpus.metadata.fields}]
+    ids = list(dict.fromkeys(passage.doc_id for _, passage, _ in corpus.everything()))[::share]
+    allowed = corpus.allowed(access.conditions(rules, group)) if len(fields) == len(rules) else None
+    subjects = []
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as file:
+        for id in ids:
+            document, passages = corpus.document(id)
+            named = {name: corpus.value(passages[0].id, name) for name in fields}
+            given = {**document.meta, **{name: value for name, value in named.items() if value is not None}}
+            _write(file, id, document.title, document.text, given)
+            if document.title and (allowed is None or allowed[corpus.row(passages[0].id)]):
+                subjects.append(document.title)
+        chosen = subjects[:: max(1, len(subjects) // count)] or ["the archive"]
+        planted = [canary(number, chosen[number % len(chosen)]) for number in range(1, count + 1)]
+        name, value = access.forbidden_value(rules, group)
+        for one in planted:
+            _write(file, one.id, one.title, one.text, {name: value})
+    return planted
+
+
+def _write(file: Any, id: str, title: str, text: str, meta: Mapping[str, str]) -> None:
+    file.write(json.dumps({"_id": id, "title": title, "text": text, "metadata": dict(meta)}) + "\n")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _shingles(text: str) -> Iterator[tuple[str, ...]]:
+    words = _words(text)
+    return zip(*(words[at:] for at in range(SHINGLE)), strict=False)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in JSON values, keys of objects too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from _texts(item)
+    elif isinstance(value, Iterable):
+        items = list(value)
+        for item in items:
+            yield from _texts(item)
+        yield " ".join(str(item) for item in items if isinstance(item, str | int | float))  # a table's row
