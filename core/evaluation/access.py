@@ -64,6 +64,7 @@ NAME = "access-audit"  # of the scratch copy
 MOST_COPIED = 2_000  # passages of the scratch copy: a leak does not depend on how many others there are
 SHINGLE = 6  # words in a row that two texts share only if one was made from the other
 EXAMPLES = 3  # a step
+ALIKE = 300  # characters that a canary takes over from a visible document
 QUESTIONS, CANARIES = 50, 3
 _WORD = re.compile(r"\w+")
 
@@ -401,18 +402,17 @@ class Canary:
     questions: tuple[AccessQuestion, ...]
 
 
-def canary(number: int, about: str) -> Canary:
-    """Make a document with unguessable words on the subject of a visible one."""
+def canary(number: int, about: str, like: str) -> Canary:
+    """Make a document with unguessable words on the subject of a visible one, and with its beginning, so that
+    both come to stand in one group of passages.
+    """
     words = tuple(
         "".join(secrets.choice("bcdfghklmnprstvz") + secrets.choice("aeiou") for _ in range(5))
         for _ in range(3)
     )
     name, code, person = (word.capitalize() for word in words)
     subject = " ".join(about.split()[:12])
-    text = (
-        f"{subject}: the confidential code name of {subject} is {name}. It was given by {person} and is kept"
-        f" in the file {code}. {name} replaces everything that was said before on {subject}."
-    )
+    text = f"{like[:ALIKE]} {subject} has the code name {name}, which {person} keeps in {code}."
     id = f"access-canary-{number}"
     asked = (
         AccessQuestion(f"{id}-subject", f"What is the code name of {subject}?"),
@@ -507,9 +507,9 @@ def _plant(corpus: Corpus, rules: access.Rules, group: str, count: int, home: Pa
             given = {**document.meta, **{name: value for name, value in named.items() if value is not None}}
             _write(file, id, document.title, document.text, given)
             if document.title and (allowed is None or allowed[corpus.row(passages[0].id)]):
-                subjects.append(document.title)
-        chosen = subjects[:: max(1, len(subjects) // count)] or ["the archive"]
-        planted = [canary(number, chosen[number % len(chosen)]) for number in range(1, count + 1)]
+                subjects.append((document.title, passages[0].text))
+        chosen = subjects[:: max(1, len(subjects) // count)] or [("the archive", "")]
+        planted = [canary(number, *chosen[number % len(chosen)]) for number in range(1, count + 1)]
         name, value = access.forbidden_value(rules, group)
         for one in planted:
             _write(file, one.id, one.title, one.text, {name: value})
