@@ -280,7 +280,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         ((*ASK, "--history", __file__), "line 1: start the line with"),
         (("ask",), "Missing argument 'QUESTION'"),
         (("ask", "x", "--rotes", "a"), "No such option '--rotes'"),
-        (("nope",), "unknown command 'nope'; known: ask, audit, calibrate, corpora"),
+        (("nope",), "unknown command 'nope'; known: ask, audit, audit-access"),
         (("eval", "no/such/folder"), "unknown corpus 'no/such/folder'; known: support"),
         (("eval", str(PROJECT / "data" / "vectors")), "no readable document"),
         (("eval", "support", "--routes", "bm25", "--baseline", "dense"), "'dense' is not among"),
