@@ -22,7 +22,7 @@ File = str | PathLike[str]
 
 
 def text(value: Any, name: str) -> str:
-    """A text that is not empty."""
+    """Check a non-empty text. Raises BadInput."""
     if not isinstance(value, str) or not value.strip():
         raise BadInput(f"{name}={value!r}; give a text")
     return value
@@ -36,8 +36,8 @@ def conditions(given: Sequence[str]) -> tuple[Filter, ...]:
 
 
 def chosen(given: Names, engine: Engine, corpus: str) -> tuple[str, ...]:
-    """The names of the routes given as "a,b" or a list; for None those that can run here without a language
-    model.
+    """Return the names of the routes given as "a,b" or a list; for None, those that can run here without a
+    language model.
     """
     if given is None:
         return tuple(route.name for route in without_model(engine, corpus))
@@ -45,7 +45,7 @@ def chosen(given: Names, engine: Engine, corpus: str) -> tuple[str, ...]:
 
 
 def listed(given: str | Sequence[str]) -> tuple[str, ...]:
-    """The same of names that are given."""
+    """Return the names of the routes given as "a,b" or a list. Raises BadInput for unknown ones."""
     if not isinstance(given, str) and not (
         isinstance(given, Sequence) and all(isinstance(one, str) for one in given)
     ):
@@ -54,7 +54,7 @@ def listed(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def own_routes(given: Mapping[str, str] | None, python: File) -> tuple[str, ...]:
-    """The names of pipelines of one's own, {name: target}, which are routes of this process from now on."""
+    """Register your own pipelines, {name: target}, as routes of this process, and return their names."""
     if given is None:
         return ()
     if not isinstance(given, Mapping) or not all(
@@ -83,7 +83,7 @@ def of_routes(given: Parameters) -> dict[str, Mapping[str, Any]]:
 
 
 def conversation(given: Sequence[Turn | Mapping[str, str]]) -> tuple[Turn, ...]:
-    """The turns before a question, oldest first: turns, or {"role", "text"}."""
+    """Read the turns before a question, oldest first: Turn objects, or {"role", "text"}."""
     items = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
     if isinstance(items, list) and all(isinstance(one, Turn) for one in items):
         return tuple(one for one in items if isinstance(one, Turn))
@@ -91,14 +91,14 @@ def conversation(given: Sequence[Turn | Mapping[str, str]]) -> tuple[Turn, ...]:
 
 
 def flag(value: Any, name: str) -> bool:
-    """True or False."""
+    """Check True or False. Raises BadInput."""
     if not isinstance(value, bool):
         raise BadInput(f"{name}={value!r}; give True or False")
     return value
 
 
 def count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
-    """A whole number."""
+    """Check a whole number within limits. Raises BadInput."""
     if type(value) is not int or value < least or (most is not None and value > most):
         to = f" to {most}" if most is not None else " or more"
         raise BadInput(f"{name}={value!r}; give a whole number, {least}{to}")
@@ -106,7 +106,7 @@ def count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> 
 
 
 def path(value: Any, name: str) -> Path:
-    """A path of a file or folder."""
+    """Read a path of a file or folder. Raises BadInput."""
     try:
         return Path(fspath(value))
     except TypeError:

@@ -41,8 +41,8 @@ LONGEST = 10_000  # rows
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Run):
-    """A run: the question, and for each route its `hits`, spans and times in `results`. In a notebook it is
-    a table of passages by routes, with the rank of each passage in each route. `warnings` are told beside it.
+    """A run: the question, and for each route its `hits`, spans and times in `results`. In a notebook it
+    shows as a table of passages by routes, with the rank of each passage in each route, and `warnings` below.
     """
 
     warnings: tuple[str, ...] = ()
@@ -103,15 +103,15 @@ def compare(
 
     `corpus` is a name that the command `corpora` lists, or the path of a folder or file. An index that is
     missing is built first; with `build=False` that raises Unavailable, and a path BadInput. `routes` are
-    names; None stands for all that can run here without a language model. `own` are pipelines of your own,
-    {name: "FILE.py:FUNCTION" or an address}, asked beside them; `python` is the interpreter of those that are
-    functions, else this one. `parameters` are {route: {name: value}}. `history` are the turns before the
-    question. `filters` are conditions on metadata that passages have to meet, such as ["owner~Logistics",
-    "last_updated>=2026"]. With `answers` every route writes an answer. The run is stored, so that the
-    dashboard shows it, unless `stored` is False.
+    names; None stands for all that can run here without a language model. `own` adds your own pipelines,
+    {name: "FILE.py:FUNCTION" or an address}; `python` is the interpreter of those that are functions, else
+    this one. `parameters` are {route: {name: value}}. `history` are the turns before the question. `filters`
+    are conditions on metadata that passages have to meet, such as ["owner~Logistics", "last_updated>=2026"].
+    With `answers` every route writes an answer. The run is stored, so that the dashboard shows it, unless
+    `stored` is False.
 
-    A route that fails says so in its result and costs the others nothing. Ctrl-C stops the run; what was
-    finished of it is stored. Raises BadInput and Unavailable.
+    A route that fails reports the error in its result and does not affect the others. Ctrl-C stops the run
+    and stores its finished routes. Raises BadInput and Unavailable.
     """
     query, where = Query(text(question, "question"), conversation(history)), conditions(filters)
     engine = engines.shared_engine()  # it knows the routes that the settings name
@@ -147,12 +147,12 @@ def compare(
 
 
 def shown(run: Run, warnings: Sequence[str] = ()) -> Comparison:
-    """A run as a Comparison."""
+    """Convert a run to a Comparison."""
     return Comparison(**{one.name: getattr(run, one.name) for one in fields(Run)}, warnings=tuple(warnings))
 
 
 def _wait(job: Job, total: int, report: Progress) -> Run:
-    """The finished run; stopped, it is ended before the interrupt goes on."""
+    """Wait for the finished run; on an interrupt, stop it before the interrupt propagates."""
     try:
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Routes measured on labelled questions: asked anew, or opened as they were saved."""
+"""Evaluations of routes on labelled questions, run now or opened from a saved one."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ class Evaluated(Evaluation):
     """
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each route, best nDCG@10 first: for each compared metric its mean with the 95 % interval
-        (`ndcg@10`, `ndcg@10 low`, `ndcg@10 high`), the difference from the baseline (`ndcg@10 delta`) with
-        its Holm-adjusted p-value (`ndcg@10 p`); then questions, failures, p50 and p95 in ms, model calls.
+        """Return a row for each route, best nDCG@10 first: for each compared metric its mean with the 95 %
+        interval (`ndcg@10`, `ndcg@10 low`, `ndcg@10 high`), the difference from the baseline (`ndcg@10
+        delta`) with its Holm-adjusted p-value (`ndcg@10 p`); then questions, failures, p50 and p95 in ms,
+        model calls.
         """
         import pandas as pd
 
@@ -83,7 +84,7 @@ class Evaluated(Evaluation):
 
     @property
     def findings(self) -> list[str]:
-        """What the figures show, in sentences, most important first."""
+        """Return the findings in sentences, most important first."""
         return words.found(self.figures)
 
     def why(
@@ -181,23 +182,22 @@ def evaluate(
 ) -> Evaluated:
     """Measure `routes` on the labelled questions of `target`, as the command `eval` does.
 
-    `target` is the name of a corpus with questions, or the path of a BEIR folder; with `questions` (files
-    of this tool or of another, whose columns `columns` names by field), `qrels` (TREC) or `labels` (a label
-    set) of any corpus. `routes` are names; None stands for all that
-    can run here without a language model. `own` are pipelines of your own, {name: "FILE.py:FUNCTION" or an
-    address}, measured beside them; `python` is the interpreter of those that are functions, else this one.
-    `baseline` is the route that the others are compared with, the first unless given. `split` is dev, test or
-    all; `mode` keeps one kind of question; `queries` and `per_mode` draw a sample with `seed`. An index that
-    is missing is built first; with `build=False` that raises Unavailable. `filters` are conditions on
-    metadata that passages have to meet to be found.
+    `target` is the name of a corpus with questions, or the path of a BEIR folder; with `questions` (files of
+    this tool or of another, whose columns `columns` names by field), `qrels` (TREC) or `labels` (a label set)
+    of any corpus. `routes` are names; None stands for all that can run here without a language model. `own`
+    adds your own pipelines, {name: "FILE.py:FUNCTION" or an address}; `python` is the interpreter of those
+    that are functions, else this one. `baseline` is the route that the others are compared with, the first
+    unless given. `split` is dev, test or all; `mode` keeps one kind of question; `queries` and `per_mode`
+    draw a sample with `seed`. An index that is missing is built first; with `build=False` that raises
+    Unavailable. `filters` are conditions on metadata that passages have to meet to be found.
 
-    `chunkings` ("all", or names such as "256" and "headings") measures the source cut in these ways, too, by
-    how much of the labelled text each covers: `Evaluated.chunkings`. It needs `out` or `keep`.
+    `chunkings` ("all", or names such as "256" and "headings") also measures the source chunked in these ways,
+    by how much of the labelled text each covers: `Evaluated.chunkings`. It needs `out` or `keep`.
 
-    With `out` (a folder) or `keep` (a name, for the page Evaluate) all is saved there, and the same call goes
-    on where it was stopped; without, it is in memory alone. `workers` (processes of this machine) or
-    `scheduler` (of Dask, "tcp://host:port") ask the questions in place of this process. Ctrl-C stops it and
-    raises KeyboardInterrupt; what was asked is saved. Raises BadInput and Unavailable.
+    With `out` (a folder) or `keep` (a name, for the page Evaluate) all is saved there, and the same call
+    continues a stopped evaluation; without them, it is in memory only. `workers` (processes of this machine)
+    or `scheduler` (of Dask, "tcp://host:port") ask the questions instead of this process. Ctrl-C stops it and
+    raises KeyboardInterrupt; finished questions are saved. Raises BadInput and Unavailable.
     """
     settings = settings_module.current()
     folder = _folder(out, keep)
@@ -282,7 +282,7 @@ def evaluate(
 
 
 def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:
-    """The chunkings to measure beside `origin`; BadInput where there is none."""
+    """Return the chunkings to measure in addition to `origin`. Raises BadInput if there is none."""
     names = given if isinstance(given, Sequence) else (None,)
     if not all(isinstance(one, str) for one in names):
         raise BadInput(f"chunkings={given!r}; give all, or names such as 256 and headings")
@@ -300,12 +300,14 @@ def _check_whole(figures: Mapping[str, Any], folder: Path | None) -> None:
 
 
 def evaluations() -> list[str]:
-    """The names of the saved evaluations, the one changed last first."""
+    """Return the names of the saved evaluations, the last changed first."""
     return experiment_store.names(settings_module.current())
 
 
 def evaluation(name: File) -> Evaluated:
-    """A saved evaluation by its name or folder; BadInput where there is none, or it has no figures yet."""
+    """Open a saved evaluation by its name or folder. Raises BadInput if it does not exist or has no figures
+    yet.
+    """
     settings = settings_module.current()
     if isinstance(name, str) and experiment_store.NAME.fullmatch(name) and not Path(name).is_dir():
         if name not in evaluations():

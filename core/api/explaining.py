@@ -24,17 +24,15 @@ from core.evaluation.gold import Gold, gold
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What became of passages in the routes of a run. `grades` are the known grades (0-3) by passage id,
-    `passages` those that are told of, `diagnoses` what each route made of the relevant ones, worst first, ()
-    for a question without labels. `lines` say it in words.
-    """
+    """An explanation of how each route of a run found or lost passages."""
 
     run: Run
     depth: int
-    grades: Mapping[str, int]
-    passages: Mapping[str, Passage]
+    grades: Mapping[str, int]  # the known grades (0-3) by passage id
+    passages: Mapping[str, Passage]  # the passages explained
+    # each route's diagnosis for the relevant passages, worst first; () for a question without labels
     diagnoses: tuple[Diagnosis, ...]
-    lines: tuple[str, ...]
+    lines: tuple[str, ...]  # the explanation in sentences
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -55,14 +53,14 @@ def why(
     depth: int = 10,
     grades: Mapping[str, int] | None = None,
 ) -> Explanation:
-    """Why each route of a run found or lost passages, as the page Why tells it.
+    """Explain why each route of a run found or lost passages, like the page Why.
 
-    `run` is what `compare` gave, or the id of a stored run. `passage` is the id of a passage; without one it
-    is about the relevant passages of the question, as labelled with its corpus, by people, in the label set
-    `labels`, or in `grades` (0-3 by passage id); and where none is labelled, about the passage of the first
-    route's top that most others miss. `route` looks at one route alone. The first `depth` hits count.
+    `run` is the result of `compare`, or the id of a stored run. `passage` is the id of a passage. Without
+    one, the relevant passages of the question are explained, as labelled with its corpus, by people, in the
+    label set `labels`, or in `grades` (0-3 by passage id); and if none is labelled, the passage of the first
+    route's top that most others miss. `route` selects one route. The first `depth` hits count.
 
-    Raises BadInput for a run, route, passage or label set that is not there.
+    Raises BadInput for a run, route, passage or label set that does not exist.
     """
     count(depth, "depth", most=1000)
     engine = engines.shared_engine()
@@ -125,7 +123,7 @@ def _gold(engine: Engine, run: Run, labels: str | None) -> Gold:
 
 
 def _corpus(engine: Engine, run: Run) -> Corpus | None:
-    """The corpus as it is indexed now, or None where it is not."""
+    """Return the corpus as it is indexed now, or None if it is not."""
     try:
         return engine.corpus(run.corpus)
     except RouteScopeError:

@@ -1,4 +1,4 @@
-"""Which measured route to ship by given criteria; in a test, whether there is one."""
+"""The decision which measured route to ship by given criteria; in a test, whether there is one."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class GateDecision(Decision):
         return self.ok
 
     def __str__(self) -> str:
-        """The decision in sentences: what a failed assertion shows."""
+        """Return the decision in sentences, as a failed assertion shows it."""
         return "\n".join(self._sentences())
 
     def __repr__(self) -> str:
         return f"<GateDecision {self.verdict.decision}: {self.chosen or 'no route'}>\n{self}"
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each route: whether it passes, its mean of the metric, p95 in ms, tokens and calls for a
-        question, the price of 1,000 questions, the share of failures, and what it misses.
+        """Return a row for each route: whether it passes, its mean of the metric, p95 in ms, tokens and calls
+        for a question, the price of 1,000 questions, the share of failures, and what it misses.
         """
         import pandas as pd
 
@@ -120,21 +120,21 @@ def gate(
 ) -> GateDecision:
     """Decide which route of an evaluation to ship, as the command `gate` does.
 
-    `measured` is what `evaluate` gave, the name of a saved evaluation, its folder, or its metrics.json (which
-    alone cannot tell how sure the choice is). `min_quality` is of the mean of `metric`; `max_cost` is for
-    1,000 questions at the evaluation's prices, `max_tokens` and `max_calls` for one question, `max_failed`
-    and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse than the
-    baseline on a kind of question. A route ships if it is shown to be at most `margin` worse than every
-    other; `cheapest`: the cheapest such route, else only the one with the highest mean. `min_questions`
+    `measured` is the result of `evaluate`, the name of a saved evaluation, its folder, or its metrics.json
+    (which alone does not show how sure the choice is). `min_quality` is of the mean of `metric`; `max_cost`
+    is for 1,000 questions at the evaluation's prices, `max_tokens` and `max_calls` for one question,
+    `max_failed` and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse
+    than the baseline on a kind of question. A route ships if it is shown to be at most `margin` worse than
+    every other; `cheapest`: the cheapest such route, else only the one with the highest mean. `min_questions`
     replaces the scored questions that this takes (25, and 3 / margin to call routes equivalent). `planned`:
-    the routes that alone are compared with the baseline; None for all that were measured. `regressions`: a
-    label set of complaints, whose questions the route to ship is asked now, or an evaluation of one, by name
-    or folder. `against` is the snapshot of an earlier release, or another evaluation by its folder or name:
-    the decision is then false only if a drop larger than `min_effect` (the margin unless given) is shown, or
-    a limit is missed by every route; `max_broken` is how many questions may break since then, None for any
-    number. A criterion without a figure does not pass.
+    the only routes compared with the baseline; None for all that were measured. `regressions`: a label set of
+    complaints, whose questions the route to ship is asked now, or an evaluation of one, by name or folder.
+    `against` is the snapshot of an earlier release, or another evaluation by its folder or name: the decision
+    is then false only if a drop larger than `min_effect` (the margin unless given) is shown, or a limit is
+    missed by every route; `max_broken` is how many questions may break since then, None for any number. A
+    criterion without a figure does not pass.
 
-    The decision is true where there is a route to ship. Raises BadInput.
+    The decision is true if there is a route to ship. Raises BadInput.
     """
     criteria = Criteria(
         metric,

@@ -70,7 +70,7 @@ class Server(MCPServer[Any]):
 
 
 def server() -> Server:
-    """The server with its tools; nothing is opened before a tool is called."""
+    """Create the server with its tools; nothing is opened before a tool is called."""
     made = Server("routescope", instructions=ABOUT, version=version(), log_level="WARNING")
     made.tool(annotations=ADDS)(_told(ask))
     made.tool(annotations=READS)(_told(explain, "why"))
@@ -166,8 +166,8 @@ def measured(
         str | None, Field(description="Also list the questions at which this route does worst.")
     ] = None,
 ) -> Told:
-    """The saved evaluations, or the leaderboard of one: means with 95 % intervals, and differences from the
-    baseline with intervals and Holm-adjusted p-values. A question of it is explained by
+    """List the saved evaluations, or return the leaderboard of one: means with 95 % intervals, and
+    differences from the baseline with intervals and Holm-adjusted p-values. A question of it is explained by
     `why(run="EVALUATION#QUESTION")`.
     """
     if name is None:
@@ -194,7 +194,7 @@ def measured(
 
 
 def _told(tool: Callable[P, Told], name: str | None = None) -> Callable[P, Told]:
-    """The tool with its errors as one line each."""
+    """Wrap a tool so that each error becomes one line."""
 
     @wraps(tool)
     def call(*args: P.args, **given: P.kwargs) -> Told:
@@ -208,7 +208,7 @@ def _told(tool: Callable[P, Told], name: str | None = None) -> Callable[P, Told]
 
 
 def _in_words(error: ValidationError) -> str:
-    """The first thing that is wrong, with the name of the argument."""
+    """Describe the first invalid argument."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"])) or "the arguments"
     given = "" if first["type"] == "missing" else f" (given: {first.get('input')!r})"[:120]
@@ -238,7 +238,7 @@ def _hit(hit: Hit, rank: int) -> Told:
 
 
 def _ranks(run: Comparison, k: int) -> list[Told]:
-    """The rank of each passage in each route, as far as the ranking goes."""
+    """Return the rank of each passage in each route, as far as the ranking goes."""
     frame = run.to_frame(k)
     return [
         {
@@ -303,7 +303,7 @@ def _mean(row: Mapping[str, Any], metric: str) -> Told:
 
 
 def _worst(opened: Evaluated, route: str) -> Sequence[Told]:
-    """The questions at which a route is furthest behind the best route, with what is to be asked of `why`."""
+    """Return the questions on which a route is furthest behind the best one, with the argument for `why`."""
     if route not in opened.values:
         raise BadInput(f"route {route!r} was not measured; there are: {', '.join(opened.routes)}")
     metric = COMPARED[0]

@@ -1,4 +1,4 @@
-"""How far something is: told to a function that was given, else on stderr."""
+"""Progress reports, to a given function or on stderr."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Lazy(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        """The command, or None if there is none of that name."""
+        """Return the command, or None if it does not exist."""
         if name not in COMMANDS:
             return None
         command = getattr(importlib.import_module(f"core.cli.{COMMANDS[name]}"), f"{name.replace('-', '_')}_")
@@ -83,7 +83,7 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code; nothing but one line is said about an error."""
+    """Run one command line and return its exit code; an error prints one line."""
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
     process_setup.settle()

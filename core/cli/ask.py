@@ -55,7 +55,7 @@ def answer_options(function: F) -> F:
 def answer_style(
     by: AnswerBy | None, order: AnswerOrder | None, now: Settings, evidence: float | None = None
 ) -> AnswerStyle:
-    """How answers are written: as given, else as the settings say."""
+    """Return the answer style given, else that of the settings."""
     from core.domain.types import AnswerStyle
 
     return AnswerStyle(
@@ -206,7 +206,7 @@ def _make_corpus(engine: Engine, corpus: str, own: Sequence[str], query: Query) 
 
 
 def _wait(job: Job) -> Run:
-    """The finished run; after Ctrl-C what is done of it."""
+    """Wait for the finished run; after Ctrl-C return what was finished."""
     try:
         return job.wait()
     except KeyboardInterrupt:
@@ -235,7 +235,7 @@ def read_parameters(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, 
 
 
 def read_history(path: Path) -> tuple[Turn, ...]:
-    """A conversation, oldest turn first; a line without a speaker goes on with the turn before it."""
+    """Read a conversation, oldest turn first; a line without a speaker continues the turn before it."""
     from core.domain.conversation import turns
 
     try:

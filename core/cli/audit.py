@@ -92,8 +92,8 @@ def audit_(
 ) -> int:
     """Measure what the decisions of routes are worth: each question is asked again with each decision turned.
 
-    SET is the name of a corpus with questions, or a folder as `eval` takes it. For each route: the figures
-    beside those of the baselines, and one planned comparison. For each kind of decision: how often it fired,
+    SET is the name of a corpus with questions, or a folder as `eval` takes it. For each route: its figures
+    next to those of the baselines, and one planned comparison. For each kind of decision: how often it fired,
     precision, recall, the gain when it fired, and its price. Equal model calls come from the cache and are
     free.
 
@@ -213,7 +213,7 @@ class Pace:
 
 
 def _text(figures: Mapping[str, Any], folder: Path) -> str:
-    """The tables for people."""
+    """Format the tables as text."""
     from core.cli.text import table
     from core.evaluation.audit import report
 

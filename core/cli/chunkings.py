@@ -28,7 +28,7 @@ KEY = (
 
 
 def sources(source: Source, given: str, settings: Settings, run_files: Sequence[str]) -> list[Source]:
-    """The chunkings to measure beside `source`; BadInput where there is none."""
+    """Return the chunkings to measure in addition to `source`. Raises BadInput if there is none."""
     from core.corpus import catalogue, variants
 
     if run_files:
@@ -40,7 +40,7 @@ def sources(source: Source, given: str, settings: Settings, run_files: Sequence[
 
 
 def free_place(settings: Settings, corpus: str) -> Path:
-    """A folder for the evaluation, where nobody named one."""
+    """Return an unused folder for the evaluation."""
     from core.evaluation.experiment_index import free_name
     from core.evaluation.experiment_store import names, place
 
@@ -100,7 +100,7 @@ def measure(
 
 
 def in_words(figures: Mapping[str, Any], out: Path) -> str:
-    """The chunkings, the table routes x chunkings, and what else was measured."""
+    """Format the chunkings, the table routes x chunkings, and the other figures."""
     from core.evaluation.chunkings.text import WHOLE, findings
 
     names, budget = list(figures["chunkings"]), figures["budget"]
@@ -160,7 +160,7 @@ def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str,
 
 
 def _more(figures: Mapping[str, Any], names: Sequence[str]) -> str:
-    """What is read with the budget, as means over the routes where there are several."""
+    """Format the reading within the budget, as means over the routes if there are several."""
     route, by = next(iter(rows(figures).items()))
     shown = ("area", "density", "documents", "passages", "tokens a passage")
     lines = [

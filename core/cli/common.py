@@ -1,4 +1,6 @@
-"""What every command shares: --json and --debug, one JSON document out, progress on stderr."""
+"""Options and output shared by all commands: --json and --debug, one JSON document on stdout, progress on
+stderr.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +149,7 @@ def worker_options(function: F) -> F:
 
 
 def with_own(chosen: Sequence[Route], own: Sequence[str]) -> list[Route]:
-    """The routes chosen and the pipelines given, each once."""
+    """Return the chosen routes and the given pipelines, each once."""
     from core.routes.registry import pick
 
     return list(dict.fromkeys([*chosen, *(pick(list(own)) if own else [])]))
@@ -177,7 +179,7 @@ def emit(document: Any, text: Callable[[], str], *, as_json: bool) -> None:
 
 
 def finite(value: Any) -> Any:
-    """`value` with null in place of each number that JSON does not have."""
+    """Replace the numbers that JSON cannot represent by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -197,7 +199,7 @@ def write_new(file: Path, content: bytes) -> None:
 
 
 def note(text: str) -> None:
-    """Say something beside the result, on stderr."""
+    """Print a message to stderr."""
     from core.cli.text import one_line
 
     click.echo(one_line(text), err=True)
@@ -205,7 +207,9 @@ def note(text: str) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, to end work at a safe point; a second one ends it at once."""
+    """Yield an event that the first Ctrl-C sets, to end work at a safe point; a second Ctrl-C interrupts at
+    once.
+    """
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -275,7 +279,7 @@ class Bar:
         return size(count) if self._unit == "B" else f"{count:,}"
 
     def _time(self, done: int, total: int) -> str:
-        """The time left, from the speed since this bar began, not from earlier work."""
+        """Estimate the remaining time from the speed since this bar started, excluding earlier work."""
         passed, new = time.monotonic() - self._began, done - self._first
         if done >= total or not total:
             return f"in {passed:.0f} s"

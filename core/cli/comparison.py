@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w+")
 
 
 def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
-    """The run for people; `shown` passages, `whole` with their full text beneath."""
+    """Format a run with `shown` passages, their full text included if `whole`."""
     done = [result for result in run.results if result.status == "ok"]
     parts = [
         f"Question  {one_line(run.query.text)}",
@@ -62,14 +62,14 @@ def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
 
 
 def reopen(run_id: str) -> str:
-    """Where the run can be looked at: the address where a dashboard answers, else how to start one."""
+    """Return where to open the run: its URL if a dashboard answers, else how to start one."""
     if answers(ADDRESS):
         return f"Reopen: {ADDRESS}/?run={run_id}"
     return f"Stored as run {run_id}. To open it: {START}, then /?run={run_id} behind the address it tells."
 
 
 def answers(address: str) -> bool:
-    """Whether a dashboard of this program answers there, told by the headers it sends."""
+    """Return True if a dashboard of this program answers at an address, identified by its headers."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{address}/_stcore/health", timeout=0.5) as reply:
@@ -85,7 +85,9 @@ def _best(result: RouteResult) -> str:
 
 
 def _not_done(results: Sequence[RouteResult]) -> list[str]:
-    """The routes without a result by the reason: in full, on one line, as it may hold a command to copy."""
+    """List the routes without a result by reason, in full on one line, as it may contain a command to
+    copy.
+    """
     reasons: dict[tuple[str, str], list[str]] = {}
     for result in results:
         reasons.setdefault((result.status, one_line(result.error or "")), []).append(result.route)
@@ -96,7 +98,7 @@ def _not_done(results: Sequence[RouteResult]) -> list[str]:
 
 
 def _ranked(results: Sequence[RouteResult]) -> list[tuple[Hit, dict[str, int]]]:
-    """The passages among the first hits of any route with their ranks, the best first."""
+    """Return the passages among the first hits of any route with their ranks, the best first."""
     ranks: dict[str, dict[str, int]] = {}
     hits: dict[str, Hit] = {}
     for result in results:
@@ -114,7 +116,7 @@ def _ranked(results: Sequence[RouteResult]) -> list[tuple[Hit, dict[str, int]]]:
 def _ranks(
     run: Run, results: Sequence[RouteResult], ranked: Sequence[tuple[Hit, dict[str, int]]]
 ) -> list[str]:
-    """A line a passage: its rank in each route, its id, and what it says near the words of the question."""
+    """Format one line per passage: its rank in each route, its id, and the text near the question's words."""
     done = [result.route for result in run.results if result.status == "ok"]
     names = [result.route for result in results]
     ids = [cut(hit.passage.id, IDS) for hit, _ in ranked]
@@ -130,7 +132,7 @@ def _ranks(
 
 
 def _snippet(hit: Hit, question: str) -> str:
-    """The title of a passage, and its text from shortly before the first word of the question on."""
+    """Return a passage's title and its text from shortly before the first word of the question."""
     title, text = one_line(hit.passage.title), one_line(hit.passage.text)
     words = {word for word in _WORD.findall(question.lower()) if len(word) > 3}
     first = next((one.start() for one in _WORD.finditer(text) if one[0].lower() in words), 0)
@@ -140,7 +142,7 @@ def _snippet(hit: Hit, question: str) -> str:
 
 
 def _text(hit: Hit) -> list[str]:
-    """A passage in full, line by line as it is."""
+    """Return a passage in full, line by line."""
     head = f"{one_line(hit.passage.id)}  {one_line(hit.passage.title)}".rstrip()
     return ["", head, *(f"  {one_line(line)}".rstrip() for line in hit.passage.text.strip().split("\n"))]
 

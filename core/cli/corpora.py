@@ -145,12 +145,12 @@ def index_(
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
 
-    Only what has changed is processed again, and a stopped build continues where it was. What the files were
-    taken as, and which were left out for what reason, is told on stderr and on the page Corpus. The corpus
-    keeps --text-columns, --html, --reader and --ocr; --text-columns "" goes back to finding them.
+    Only what has changed is processed again, and a stopped build continues where it was. How each file was
+    read, and why files were left out, is printed on stderr and shown on the page Corpus. The corpus keeps
+    --text-columns, --html, --reader and --ocr; --text-columns "" goes back to finding them.
 
-    Embedding by a service keeps each batch as it comes: stopped, it goes on there. What it costs and takes is
-    told first, and refused above embed_limit_cost and embed_limit_minutes without --yes.
+    Embedding by a service stores each batch as it comes: a stopped build continues there. Its cost and time
+    are estimated first, and refused above embed_limit_cost and embed_limit_minutes without --yes.
 
     A source may have several chunkings: see --chunkings, and eval --chunkings. They are refreshed with it.
 
@@ -235,9 +235,9 @@ def _remove(source: Source, given: str, settings: Settings) -> list[str]:
 def with_embedders(
     source: Source, given: Sequence[str], dropped: Sequence[str], settings: Settings
 ) -> Source:
-    """The source with the embedders `given` before those that its index has, without those `dropped`.
+    """Return the source with the embedders `given`, then those of its index, without those `dropped`.
 
-    Raises BadInput where none is left, or one to be dropped is not there.
+    Raises BadInput if none remains, or if one to be dropped does not exist.
     """
     from core.corpus import catalogue, index
 
@@ -261,7 +261,7 @@ def _indexed(settings: Settings) -> list[str]:
 def build(
     source: Source, settings: Settings, helping: Helpers | None = None, begin: Begin | None = None
 ) -> Corpus:
-    """The built corpus; progress and what was left out go to stderr, Ctrl-C stops at a safe point."""
+    """Build a corpus; progress and skipped files go to stderr, Ctrl-C stops at a safe point."""
     return build_each([source], settings, helping, begin)[0]
 
 
@@ -271,7 +271,7 @@ def build_each(
     helping: Helpers | None = None,
     begin: Begin | None = None,
 ) -> list[Corpus]:
-    """The same for several, one after the other; those built before a stop stay."""
+    """Build several corpora in sequence; those built before a stop stay."""
     from core.corpus import cautions, index, variants
 
     bar, built = Bar(""), []
@@ -302,9 +302,10 @@ def ensure(source: Source, settings: Settings) -> None:
 
 
 def indexed(given: str, settings: Settings) -> str:
-    """The name of the corpus that a name or path means; that of a path is built unless its index is current.
+    """Return the name of the corpus that a name or path means; that of a path is built unless its index is
+    current.
 
-    A name that is none, and no path either, comes back as it is: who opens it says which there are.
+    An unknown name that is no path is returned unchanged: opening it reports the known ones.
     """
     from core.corpus import catalogue, index_record
 
@@ -339,7 +340,7 @@ def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
 
 
 def _built(info: CorpusInfo, settings: Settings) -> list[str]:
-    """A line for the index, and one for each further embedder."""
+    """Return a line for the index, and one for each further embedder."""
     from core.corpus import index
 
     more = index.further(info, settings) if not info.place else ()
@@ -363,7 +364,7 @@ def _line(info: CorpusInfo) -> str:
 
 
 def _what(one: dict[str, Any]) -> str:
-    """What a corpus is; of a chunking how it is cut."""
+    """Describe a corpus, or the chunking of a chunked variant."""
     return (
         f"{one['chunking_of']}: {one['index']['chunking']['label']}" if one["chunking_of"] else one["title"]
     )

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 )
 @output_options
 def diff_(before: str, after: str, routes: Sequence[str], metric: str, as_json: bool) -> int:
-    """Show which questions broke and which were fixed from evaluation A to evaluation B, with the passage
-    and the step that lost it. A and B are names of saved evaluations or folders of `eval --out`.
+    """Show which questions broke and which were fixed from evaluation A to evaluation B, with the passage and
+    the step that lost it. A and B are names of saved evaluations or folders of `eval --out`.
 
     A relevant passage is found if it is among the first k of the ranking. A question is broken if B finds
     fewer of its relevant passages than A, fixed if B finds more, and unchanged if B finds as many; a route
     that failed found nothing. Compared are the questions that both have with the same text and a relevant
-    passage in common. The step is read from the recorded traces, and "not recorded" where there are none.
+    passage in common. The step is read from the recorded traces, and "not recorded" if there are none.
 
     Exits with 0 whatever the difference, 2 on invalid input.
     """

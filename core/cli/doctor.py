@@ -72,7 +72,7 @@ def _endpoints(found: Sequence[ChatEndpoint]) -> str:
 
 
 def _endpoint(tested: EndpointReport) -> str:
-    """A line for an embedder or reranker, and what lacks without it."""
+    """Format a line for an embedder or reranker, and the routes affected if it fails."""
     words = {True: "works", False: "does not work", None: "not tested"}
     told = ", ".join(
         f"{name} {words[value]}" if value is None or isinstance(value, bool) else f"{name} {value}"

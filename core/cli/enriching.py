@@ -73,7 +73,7 @@ def _show(bar: Bar, label: str, stage: str, done: int, total: int) -> None:
 
 
 def in_words(made: Made) -> str:
-    """What was made and what it took, in one line."""
+    """Summarise an enrichment and its cost in one line."""
     took = sum(made.build_ms.values()) / 1000
     spent = made.spent
     model = (

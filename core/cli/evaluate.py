@@ -333,7 +333,7 @@ def eval_(
 
 
 def _text(figures: Mapping[str, Any], out: Path | None) -> str:
-    """The tables, and what changing the embedder does."""
+    """Format the tables and the effects of changing the embedder."""
     from core.evaluation import embedder_change
 
     lines = embedder_change.in_words(figures.get("embedders", ()), "ndcg@10")
@@ -341,7 +341,7 @@ def _text(figures: Mapping[str, Any], out: Path | None) -> str:
 
 
 def _retuned(engine: Engine, spec: Spec, chosen: Sequence[Route], found: Found | None) -> Spec:
-    """The spec with limits on cosines moved for each embedder; what was moved, and how, goes to stderr."""
+    """Return the spec with cosine limits adjusted for each embedder; the adjustments go to stderr."""
     from core.evaluation import embedder_change
 
     asked = [question.query for question in found.questions] if found is not None else []

@@ -35,8 +35,8 @@ SHORT = {  # of the columns of means, so that they fit a terminal
 
 
 def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
-    """The findings, the differences from the baseline, the figures by kind of question, and the errors. Of
-    routes that returned the same one stands for all, but where times and calls are listed.
+    """Format the findings, the differences from the baseline, the figures by kind of question, and the
+    errors. One of several routes with equal results represents them, except for times and calls.
     """
     distinct = {route: row for route, row in figures["routes"].items() if "same_as" not in row}
     parts = [
@@ -105,7 +105,7 @@ def _extra(routes: Mapping[str, Any]) -> str:
 
 
 def _routing(route: str, block: Mapping[str, Any]) -> str:
-    """A router's classes against the kinds of question, and what its choices lost."""
+    """Format a router's classes against the kinds of question, and the loss of its choices."""
     rows = [(name, *row) for name, row in zip(block["classes"], block["confusion"], strict=True) if any(row)]
     headers = ("true / predicted", *block["classes"])
     parts = [
@@ -141,7 +141,7 @@ def _head(figures: Mapping[str, Any]) -> str:
 
 
 def _overall(routes: Mapping[str, Any]) -> str:
-    """The means; the share of unjudged passages follows the metrics of the same depth."""
+    """Format the means; the share of unjudged passages follows the metrics of the same depth."""
     deep: dict[str, list[str]] = {}
     for name, unjudged in UNJUDGED.items():
         deep.setdefault(unjudged, []).append(name)

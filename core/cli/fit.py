@@ -72,7 +72,7 @@ def fit_(
 
 
 def fitted_text(fitted: FittedWeights) -> str:
-    """The finding, the weights, and each comparison."""
+    """Format the finding, the weights, and each comparison."""
     from core.evaluation.tuning import learn_text
 
     lines = [f"{fitted.name}: {fitted.made['of']}: {learn_text.labels(fitted.made['counts'])}", ""]

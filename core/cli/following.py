@@ -19,7 +19,7 @@ def followed(under_way: BackgroundJob, unit: str) -> None:
 
 
 def ended(under_way: BackgroundJob) -> int:
-    """The exit code of a command that followed it; says what ended it early."""
+    """Return the exit code of a command that followed a job, printing any error."""
     if under_way.error:
         note(f"error: {under_way.error}")
     return 1 if under_way.error or under_way.cancelled else 0

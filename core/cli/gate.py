@@ -168,9 +168,10 @@ def gate_(
     paired interval against each. With too few questions the result is "not enough evidence", with the best
     route so far and about how many more questions would decide.
 
-    Exits with 0 if there is a route to ship, 1 if there is none or too little is known, 2 on invalid input.
-    With --against, exits with 1 only if a drop is shown, every route misses a limit, or --regressions or
-    --max-broken fail. From a metrics.json alone, routes can only be compared with the baseline.
+    Exits with 0 if there is a route to ship, 1 if there is no such route or the evidence is too weak, 2 on
+    invalid input. With --against, exits with 1 only if a drop is shown, every route misses a limit, or
+    --regressions or --max-broken fail. From a metrics.json alone, routes can only be compared with the
+    baseline.
     """
     from core.domain import settings
     from core.evaluation.release.against import compare, failures

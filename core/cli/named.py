@@ -24,7 +24,7 @@ class Applied:
 
 
 def preset_of(engine: Engine, name: str) -> Preset:
-    """The preset, checked against the known routes; BadInput or Unavailable with the reason."""
+    """Return a preset, checked against the known routes. Raises BadInput or Unavailable with the reason."""
     from core.evaluation.tuning.saving import settled
     from core.store import presets
 
@@ -36,7 +36,7 @@ def preset_of(engine: Engine, name: str) -> Preset:
 
 
 def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
-    """The routes chosen; without any, those of the preset."""
+    """Return the chosen routes, or those of the preset if none was chosen."""
     from core.routes.registry import pick
 
     return list(chosen) or (pick(list(preset.parameters)) if preset is not None and preset.parameters else [])
@@ -45,7 +45,7 @@ def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
 def with_preset(
     preset: Preset | None, chosen: Sequence[Route], parameters: Mapping[str, Mapping[str, Any]]
 ) -> Applied:
-    """The preset's parameters for the routes chosen; a parameter given explicitly wins."""
+    """Return the preset's parameters for the chosen routes; explicit parameters take precedence."""
     names = tuple(route.name for route in chosen)
     if preset is None:
         return Applied(names, parameters, None)

@@ -1,4 +1,4 @@
-"""`questions`: questions with labels where there are none, written by the model, reviewed by people."""
+"""`questions`: generates labelled questions with a model, for review by people."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def agreement_(real: str, generated: str, metric: str, as_json: bool) -> int:
 
 
 def _agreement(found: Agreement) -> str:
-    """The routes by both kinds of question, and how alike the two orders are."""
+    """Format the routes' scores by both kinds of question, and the correlation of the two orders."""
     order = sorted(range(len(found.routes)), key=lambda at: -found.real[at])
     ranks = sorted(range(len(found.routes)), key=lambda at: -found.generated[at])
     rows = [

@@ -125,7 +125,7 @@ def _check_host(host: str) -> None:
 
 
 def _names(host: str, names: Sequence[str]) -> list[str]:
-    """The host names to answer to; BadInput for one that is none."""
+    """Return the host names to answer to. Raises BadInput for an invalid one."""
     if _everywhere(host) and not names:
         raise BadInput(
             f"--host {host} listens on every network of this machine; say by which host name it is reached: "
@@ -148,7 +148,7 @@ def _loopback(host: str) -> bool:
 
 
 def _free(host: str, port: int) -> int:
-    """The port, or a free one for 0; BadInput where it cannot be listened on."""
+    """Return the port, or a free one for 0. Raises BadInput if it cannot be used."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
         try:
@@ -161,7 +161,7 @@ def _free(host: str, port: int) -> int:
 
 
 def _wait(child: subprocess.Popen[bytes], host: str, port: int) -> None:
-    """Until it answers; Unavailable where it does not."""
+    """Wait until the server responds. Raises Unavailable if it ends or times out."""
     there = "127.0.0.1" if _everywhere(host) else host
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     end = time.monotonic() + START_S

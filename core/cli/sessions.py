@@ -112,7 +112,7 @@ def import_(
 
 
 def _bytes(file: Path) -> bytes:
-    """The file; one that can be neither a bundle nor traces, for its size, is not read."""
+    """Read a file, unless it is too large to be a bundle or traces. Raises BadInput."""
     from core.store.traces_in import MAX_BYTES
 
     try:
@@ -140,7 +140,7 @@ def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:
 
 
 def open_store() -> Store:
-    """The store of this process; Unavailable if it keeps none."""
+    """Return the store of this process. Raises Unavailable if there is none."""
     from core.engine.engine import shared_engine
 
     store = shared_engine().store

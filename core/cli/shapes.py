@@ -12,7 +12,7 @@ from core.domain.types import Link, Passage, RouteResult, Run, Span
 
 
 def run_document(run: Run) -> dict[str, Any]:
-    """The whole run as plain JSON values; times in milliseconds, hits best first."""
+    """Convert the whole run to plain JSON values; times in milliseconds, hits best first."""
     return {
         "run_id": run.id,
         "created": run.created,
@@ -111,7 +111,7 @@ def _span(
 
 
 def _link(link: Link) -> dict[str, Any]:
-    """What of which step an argument is; `span` null where the route made it by hand."""
+    """Convert a link to JSON; `span` is null if the route created the argument itself."""
     return {"arg": link.arg, "span": link.span, "start": link.start, "size": link.size}
 
 

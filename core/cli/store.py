@@ -95,7 +95,7 @@ def vacuum_(as_json: bool) -> int:
 def backup_(file: Path, as_json: bool) -> int:
     """Copy all sessions, labels and playlists to FILE, also while the dashboard runs.
 
-    To go back to the copy, stop the dashboard and put it in place of the file that this command names.
+    To restore the copy, stop the dashboard and replace the file that this command names by it.
     """
     from core.store.rescue import backup
 
@@ -114,8 +114,8 @@ def backup_(file: Path, as_json: bool) -> int:
 def recover_(file: Path | None, as_json: bool) -> int:
     """Rescue the readable runs of a damaged session file into a new file in its place.
 
-    The damaged file is saved beside it. The default FILE is the one in the home folder. It must not be in
-    use.
+    The damaged file is saved under another name in the same folder. The default FILE is the one in the home
+    folder. It must not be in use.
     """
     from core.store.rescue import recover
 
@@ -140,7 +140,9 @@ def recover_(file: Path | None, as_json: bool) -> int:
 
 
 def _path() -> Path:
-    """The file of the home folder; it may be damaged, so it is not opened."""
+    """Return the session file of the home folder, without opening it, as it may be damaged. Raises BadInput
+    if runs are in PostgreSQL.
+    """
     from core.domain.settings import current
 
     if current().database is not None:

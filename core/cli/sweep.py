@@ -91,7 +91,7 @@ def sweep_(
 
 
 def _named(parameters: Sequence[str]) -> tuple[str, list[str]]:
-    """The one route and its parameters."""
+    """Split the parameters into their one route and their names. Raises BadInput for several routes."""
     pairs = [parameter.partition(".") for parameter in parameters]
     routes = {route for route, _, _ in pairs}
     if len(routes) != 1 or not all(name for _, _, name in pairs):

@@ -44,7 +44,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: Se
 
 
 def amount(value: float | None, digits: int = 4) -> str:
-    """A figure, or a dash where there is none."""
+    """Format a figure, or a dash for None."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 

@@ -121,7 +121,7 @@ def import_traces(
 
 
 def as_document(found: Imported) -> dict[str, Any]:
-    """What was imported as JSON values."""
+    """Convert an import's result to JSON values."""
     matched = sum(rule is not None for rule in found.rules)
     return {
         "imported": [run.id for run in found.runs],
@@ -135,7 +135,7 @@ def as_document(found: Imported) -> dict[str, Any]:
 
 
 def text(found: Imported, label_set: str | None = None, asked: int = 0) -> str:
-    """The same for people."""
+    """Format an import's result."""
     runs = found.runs
     lines = [f"Added {len(runs)} runs" + (f" over corpus {runs[0].corpus}: {_some(found)}" if runs else ".")]
     if runs:

@@ -23,9 +23,9 @@ from core.domain.errors import BadInput, Unavailable
 def worker_(scheduler: str, count: int, as_json: bool) -> int:  # noqa: ARG001 - it writes no document
     """Work for the Dask scheduler at tcp://HOST:PORT or tls://HOST:PORT, until interrupted.
 
-    The corpora in this machine's home folder are searched, so they must be those of who evaluates. A worker
-    that is killed is started again, and a scheduler that goes away is waited for. Whoever reaches the
-    scheduler can run code here: read docs/server.md first.
+    The corpora in this machine's home folder are searched, so they must equal those of the evaluating
+    machine. A worker that is killed is started again, and a scheduler that goes away is waited for. Anyone
+    who can reach the scheduler can run code here: read docs/server.md first.
     """
     from core.backends.workers.place import INSTALL, MOST, checked, installed
     from core.domain import settings

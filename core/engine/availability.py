@@ -1,4 +1,4 @@
-"""Which of the routes' needs are not met here, and how to meet them."""
+"""The unmet needs of routes on this machine, and how to meet them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Gaps(dict[Need, str]):
 
 
 def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
-    """The reason for each need that is not met; what has to be made for a corpus, if one is named.
+    """Return the reason for each unmet need; with `corpus`, including what has to be built for it.
 
     Reads a few small files, and opens and starts nothing.
     """
@@ -92,7 +92,7 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
 
 
 def without_model(engine: Resources, corpus: str) -> list[Route]:
-    """The routes that can run here over a corpus and ask no language model."""
+    """Return the routes that can run on a corpus without a language model."""
     gaps = missing(engine, corpus)
     return [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
 
@@ -100,11 +100,11 @@ def without_model(engine: Resources, corpus: str) -> list[Route]:
 def other_routes(
     engine: Resources, corpus: str, *, models: bool, mode: Mode | None
 ) -> Callable[[str], OtherRoute | None]:
-    """Routes by name as a router may use them; why one cannot run on the corpus is looked up when first
-    asked.
+    """Return a function that gives routers other routes by name. Why a route cannot run on the corpus is
+    computed on first use.
 
-    `models` and `mode` are those of the request: without models none is to be had, and stored answers need
-    no model to be here.
+    `models` and `mode` are those of the request: without models no model is available, and replayed answers
+    do not need a model on this machine.
     """
 
     @cache
@@ -129,7 +129,7 @@ def other_routes(
 def why_not(
     route: Route, gaps: Mapping[Need, str], parameters: Mapping[str, Any] | None = None
 ) -> str | None:
-    """The reason a route cannot run with `parameters` over its defaults, or None."""
+    """Explain why a route cannot run with `parameters` over its defaults, or return None."""
     if route.broken:
         return route.broken
     settled = route.settle(parameters or {})
@@ -151,7 +151,7 @@ def _model_gap(gaps: Mapping[Need, str], model: str) -> dict[Need, str]:
 
 
 def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]:
-    """The enrichments of a corpus that a route makes while a question waits, as they were not made before."""
+    """Return the enrichments that a route computes during a question because the corpus lacks them."""
     from core.backends.rerankers import EMBEDDED
     from core.corpus.enrichments import store
     from core.corpus.index_record import current_fingerprint
@@ -169,7 +169,7 @@ def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]
 
 
 def cautions(engine: Resources, route: Route) -> tuple[str, ...]:
-    """What its model's judgements are not worth, a sentence each: without signal, or never calibrated."""
+    """Warn, one sentence each, of model decisions that carry no signal or were never calibrated."""
     if not route.decides:
         return ()
     try:
@@ -235,7 +235,7 @@ def _no_bm25(corpus: str, settings: Settings) -> str | None:
 
 
 def _no_web(settings: Settings) -> str | None:
-    """Why there is no web search, and how to get one; None where there is one to ask."""
+    """Explain why there is no web search and how to set one up, or return None if there is one."""
     from core.backends.web import HOW, NONE, SNAPSHOT
     from core.corpus.index_record import current_fingerprint
 

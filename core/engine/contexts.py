@@ -1,4 +1,4 @@
-"""What one route's steps may touch, made of the models and corpora of the process."""
+"""The contexts of routes' steps, built from the models and corpora of the process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SENTENCES = 20_000  # whose vectors are remembered: 30 MB of 384 numbers each
 
 
 def window(llm: LLM, settings: Settings) -> int:
-    """The context length in tokens: by the setting, else by the service, else the default."""
+    """Return the context length in tokens: from the setting, else from the service, else the default."""
     told = getattr(llm, "context", None)
     return settings.llm_context if "llm_context" in settings.model_fields_set or told is None else told
 
@@ -46,7 +46,7 @@ class Contexts(Resources):
         self._turn_vectors, self._sentence_vectors = EmbeddingCache(), EmbeddingCache(SENTENCES)
 
     def route_history(self, corpus: str) -> Mapping[str, float]:
-        """What each route took on a corpus, in ms: those that took least go first."""
+        """Return each route's duration on a corpus in milliseconds, so that fast routes run first."""
         return self.store.route_history(corpus) if self.store is not None else {}
 
     def context(
@@ -68,8 +68,8 @@ class Contexts(Resources):
         run: str = "",
         model: str = "",
     ) -> Context:
-        """What one route's steps may touch; its deadline begins now. `model`: the table [models.NAME] of its
-        language model, "" for the default.
+        """Create the context of one route's steps; its deadline starts now. `model` names the table
+        [models.NAME] of its language model, "" for the default.
         """
         now = self.settings
         llm = (self.llm(mode, model) if model else self.llm(mode)) if models else NoLLM()
@@ -108,8 +108,8 @@ class Contexts(Resources):
         )
 
     def _prepared(self, corpus: Corpus, need: Need) -> Any:
-        """What was made for a corpus to meet `need`; of fitted weights a function that gives those of a name.
-        Raises Unavailable with the way to get it.
+        """Return the enrichment of a corpus that meets `need`; for fitted weights, a function that returns
+        them by name. Raises Unavailable with instructions if it is missing.
         """
         if need is Need.WEIGHTS:
             return partial(self.weights, corpus.name)

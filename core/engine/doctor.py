@@ -1,4 +1,4 @@
-"""What works on this machine, what does not, and what to do about it: for `doctor` and the health page."""
+"""Checks of this machine, with a fix for each failure, for `doctor` and the health page."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
 
 
 def _guarded(check: Callable[[Settings], Checks], settings: Settings) -> Checks:
-    """The check's findings; one that breaks is itself a finding."""
+    """Run a check; an exception in it becomes a failed finding."""
     name = check.__name__.strip("_").replace("_", " ")
     try:
         yield from check(settings)
@@ -200,7 +200,7 @@ def _packages(_: Settings) -> Checks:
 
 
 def _sign_in(settings: Settings) -> Checks:
-    """How people sign in, as the environment of this command has it."""
+    """Check the sign-in settings in the environment of this command."""
     name = "sign-in"
     if not settings.login:
         yield Check(name, "ok", "none: the dashboard listens on this machine alone")
@@ -224,7 +224,7 @@ def _sign_in(settings: Settings) -> Checks:
 
 
 def _documents(_: Settings) -> Checks:
-    """The libraries that only some kinds of documents need."""
+    """Check the libraries for optional document formats."""
     wanted = {"kreuzberg": ", ".join(CONVERTED), "openpyxl": ".xlsx"}
     lacking = [kinds for name, kinds in wanted.items() if missing(name)]
     found = f"{', '.join(lacking)} cannot be read" if lacking else f"{', '.join(wanted.values())} can be read"
@@ -232,7 +232,7 @@ def _documents(_: Settings) -> Checks:
 
 
 def _workers(settings: Settings) -> Checks:
-    """Whether work can be given to Dask's workers, and whether the scheduler of the settings answers."""
+    """Check whether Dask workers can be used, and whether the configured scheduler answers."""
     from core.backends.workers.place import INSTALL, checked, installed
 
     if not installed():
@@ -258,7 +258,7 @@ def _workers(settings: Settings) -> Checks:
 
 
 def _program(settings: Settings) -> Checks:
-    """Which program this is, and where it keeps what it makes."""
+    """Report the program's version and location, and its data folder."""
     how = "installed in" if INSTALLED else "the checkout"
     yield Check("program", "ok", f"RouteScope {own_version()}, {how} {PROJECT}")
     chosen = (
@@ -283,7 +283,7 @@ def _disk(settings: Settings) -> Checks:
 
 
 def sessions(settings: Settings) -> Checks:
-    """Whether runs can be stored."""
+    """Check that runs can be stored."""
     from core.store.files import DAMAGED, rescue
 
     if settings.database is not None:
@@ -308,7 +308,7 @@ def sessions(settings: Settings) -> Checks:
 
 
 def _served(address: str) -> Check:
-    """Whether runs can be stored in a database on a server."""
+    """Check that runs can be stored in a database server."""
     from core.store.files import open_to_write
     from core.store.postgres import Dsn
 
@@ -326,7 +326,7 @@ def _served(address: str) -> Check:
 
 
 def sessions_whole(settings: Settings) -> Checks:
-    """Whether all of what is stored can be read; takes a second for some hundred megabytes."""
+    """Check that all stored data can be read; takes a second per few hundred megabytes."""
     from core.store.files import rescue
     from core.store.rescue import damage
 
@@ -341,7 +341,7 @@ def sessions_whole(settings: Settings) -> Checks:
 
 
 def space(settings: Settings) -> Checks:
-    """What the home folder holds, and how much of it can be freed."""
+    """Report the size of the home folder and how much of it can be freed."""
     from core.store.files import free
 
     used = {name: _bytes(settings.home / name) for name in FOLDERS}
@@ -359,7 +359,7 @@ def space(settings: Settings) -> Checks:
 
 
 def _bytes(path: Path) -> int:
-    """Of a file, or of all in a folder; 0 where there is none."""
+    """Return the size of a file, or of all files in a folder; 0 if it does not exist."""
     files = [path]
     if path.is_dir():  # walked so that a folder that somebody deletes meanwhile counts nothing
         files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
@@ -404,7 +404,7 @@ def _served_corpus(known: catalogue.Known, settings: Settings) -> Check:
 
 
 def _web(settings: Settings) -> Checks:
-    """Which web search is set; a live one gets one query."""
+    """Check the configured web search; a live one gets one query."""
     from core.backends.searxng import Searxng
     from core.backends.web import HOW, NONE, SNAPSHOT
     from core.corpus.index_record import current_fingerprint
@@ -460,7 +460,7 @@ def _embedder(settings: Settings) -> Checks:
 
 
 def _last_answer(settings: Settings) -> Checks:
-    """What the last test of the service found, where it did not answer. Calls nobody."""
+    """Report the last failed test of the model service. Calls nobody."""
     from core.backends.llm import load_llm
     from core.backends.llm.probe import last_failure
 

@@ -1,4 +1,4 @@
-"""What each chat endpoint of the settings was found to do, and which routes feel it."""
+"""The tested capabilities of each configured chat endpoint, and the routes they affect."""
 
 from __future__ import annotations
 
@@ -106,18 +106,18 @@ def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
 
 
 def line(endpoint: ChatEndpoint) -> str:
-    """An endpoint, and whether it answers."""
+    """Describe an endpoint and whether it answers."""
     about = f"{endpoint.name}: {endpoint.model} at {endpoint.address}: {endpoint.state}"
     return f"{about}: {endpoint.error}" if endpoint.error else about
 
 
 def asking(name: str = "") -> list[str]:
-    """The routes that ask the model of a table [models.NAME], "" for the default."""
+    """Return the routes that call the model of a table [models.NAME], "" for the default."""
     found = [one.name for one in routes().values() if Need.LLM in (*one.every_need, *one.uses)]
     return [f"{one}{AT}{name}" for one in found] if name else found
 
 
 def _judges(name: str) -> bool:
-    """Whether a route goes by a verdict of its model."""
+    """Return True if a route depends on a judgement of its model."""
     route = routes()[name]
     return bool(route.decides) or any(need is Need.LLM for _, need in route.needs_if) or "wise" in route.name

@@ -65,12 +65,16 @@ class Engine(Contexts):
         return self.start(request).wait()
 
     def job(self, run_id: str) -> Job | None:
-        """A job of this process by its run's id, if it is still remembered, and was begun by who acts."""
+        """Return a job of this process by its run's id, if it is still cached and was started by the current
+        person.
+        """
         found = jobs.latest(Job, (self._own, run_id))
         return found if found is not None and people.current().account in ("", found.person.account) else None
 
     def run(self, run_id: str) -> Run:
-        """A run by its id: of a job remembered here, else from the store. BadInput or Unavailable if none."""
+        """Return a run by its id, from a job in this process or from the store. Raises BadInput or
+        Unavailable if there is none.
+        """
         job = self.job(run_id)
         if job is not None:
             return job.snapshot()
@@ -105,7 +109,7 @@ class Engine(Contexts):
         return begun
 
     def answering(self, run_id: str) -> Answering | None:
-        """The latest answer that `start_answer` began for a run: under way, or how it ended."""
+        """Return the latest answer started by `start_answer` for a run, running or ended."""
         return jobs.latest(Answering, (self._own, run_id))
 
     def add_answer(
@@ -193,8 +197,8 @@ class Engine(Contexts):
 
 
 def asks_model(route: Route, plan: Plan) -> bool:
-    """Whether a route of a request calls a language model, for its passages or its answer; a pipeline that is
-    not ours may.
+    """Return True if a route of a request calls a language model, for its passages or its answer; an external
+    pipeline may.
     """
     return (
         route.external
@@ -208,7 +212,7 @@ _sharing = threading.Lock()
 
 
 def place(settings: Settings) -> Path | Dsn:
-    """Where these settings keep runs and labels."""
+    """Return the location of stored runs and labels."""
     from core.store.postgres import Dsn
 
     address = settings.database.get_secret_value() if settings.database else ""
@@ -216,7 +220,7 @@ def place(settings: Settings) -> Path | Dsn:
 
 
 def shared_engine() -> Engine:
-    """The one engine of this process, with the store of its home folder."""
+    """Return the one engine of this process, with the store of its home folder."""
     with _sharing:
         if not _shared:
             # one query is searched twice as fast by one thread as by two
@@ -232,9 +236,9 @@ def shared_engine() -> Engine:
 
 
 def reload_engine() -> Engine:
-    """The engine anew, with the settings as they are now; runs under way end as they began.
+    """Replace the engine by one with the current settings; running jobs keep theirs.
 
-    Raises BadInput where the settings are wrong: the engine then stays as it is.
+    Raises BadInput for invalid settings, and keeps the engine.
     """
     before = shared_engine()
     settings_module.current.cache_clear()

@@ -37,13 +37,13 @@ _tried: dict[str, Trial] = {}
 
 
 def outcome(name: str) -> Trial | None:
-    """The last trial of a pipeline in this process."""
+    """Return the last trial of a pipeline in this process."""
     return _tried.get(name)
 
 
 def attempt(engine: Engine, name: str, question: str, corpus: str, cancel: threading.Event) -> Trial:
-    """Ask a pipeline, whatever is stored, and remember what came of it. Raises BadInput for a question that
-    cannot be asked, and what a stop raises.
+    """Call a pipeline, ignoring stored replies, and remember the outcome. Raises BadInput for an invalid
+    question, and Cancelled on a stop.
     """
     people.require("ask a model")  # it may call one, and costs whoever runs it
     query, _ = clean(Query(question))

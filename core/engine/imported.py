@@ -34,24 +34,25 @@ UNSCORED = "none in the trace: 1/rank stands in their place"
 
 @dataclass(slots=True)
 class Imported:
-    """What became of traces: the runs, how their passages were matched, what was left out and why."""
+    """The result of importing traces."""
 
     runs: list[Run] = field(default_factory=list)
+    # the matching rule of each passage; None if unmatched
     rules: list[Rule | None] = field(default_factory=list)
-    repeats: int = 0
+    repeats: int = 0  # number of passages listed repeatedly
     spread: int = 0
     clashes: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)  # number of items left out, by reason
     feedback: list[tuple[Run, Mapping[str, Any]]] = field(default_factory=list)  # what was said of a run
 
     @property
     def matching(self) -> str:
-        """How the passages were matched, in words."""
+        """Describe how the passages were matched."""
         return describe(self.rules, self.repeats, self.spread, self.clashes)
 
     @property
     def left_out(self) -> str:
-        """What was left out or mended, in words; "" for nothing."""
+        """Describe what was left out or repaired; "" for nothing."""
         return in_words(self.skipped)
 
 
@@ -63,7 +64,7 @@ def returned(traces: Sequence[ForeignTrace]) -> Iterator[ForeignHit]:
 
 
 def named(traces: Sequence[ForeignTrace], given: str | None) -> str:
-    """What the route of these traces is called: as was given, else as their service is."""
+    """Return the route name of these traces: the given one, else that of their service."""
     if given is None:
         given = next((span.service for trace in traces for span in trace.spans if span.service), "")
     try:
@@ -73,14 +74,14 @@ def named(traces: Sequence[ForeignTrace], given: str | None) -> str:
 
 
 def run_id(trace: ForeignTrace, corpus: str) -> str:
-    """The id of a trace's run over a corpus: equal whenever it is imported."""
+    """Return the id of a trace's run over a corpus, equal for every import."""
     return f"trace-{hashlib.sha256(f'{corpus}/{trace.id}'.encode()).hexdigest()[:16]}"
 
 
 def imported(
     traces: Sequence[ForeignTrace], corpus: Corpus, route: str, known: Collection[str] = ()
 ) -> Imported:
-    """The runs of traces over `corpus`, in their order; those whose run is `known` are left out."""
+    """Convert traces to runs over `corpus`, in order, without those whose run is `known`."""
     found = Imported()
     for trace in traces:
         if run_id(trace, corpus.name) in known:
@@ -98,7 +99,7 @@ def imported(
 
 
 def question(trace: ForeignTrace) -> str:
-    """What was asked: the input of the root, else what the first retriever was asked; "" for none."""
+    """Return a trace's question: the input of the root, else that of the first retriever; "" for none."""
     retrievers = [span for span in trace.spans if span.hits is not None]
     for span in (*trace.roots, *retrievers, *trace.spans):
         asked = _plain(span.text(*INPUT), ASKED) or _plain(_message(span, "input"), ASKED)
@@ -145,7 +146,7 @@ class _Reading:
         )
 
     def _routes(self, route: str) -> list[tuple[str, str, tuple[ForeignSpan, ...]]]:
-        """What ran: name, title, spans. A trace is one route, except where RouteScope wrote it."""
+        """Return each route's name, title and spans. A trace is one route, unless RouteScope wrote it."""
         roots = self._trace.roots
         if len(roots) == 1 and {"run", "fingerprint"} <= _metadata(roots[0]).keys():
             children = [span for span in self._trace.spans if span.parent == roots[0].id]
@@ -197,7 +198,7 @@ class _Reading:
         )
 
     def _returned(self, made: _Made, root: ForeignSpan, zero: int) -> tuple[Ranking, Link]:
-        """The list that the root says it returned, linked to the last one that has all of it."""
+        """Return the list that the root reports, linked to the last list that contains all of it."""
         ranking = self._ranking(root.hits or ())
         ids = [hit.passage.id for hit in ranking]
         for span in reversed(made.spans):
@@ -220,7 +221,7 @@ class _Reading:
         return _plain(text, ANSWERED) or _plain(_message(root, "output"), ANSWERED) or None
 
     def _ranking(self, hits: Sequence[ForeignHit]) -> Ranking:
-        """A list as passages of the corpus; where one has no score, all have that of their place."""
+        """Convert a list to passages of the corpus; if any score is missing, all score 1 / rank."""
         matched = self._corpus.matcher.match(hits)
         self._count(matched)
         scored = all(hit.score is not None for hit in hits)
@@ -241,7 +242,7 @@ class _Reading:
 
 @dataclass(slots=True)
 class _Made:
-    """The spans of a route, its lists, and the one that counts as its result: the last that no step took."""
+    """The spans of a route, its lists, and its result: the last list that no step consumed."""
 
     spans: list[Span] = field(default_factory=list)
     lists: list[Span] = field(default_factory=list)
@@ -258,7 +259,7 @@ class _Made:
         return ranking, Link("hits", last.id, len(ranking))
 
     def links_of(self, ranking: Ranking, candidates: Sequence[Span]) -> tuple[Link, ...]:
-        """The lists that a list has its passages from, and one of unknown origin for those of none."""
+        """Link a list to the lists its passages come from, plus one of unknown origin for the rest."""
         ids = {hit.passage.id for hit in ranking}
         given = [span for span in candidates if span.hits and ids & {id for id, _ in span.hits}]
         if not given:
@@ -272,8 +273,8 @@ class _Made:
 
 
 class _Steps:
-    """The spans of one route, numbered in the order they began. A list that was made of other lists below it
-    stands on a span of its own behind them: no step is given what comes after it.
+    """The spans of one route, numbered in the order of their start. A list composed of lists below it gets a
+    span of its own after them: no step receives a later result.
     """
 
     def __init__(
@@ -288,7 +289,7 @@ class _Steps:
         self._made = _Made()
 
     def made(self) -> _Made:
-        """The spans, each with what it came to."""
+        """Return the spans with their outputs."""
         parents = {span.parent for span in self._spans if span.hits}
         own = {span.id: span for span in self._spans}
         above: set[str] = set()  # spans with a list somewhere below them
@@ -344,7 +345,7 @@ class _Steps:
         self._keep(made, ranking)
 
     def _result_of(self, span: ForeignSpan) -> None:
-        """What a step with searches below it made of their lists."""
+        """Add a span for the list that a step composed of the searches below it."""
         ranking = self._ranking(span.hits or ())
         inside = [
             one for one in self._made.lists if one.id not in self._made.taken and self._under(one, span)
@@ -387,7 +388,9 @@ class _Steps:
         return at == above
 
     def _linked(self, span: ForeignSpan, ranking: Ranking) -> tuple[Link, ...]:
-        """The lists that a step was given: those with what it says it was given, else with what it gave."""
+        """Link a step to its input lists: those with the passages it reports as input, else with its
+        output.
+        """
         given = self._ranking(span.given) if span.given else ranking
         ended = [
             one for one in self._made.lists if one.start_ms + one.ms <= (span.end - self._zero) / 1e6 + 1
@@ -426,7 +429,7 @@ class _Steps:
 
 
 def _metadata(span: ForeignSpan) -> dict[str, Any]:
-    """A span's metadata: JSON, or as attributes of their own, as Phoenix has them."""
+    """Return a span's metadata, from JSON or from separate attributes, as Phoenix writes them."""
     prefix = "metadata."
     own = {key.removeprefix(prefix): v for key, v in span.attributes.items() if key.startswith(prefix)}
     try:
@@ -437,7 +440,9 @@ def _metadata(span: ForeignSpan) -> dict[str, Any]:
 
 
 def _message(span: ForeignSpan, side: str) -> str:
-    """The last message of a model call: OpenInference's, OpenTelemetry's, or traceloop's."""
+    """Return the last message of a model call in the conventions of OpenInference, OpenTelemetry or
+    traceloop.
+    """
     stated = span.text(f"gen_ai.{side}.messages")
     if stated:
         return stated
@@ -451,7 +456,7 @@ def _message(span: ForeignSpan, side: str) -> str:
 
 
 def _plain(text: str, names: Sequence[str]) -> str:
-    """A question or an answer as people read it: the text itself, or what a JSON value has of it."""
+    """Extract the readable question or answer: the text itself, or the matching field of a JSON value."""
     if text[:1] not in '[{"' or not text:
         return text
     try:

@@ -100,12 +100,12 @@ class Job(BackgroundJob):
 
     @property
     def cancelled(self) -> bool:
-        """Whether some route was stopped."""
+        """Return True if some route was stopped."""
         return self._whole and any(one.status == "cancelled" for one in list(self._results.values()))
 
     @property
     def left(self) -> None:
-        """Not told: the routes that take longest come last."""
+        """Estimate nothing: the slowest routes come last, so the past speed does not predict the rest."""
         return
 
     @property
@@ -114,13 +114,13 @@ class Job(BackgroundJob):
         return self.snapshot()
 
     def wait(self, timeout: float | None = None) -> Run:
-        """The finished run; TimeoutError if it has not ended after `timeout` seconds."""
+        """Wait for the finished run. Raises TimeoutError after `timeout` seconds."""
         if not self._at_end.wait(timeout):
             raise TimeoutError(f"run {self.id} did not finish within {timeout} s")
         return self.snapshot()
 
     def snapshot(self) -> Run:
-        """The run so far: finished routes in the order asked for."""
+        """Return the run so far, with finished routes in the requested order."""
         with self._lock:
             results = tuple(self._results[r.name] for r in self._plan.routes if r.name in self._results)
             status: Literal["running", "done", "cancelled"] = "running"
@@ -131,12 +131,12 @@ class Job(BackgroundJob):
         return replace(self._run, results=results, passages=passages, wall_ms=wall, status=status)
 
     def amend(self, result: RouteResult) -> None:
-        """Put a result in place of the same route's: something was added after the run."""
+        """Replace the result of the same route, which was extended after the run."""
         with self._lock:
             self._results[result.route] = result
 
     def pending(self) -> list[Progress]:
-        """The routes that have not ended, with the spans so far of those that run."""
+        """Return the unfinished routes, with the spans so far of the running ones."""
         with self._lock:
             waiting = [route.name for route in self._plan.routes if route.name not in self._results]
             traces = dict(self._traces)
@@ -294,7 +294,7 @@ class Job(BackgroundJob):
     def _ended_by(
         self, route: Route, trace: Trace, found: Answer | None, status: Status, error: Exception
     ) -> RouteResult:
-        """What is left of a route that an error ended: where its ranking stood, only the answer failed."""
+        """Return the result of a route ended by an error; if its ranking stood, only the answer failed."""
         if found is None:
             return self._ended(route, trace, status, describe(error))
         ended: Status = "cancelled" if status == "cancelled" else "ok"
@@ -353,7 +353,7 @@ def _models(settings: Settings, plan: Plan) -> dict[str, Any]:
 
 
 def with_answer(result: RouteResult, trace: Trace, answer: Answer) -> RouteResult:
-    """`result` with the outcome of its route, and where that comes from."""
+    """Add the route's outcome and its origin to `result`."""
     hits = answer.hits
     origin = Link("hits", None, len(hits)) if hits else None
     if isinstance(hits, TracedTuple):

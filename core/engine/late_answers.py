@@ -45,12 +45,12 @@ class Answering(BackgroundJob):
 
     @property
     def text(self) -> str:
-        """What has been written so far."""
+        """Return the text written so far."""
         return being_written(self._trace.spans()) if self._trace is not None else ""
 
     @property
     def waits(self) -> str:
-        """What it waits for, in words; "" where it does not."""
+        """Describe what the answer waits for; "" if nothing."""
         return recorded_waits.now(self._trace.spans()) if self._trace is not None else ""
 
     def _do(self) -> None:
@@ -66,7 +66,7 @@ def write_later(
     started: Callable[[Trace], None],
     cancel: threading.Event,
 ) -> Run:
-    """The finished `run` with an answer of `route`, as spans appended to its own; saves nothing."""
+    """Add an answer of `route` to the finished `run`, as spans appended to its own; saves nothing."""
     from core.steps import Memo, Steps
     from core.steps.generate import SHOWN
 
@@ -90,7 +90,7 @@ def write_later(
 
 
 def answerable(run: Run, route_name: str) -> RouteResult:
-    """The result that an answer can be added to; BadInput says why there is none."""
+    """Return the result that an answer can be added to. Raises BadInput with the reason if there is none."""
     if run.status == "running":
         raise BadInput(f"run {run.id} is still running; add an answer when it has finished")
     result = next((r for r in run.results if r.route == route_name), None)

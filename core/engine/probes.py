@@ -1,4 +1,4 @@
-"""What the engine talks to, and what each can do when it is tried: models, embedder, reranker, web search."""
+"""The services the engine uses and their tests: models, embedder, reranker, web search."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of trying an endpoint: measured facts (name, value), or the reason why it does not work."""
+    """The result of testing an endpoint."""
 
     when: str  # ISO 8601, UTC
-    facts: tuple[tuple[str, str], ...] = ()
-    error: str | None = None
+    facts: tuple[tuple[str, str], ...] = ()  # measured (name, value) pairs
+    error: str | None = None  # why it does not work
 
 
 _tried: Recent[Endpoint, Tried] = Recent(64)  # of this process
@@ -75,7 +75,7 @@ def endpoints(engine: Engine) -> list[Endpoint]:
 
 
 def embedding_endpoint(now: Settings, embedder: str, name: str, role: str) -> Endpoint:
-    """An embedder by its name in the settings."""
+    """Describe an embedder by its name in the settings."""
     from core.backends.hosted_embedder import address
 
     service = now.embedders.get(embedder)
@@ -91,7 +91,7 @@ def embedding_endpoint(now: Settings, embedder: str, name: str, role: str) -> En
 
 
 def outcome(endpoint: Endpoint) -> Tried | None:
-    """The result of the last try in this process."""
+    """Return the result of the last test in this process."""
     return _tried.get(endpoint)
 
 

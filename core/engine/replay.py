@@ -1,4 +1,4 @@
-"""What a stored run asked for, as a request that can be made again, and what of it is not here any more."""
+"""A stored run's request, to be repeated, and the parts of it that no longer exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWERS: Mapping[str, Answers] = {"none": "none", "selected": "selected", "all":
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What there is now: routes by name, corpora with their fingerprints, the models."""
+    """The current routes by name, corpora with their fingerprints, and models."""
 
     routes: Mapping[str, Route]
     corpora: Mapping[str, str | None]
@@ -35,9 +35,9 @@ class Again:
 
 
 def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
-    """The request of a stored run. What it was to remember is left out: its session has gone on since.
+    """Return the request of a stored run, without its session memory, as the session has continued since.
 
-    `evidence` is the threshold below which no answer is written, which runs do not keep; None: the default.
+    `evidence` is the threshold below which no answer is written, which runs do not store; None: the default.
     """
     names, gone = _routes(run, here.routes)
     parameters: dict[str, Mapping[str, Any]] = {}
@@ -77,7 +77,9 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
 
 
 def settled(route: Route, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The parameters that the route still has with values it still allows, and the names of the others."""
+    """Return the parameters that the route still has and whose values it still allows, and the names of the
+    others.
+    """
     kept: dict[str, Any] = {}
     gone = []
     for name, value in given.items():
@@ -89,7 +91,7 @@ def settled(route: Route, given: Mapping[str, Any]) -> tuple[dict[str, Any], lis
 
 
 def texts(value: object) -> list[str]:
-    """The texts of a list; settings of an imported run may be anything."""
+    """Return the texts of a list; settings of an imported run may contain anything."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list | tuple) else []
 
 
@@ -100,7 +102,7 @@ def _routes(run: Run, known: Collection[str]) -> tuple[list[str], list[str]]:
 
 
 def _other(run: Run, here: Here) -> list[str]:
-    """What the run was made with that is not what would be used now."""
+    """Describe the differences between a run's models and corpus and the current ones."""
     changes = []
     llm, embedder = run.settings.get("llm"), run.settings.get("embedder")
     if isinstance(llm, str) and llm != here.llm:

@@ -1,4 +1,4 @@
-"""What is asked of the engine, and what it makes of it."""
+"""A request to the engine, and its validation."""
 
 from __future__ import annotations
 
@@ -28,29 +28,22 @@ Mode = Literal["live", "record", "replay"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to run. `parameters` by route; `answered` names the routes that write an answer where `answers` is
-    selected, and `style` says how. Of a named `session` what was said before counts, and the question is
-    remembered in it. A run that is not `stored` is known to nobody but who began it; one without `models`
-    asks no language model and no web, and routes do without them where they can. `mode` stands in for the
-    setting `llm_mode` in this run alone: with "replay" no language model is called, and a step whose answer
-    is not stored ends its route. A `draw` from 1 on gives every model call another seed: the same run by
-    another chance. `forced` gives, by a step's name, how its first decision in a route is to fall: an audit
-    asks what the other way would have given. Only passages that meet every condition of `where` are found.
-    """
+    """A request to run routes."""
 
     query: Query
     corpus: str
     routes: tuple[str, ...] = ("all",)
-    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    answers: Answers = "none"
-    answered: tuple[str, ...] = ()
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by route
+    answers: Answers = "none"  # which routes write an answer
+    answered: tuple[str, ...] = ()  # names of these routes if `answers` is "selected"
     timing: Literal["shared", "isolated"] = "shared"
-    session: str = ""
-    style: AnswerStyle = field(default_factory=AnswerStyle)
-    stored: bool = True
-    models: bool = True
+    session: str = ""  # name of the session whose earlier turns count and which stores the question
+    style: AnswerStyle = field(default_factory=AnswerStyle)  # how answers are written
+    stored: bool = True  # if False, only the person who started the run can see it
+    models: bool = True  # if False, no language model and no web search is called
+    # replaces the setting `llm_mode` in this run; with "replay" a step without a stored answer ends its route
     mode: Mode | None = None
-    draw: int = 0
+    draw: int = 0  # from 1 on, every model call has another seed
     forced: Mapping[str, str] = field(default_factory=dict)
     where: tuple[Filter, ...] = ()
 
@@ -73,7 +66,9 @@ class Plan:
 
 
 def clean(query: Query) -> tuple[Query, list[str]]:
-    """The question without control characters, and what was done to it; BadInput if it cannot be asked."""
+    """Remove control characters from the question; return it with warnings. Raises BadInput if it is empty or
+    too long.
+    """
     warnings: list[str] = []
 
     def scrub(text: str) -> str:
@@ -95,7 +90,7 @@ def clean(query: Query) -> tuple[Query, list[str]]:
 
 
 def filters_of(settings: Mapping[str, Any]) -> tuple[Filter, ...]:
-    """The conditions of a stored run; BadInput where an imported one has others than we write."""
+    """Return the filters of a stored run. Raises BadInput if an imported run has unreadable ones."""
     stored = settings.get(FILTERS, [])
     if not isinstance(stored, list) or not all(isinstance(one, str) for one in stored):
         raise BadInput(f"the run has filters that cannot be read: {stored!r}")

@@ -33,7 +33,7 @@ CORPORA = 16  # that stay open, the one used longest ago goes first: a large one
 
 
 class Resources:
-    """What routes use, as the settings name it. Safe to call from any thread."""
+    """The models, indexes and services that routes use, as configured. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -49,8 +49,8 @@ class Resources:
         self._tables = Tables(settings)
 
     def llm(self, mode: Mode | None = None, name: str = "") -> LLM:
-        """The client of the configured model, or of the one in [models.`name`]; made on first use, without
-        starting anything. `mode` stands in for the setting `llm_mode`. Raises BadInput for an unknown name.
+        """Return the client of the configured model, or of [models.`name`]; creating it starts nothing.
+        `mode` replaces the setting `llm_mode`. Raises BadInput for an unknown name.
         """
         from core.backends.llm import load_llm
 
@@ -58,14 +58,16 @@ class Resources:
         return client if mode is None else client.in_mode(mode)
 
     def reflection(self, mode: Mode | None = None) -> LLM:
-        """The reflection-token model's client; raises Unavailable with the way to get one."""
+        """Return the reflection-token model's client. Raises Unavailable with instructions if there is
+        none.
+        """
         from core.backends.llm import load_reflection
 
         client: CachedLLM = self._clients.get("reflection", lambda: load_reflection(self.settings))
         return client if mode is None else client.in_mode(mode)
 
     def embedder(self, name: str) -> Embedder:
-        """The embedder a corpus was built with. Waits until it is loaded."""
+        """Wait for the embedder a corpus was built with, and return it."""
         return self.loading(name).result()
 
     def loading(self, name: str) -> Future[Embedder]:
@@ -73,7 +75,9 @@ class Resources:
         return self._embedders.begin(name, lambda: self._load_embedder(name))
 
     def by_embedder(self, corpus: Corpus, embedder: str) -> Corpus:
-        """The corpus with the vectors of `embedder`, "" for its own; raises Unavailable without them."""
+        """Return the corpus with the vectors of `embedder`, "" for its own. Raises Unavailable if it has
+        none.
+        """
         if not embedder and self._is_own(corpus):
             return corpus
         from core.corpus.index import by_embedder
@@ -85,7 +89,7 @@ class Resources:
         )
 
     def _is_own(self, corpus: Corpus) -> bool:
-        """Whether the vectors that a corpus has of its own are those that are wanted by default."""
+        """Return True if a corpus' own vectors are those of the default embedder."""
         from core.backends.embedder import embedder_identity
 
         wanted = self._default_identity
@@ -94,7 +98,9 @@ class Resources:
         return corpus.chosen or corpus.info.embedder_identity == wanted
 
     def embedder_of(self, corpus: Corpus) -> Embedder:
-        """The embedder of an opened corpus: what embeds nothing with it need not wait until it is loaded."""
+        """Return the embedder of an opened corpus, deferred while it loads, so that routes which embed
+        nothing need not wait.
+        """
         from core.backends.embedder import DeferredEmbedder
 
         name = corpus.info.embedder
@@ -113,7 +119,7 @@ class Resources:
         return loaded
 
     def corpus(self, name: str) -> Corpus:
-        """An opened corpus; opened again when its index was rebuilt meanwhile. Waits until it is open."""
+        """Wait for an open corpus and return it; it is reopened if its index was rebuilt."""
         return self.opening(name).result()
 
     def opened(self, name: str) -> Corpus | None:
@@ -143,7 +149,7 @@ class Resources:
         return opened
 
     def web(self) -> WebSearch | None:
-        """The web search of the settings, None where none is wanted; raises Unavailable or BadInput."""
+        """Return the configured web search, or None. Raises Unavailable or BadInput."""
         from core.backends.web import SNAPSHOT, load_web
         from core.corpus.web_snapshot import Snapshot
 
@@ -157,25 +163,26 @@ class Resources:
         return live
 
     def rerankers(self) -> Rerankers:
-        """The rerankers of this process; none is loaded before it is used."""
+        """Return the rerankers of this process, each loaded on first use."""
         return self._rerankers
 
     def fid(self) -> FusionReader:
-        """The Fusion-in-Decoder model of the settings, loaded when first asked for; raises Unavailable."""
+        """Return the configured Fusion-in-Decoder model, loaded on first use. Raises Unavailable."""
         return self._fid.get()
 
     def enrichment(self, corpus: Corpus, need: Need) -> Any:
-        """What was made for `corpus` to meet `need`; raises Unavailable with the way to get it."""
+        """Return the enrichment of `corpus` that meets `need`. Raises Unavailable with instructions."""
         return self._enrichments.get(corpus, need.enrichment or "")
 
     def weights(self, corpus: str, name: str = "") -> fusion_weights.FittedWeights:
-        """The weights fitted for a corpus, "" for the newest; raises Unavailable with the way to get some."""
+        """Return the weights fitted for a corpus, "" for the newest. Raises Unavailable with instructions."""
         return fusion_weights.read(self.settings.home, corpus, name)
 
     def external(self, name: str, mode: Mode | None = None, run: str = "") -> ExternalCall:
-        """How the pipeline `name`, which is not ours, is asked in run `run`; raises Unavailable without one.
+        """Return the call of the external pipeline `name` in run `run`. Raises Unavailable if it does not
+        exist.
 
-        Each reply is kept, and with mode "replay" (or the setting) read instead of asked for.
+        Each reply is stored; with mode "replay" (or the setting) the stored reply is read instead.
         """
         from core.backends.external import doors
         from core.backends.external.replies import Replies, key_of
@@ -205,5 +212,5 @@ class Resources:
         return ExternalCall(pipeline.door, pipeline.timeout_s, ask)
 
     def tables(self, corpus: str, need: Need) -> Database:
-        """The database (Need.TABLES) or the CSV files (Need.CSV) of a corpus; raises Unavailable."""
+        """Return the database (Need.TABLES) or the CSV files (Need.CSV) of a corpus. Raises Unavailable."""
         return self._tables.get(corpus, need)

@@ -1,4 +1,4 @@
-"""A corpus made of what pipelines of one's own return, for those who have no documents at hand."""
+"""A corpus built from the results of your own pipelines, for users without documents at hand."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def grow(
     cancel: threading.Event,
     warn: Callable[[str], None],
 ) -> int:
-    """Ask the pipelines `names` one question, and keep what they return as passages of `corpus`; the number
-    that is new. A pipeline that fails is passed over with a warning; Unavailable where all do.
+    """Call the pipelines `names` with one question, add their passages to `corpus`, and return the number of
+    new ones. A pipeline that fails is skipped with a warning. Raises Unavailable if all fail.
     """
     asked, _ = clean(query)
     hits: list[Foreign] = []

@@ -1,4 +1,4 @@
-"""What a run takes from the conversation it belongs to, and what it leaves there."""
+"""The conversation memory of a run: what it reads from its session and adds to it."""
 
 from __future__ import annotations
 

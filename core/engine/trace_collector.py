@@ -30,9 +30,8 @@ class _Growing:
 
 
 class Collector:
-    """Takes spans from any thread, and gives whole traces to `take`, one call after another.
-
-    `said` is told a line about each of these calls.
+    """A collector that accepts spans from any thread and passes whole traces to `take`, one call at a time.
+    It reports each call to `said` in one line.
     """
 
     def __init__(
@@ -48,7 +47,9 @@ class Collector:
         self.received = self.stored = 0
 
     def add(self, document: Any) -> tuple[int, str]:
-        """Take the spans of one OTLP request; how many were rejected, and why. BadInput where it is none."""
+        """Add the spans of one OTLP request. Return the number rejected and the reason. Raises BadInput if
+        the document is not an OTLP request.
+        """
         skipped: Counter[str] = Counter()
         found = spans_of(document, skipped)
         rejected = Counter({why: count for why, count in skipped.items() if count})

@@ -49,7 +49,7 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """Where traces are to be sent."""
+        """Return the URL for sending traces."""
         return f"http://{HOST}:{self.port}{PATH}"
 
     def serve(self, stop: threading.Event) -> None:
@@ -114,7 +114,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_PUT = do_DELETE = do_OPTIONS = do_HEAD = do_PATCH = do_GET  # noqa: N815 - http.server's names
 
     def _kind(self) -> str:
-        """The content type; Refused for what no exporter sends, a page of a browser least of all."""
+        """Return the content type. Raises Refused for requests that no exporter sends, such as those of web
+        pages.
+        """
         host = (self.headers.get("Host") or "").rsplit(":", 1)[0].strip("[]").lower()
         if host not in (HOST, "localhost", "::1"):
             raise Refused(403, "the request is for another host")
@@ -167,11 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: what was stored is said by the collector."""
+        """Log nothing: the collector reports what was stored."""
 
 
 def _unpacked(data: bytes) -> bytes:
-    """A gzip body, no more of it than is allowed."""
+    """Unpack a gzip body up to the allowed size. Raises Refused for a larger or damaged one."""
     unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         found = unpacker.decompress(data, MAX_BYTES + 1)
@@ -185,7 +187,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _protobuf(status: int, document: dict[str, Any]) -> bytes:
-    """An answer as the protocol has it: its response, or google.rpc.Status, whose field 2 is the message."""
+    """Encode a response: the protocol's own, or google.rpc.Status, whose field 2 is the message."""
     from google.protobuf.json_format import ParseDict
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 

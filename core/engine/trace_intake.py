@@ -19,7 +19,7 @@ from core.store.traces_in import ForeignTrace
 
 
 class Opens(Protocol):
-    """What is needed of an engine."""
+    """The engine attributes this module uses."""
 
     settings: Settings
     store: Store | None
