@@ -1,7 +1,7 @@
-"""Whose turn it is to use a model: turns go round between runs, and a wait for others is nobody's time.
+"""The queue for models: runs take alternating turns, and waiting for others does not count as a route's time.
 
-A route's clock and its deadline stand still while it waits for a model that others use. Waiting for its own
-calls counts: alone it would wait for those, too.
+A route's clock and deadline stop while it waits for a model that others use. Waiting for its own calls
+counts, as it would wait for those alone, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class OpenWait(Protocol):
 
 
 class RouteClock(Protocol):
-    """What admission uses of a route's trace (`core.steps.trace.Trace`): its clock, and spans for waits."""
+    """The parts of a route's trace that admission uses (`core.steps.trace.Trace`): its clock, and spans for
+    waits.
+    """
 
     def now(self) -> float:
         """Milliseconds on the route's own clock."""
@@ -47,10 +49,10 @@ class RouteClock(Protocol):
         """Set the route's own clock to `ms`."""
 
     def aside(self) -> AbstractContextManager[None]:
-        """What goes by inside takes no time on the route's clock."""
+        """Stop the route's clock inside the block."""
 
     def span(self, name: str, kind: SpanKind) -> AbstractContextManager[OpenWait]:
-        """A step under way."""
+        """Open a step."""
 
 
 class Asker:
@@ -81,7 +83,7 @@ class Asker:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """What goes by inside is waited for others; at once in several branches it counts once."""
+        """Count the block as waiting for others; concurrent waits of several branches count once."""
         self.held_up(True)
         try:
             yield
@@ -89,7 +91,7 @@ class Asker:
             self.held_up(False)
 
     def held_up(self, begins: bool) -> None:
-        """A reason to wait begins, or has ended."""
+        """Record that a reason to wait begins or ends."""
         with self._lock:
             if begins and not self._reasons:
                 self._since = time.perf_counter()
@@ -132,14 +134,14 @@ _asking: ContextVar[Asker] = ContextVar("asking")
 
 
 def asker() -> Asker:
-    """On whose behalf this thread uses models: its own, where nobody said so."""
+    """Return the asker this thread uses models for; a new one by default."""
     return _asking.get(None) or Asker()
 
 
 @contextmanager
 def aside(what: str = "") -> Iterator[None]:
-    """What goes by inside is done once for all who ask: no time of a route. `what` it is waited for makes it
-    a span of its own.
+    """Exclude the block, which is done once for all, from the route's time. `what`, the condition waited for,
+    makes it a span.
     """
     who, began = asker(), time.perf_counter()
     with ExitStack() as stack:
@@ -173,12 +175,10 @@ def service_wait(seconds: float) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call is in the queue, 1 for the next one, and about how many seconds it has to wait, by what
-    recent calls took; None where none was measured.
-    """
+    """A call's place in the queue."""
 
-    number: int
-    seconds: float | None
+    number: int  # 1 for the next one
+    seconds: float | None  # estimated wait by the duration of recent calls; None if none was measured
 
 
 @dataclass(slots=True, eq=False)
@@ -225,7 +225,7 @@ class Turns:
             self._leave(ticket)
 
     def waiting(self) -> int:
-        """How many calls wait."""
+        """Return the number of waiting calls."""
         with self._lock:
             return sum(map(len, self._lines.values()))
 
@@ -315,7 +315,7 @@ class Turns:
             (self._held_up.add if holds else self._held_up.discard)(who)
 
     def _place(self, ticket: _Ticket) -> Place | None:
-        """Where it is; None once it is served."""
+        """Return a ticket's place in the queue, or None once it is served."""
         with self._lock:
             order = self._order()
             if ticket not in order:
@@ -338,7 +338,7 @@ class Turns:
 
 
 def _over(wait: Waited, others: float, own: float) -> Waited:
-    """A wait that is over: milliseconds that no time counts, and those it does."""
+    """Return the finished wait with the excluded and the counted milliseconds."""
     return replace(wait, over=True, others_ms=round(max(0.0, others), 3), own_ms=round(own, 3))
 
 

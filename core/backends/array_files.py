@@ -1,6 +1,5 @@
-"""Arrays written to .npy files: their room is taken first, and they are never mapped for writing.
-
-On a full disk a write is an error that can be told, where a mapped file would end the process.
+"""Arrays written to .npy files. Their disk space is reserved first, and they are never mapped for writing: a
+write to a full disk raises an error, while a mapped file would end the process.
 """
 
 from __future__ import annotations
@@ -69,9 +68,9 @@ def save(file: Path, array: NDArray[Any]) -> None:
 
 
 def reserve(file: BinaryIO, size: int) -> None:
-    """Take room for `size` bytes on the disk; raises OSError when there is none.
+    """Reserve `size` bytes on the disk. Raises OSError if there is no room.
 
-    Where a file system cannot say so, the writes that follow do.
+    File systems without this operation raise on the following writes.
     """
     fallocate = getattr(os, "posix_fallocate", None)  # macOS has none
     if fallocate is None or not size:
@@ -84,7 +83,7 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 
 def unwritable(what: str, home: Path, error: OSError | sqlite3.Error) -> Unavailable:
-    """What to say when `what` cannot be written below `home`."""
+    """Describe why `what` cannot be written below `home`."""
     why = (error.strerror if isinstance(error, OSError) else None) or str(error)
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
     full = full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL

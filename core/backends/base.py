@@ -1,4 +1,4 @@
-"""What the engine asks of a backend. Each Protocol has a real implementation here and fakes only in tests."""
+"""The interfaces of backends. Each Protocol has a real implementation here and fakes only in tests."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class LLM(Protocol):
 
     @property
     def local(self) -> bool:
-        """Whether it runs on this machine's cores, so that routes must not run side by side."""
+        """Return True if the model runs on this machine's cores, so that routes must not run in parallel."""
 
     def status(self) -> str | None:
         """None if calls can be made (or started) now; else why not and how to get it. Must not block."""
@@ -150,7 +150,7 @@ class WebSearch(Protocol):
 
     @property
     def label(self) -> str:
-        """How its results are to be labelled on screen."""
+        """Return the label of the results on screen."""
 
     def search(
         self, text: str, k: int, *, timeout: float = 60.0, cancel: threading.Event | None = None

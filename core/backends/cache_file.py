@@ -12,7 +12,7 @@ BUSY_S = 5.0
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection for one use (WAL, autocommit), closed after it. Raises sqlite3.Error."""
+    """Open a connection for one use (WAL, autocommit), and close it afterwards. Raises sqlite3.Error."""
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         db.execute("pragma journal_mode = wal")
@@ -23,7 +23,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def used(db: sqlite3.Connection) -> int:
-    """The bytes of the pages in use; what was deleted is not counted."""
+    """Return the bytes of the pages in use, without free pages."""
     pages, free, size = (
         int(db.execute(f"pragma {name}").fetchone()[0])
         for name in ("page_count", "freelist_count", "page_size")

@@ -1,7 +1,8 @@
-"""How far a model's answers to one closed question can be trusted, as measured on labelled questions.
+"""How far a model's answers to one closed question can be trusted, measured on labelled questions:
+calibrations.
 
-`data/calibrations/DECISION.MODEL.json` are those that come with the program; `HOME/calibrations` holds those
-made here, which go first.
+`data/calibrations/DECISION.MODEL.json` come with the program; those in `HOME/calibrations` were measured here
+and take precedence.
 """
 
 from __future__ import annotations
@@ -27,46 +28,41 @@ SIGNAL = 0.65  # the AUC below which a decision says nothing that a route could 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """One set judged by the threshold chosen on the other sets; None where it has cases of one kind alone."""
+    """One set judged by the threshold chosen on the other sets."""
 
     name: str
     n: int
     positive: int
-    auc: float | None
+    auc: float | None  # None if all cases are of one kind
     threshold: float | None
     balanced_accuracy: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What one decision of one model is worth.
-
-    `threshold` is that of the highest balanced accuracy over all sets. `auc` with its 95 % bootstrap interval
-    is over all cases: 0.5 is chance. `positive` of `n` cases are true. `questions` names those asked, by set,
-    which nobody may report on afterwards. `reliability` is a `core.evaluation.reliability.Reliability` of the
-    scores put on 0 to 1.
-    """
+    """The measured reliability of one decision of one model."""
 
     decision: Decision
     model: str
     prompt: str
-    threshold: float
-    auc: float
-    interval: tuple[float, float]
+    threshold: float  # the one of highest balanced accuracy over all sets
+    auc: float  # over all cases; 0.5 is chance
+    interval: tuple[float, float]  # 95 % bootstrap interval of `auc`
     n: int
-    positive: int
+    positive: int  # number of the `n` cases that are true
     held_out: tuple[HeldOut, ...]
-    questions: Mapping[str, tuple[str, ...]]
+    questions: Mapping[str, tuple[str, ...]]  # those asked, by set, which no evaluation may report afterwards
+    # a `core.evaluation.reliability.Reliability` of the scores scaled to 0 to 1
     reliability: Mapping[str, Any]
     made: str
 
     @property
     def signal(self) -> bool:
-        """Whether the decision tells true cases from others well enough to go by."""
+        """Return True if the decision separates true cases from others well enough to use."""
         return self.auc >= SIGNAL
 
     def in_words(self) -> str:
-        """The AUC and where it comes from."""
+        """Describe the AUC and its data."""
         low, high = self.interval
         sets = ", ".join(one.name for one in self.held_out)
         return f"AUC {self.auc:.2f} [{low:.2f}, {high:.2f}] on {self.n} cases of {sets} with {self.model}"
@@ -76,8 +72,8 @@ _READER = TypeAdapter(Calibration)
 
 
 def read(decision: Decision, model: str, home: Path | None = None) -> Calibration | None:
-    """The calibration of `decision` for `model`, or None where there is none. Raises Unavailable for a file
-    that is damaged: a threshold of other numbers than one thinks is worse than none.
+    """Return the calibration of `decision` for `model`, or None. Raises Unavailable if the file is
+    damaged.
     """
     folders = (SHIPPED,) if home is None else (home / "calibrations", SHIPPED)
     for path in (folder / file_name(decision, model) for folder in folders):
@@ -100,8 +96,8 @@ def read(decision: Decision, model: str, home: Path | None = None) -> Calibratio
 
 
 def subject(llm: LLM) -> str:
-    """Whose judgements a calibration is of: an embedded model's name, else the model that the
-    replies of a service name, with its endpoint: it may ignore the name that it is asked for.
+    """Return the model that a calibration describes: an embedded model's name, else the model named in a
+    service's replies, with its endpoint, as a service may ignore the requested name.
     """
     return getattr(llm, "reported", llm.model)
 
@@ -117,7 +113,7 @@ def write(calibration: Calibration, folder: Path) -> Path:
 
 
 def file_name(decision: str, model: str) -> str:
-    """The name of a calibration's file; a model's name may hold what a file's may not."""
+    """Return the name of a calibration's file, without characters that file names cannot contain."""
     return f"{_slug(decision)}.{_slug(model)}.json"
 
 

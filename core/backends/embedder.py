@@ -63,15 +63,15 @@ def load_embedder(name: str, *, settings: Settings) -> Embedder:
 
 
 def embedder_identity(name: str, settings: Settings) -> str:
-    """What an index records of an embedder: changes when its vectors would. Cheap: nothing is called."""
+    """Return an embedder's identity for an index, which changes when its vectors would. Calls no service."""
     service = settings.embedders.get(name)
     return identity(name) if service is None else hosted_identity(name, service)
 
 
 def identity(name: str) -> str:
-    """What an index records of a model: changes when the vectors would; cheap, loads nothing.
+    """Return a model's identity for an index, which changes when its vectors would; loads nothing.
 
-    A local folder is told by its files' names, sizes and times, a model of the hub by its name.
+    A local folder is identified by its files' names, sizes and times, a model of the hub by its name.
     """
     if name in MINILM:
         return MINILM[0]
@@ -98,12 +98,14 @@ class OnnxEmbedder(OnnxModel):
         self.dim = self._model.dim
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of one text, shape (dim,)."""
+        """Return the unit vector of one text, shape (dim,)."""
         vector: Vector = self._model.run([self._model.encode([text])[0].ids])[0]
         return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors in the order of `texts`, shape (n, dim); texts of like length share a batch."""
+        """Return unit vectors in the order of `texts`, shape (n, dim); texts of similar length share a
+        batch.
+        """
         ids = [encoded.ids for encoded in self._model.encode(texts)]
         out = np.empty((len(ids), self.dim), np.float32)
         for rows, vectors in self._model.each(ids):
@@ -124,12 +126,12 @@ class PackagedBert(OnnxModel):
         self.dim = self._model.dim
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of one question, shape (dim,)."""
+        """Return the unit vector of one question, shape (dim,)."""
         vector: Vector = self._embed([self._query + text])[0]
         return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors in the order of `texts`, shape (n, dim)."""
+        """Return unit vectors in the order of `texts`, shape (n, dim)."""
         return self._embed([self._passage + text for text in texts])
 
     def _embed(self, texts: Sequence[str]) -> Matrix:
@@ -167,7 +169,7 @@ class SentenceEmbedder:
         self.dim = len(self.embed_query(""))
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of one question, shape (dim,)."""
+        """Return the unit vector of one question, shape (dim,)."""
         with self._turns.slot():
             vector: Vector = self._model.encode_query(
                 clean(text), normalize_embeddings=True, show_progress_bar=False, **self._asked
@@ -175,7 +177,7 @@ class SentenceEmbedder:
         return vector.astype(np.float32)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors in the order of `texts`, shape (n, dim)."""
+        """Return unit vectors in the order of `texts`, shape (n, dim)."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
         with self._turns.slot():
@@ -197,11 +199,11 @@ class DeferredEmbedder:
         self.name, self.dim, self._loading = name, dim, loading
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of one text, shape (dim,); raises Unavailable, Cancelled."""
+        """Return the unit vector of one text, shape (dim,). Raises Unavailable, Cancelled."""
         return self._loaded().embed_query(text)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors in the order of `texts`, shape (n, dim); raises Unavailable, Cancelled."""
+        """Return unit vectors in the order of `texts`, shape (n, dim). Raises Unavailable, Cancelled."""
         return self._loaded().embed(texts)
 
     def _loaded(self) -> Embedder:
@@ -231,13 +233,13 @@ class PackagedE5:
         self._turns = Turns()  # it uses every core by itself
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of one question, shape (dim,)."""
+        """Return the unit vector of one question, shape (dim,)."""
         with self._turns.slot():
             vector: Vector = self._model.query(_c_string(text))
         return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors in the order of `texts`, shape (n, dim)."""
+        """Return unit vectors in the order of `texts`, shape (n, dim)."""
         with self._turns.slot():
             vectors: Matrix = self._model.passage([_c_string(text) for text in texts])
         return vectors
@@ -249,10 +251,10 @@ def _c_string(text: str) -> str:
 
 
 def _load(name: str, known: NamedModel | None = None) -> Any:
-    """The model from this machine if it is here, so that starting asks nobody; else from the hub.
+    """Load a model from this machine if it is here, without any request; else from the hub.
 
-    A `known` one is pooled as its card says: weights that come without a word about pooling get it from
-    there, and those that say otherwise are refused. Code that lies with weights is never run.
+    A `known` model is pooled as its card says: weights without pooling settings get them from the card, and
+    weights with other settings are refused. Code stored with weights is never run.
     """
     from sentence_transformers import SentenceTransformer
 

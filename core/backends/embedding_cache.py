@@ -26,12 +26,12 @@ class EmbeddingCache:
         self._lock = threading.Lock()
 
     def known(self, embedder: Embedder, texts: Sequence[str]) -> int:
-        """How many of `texts` need not be embedded."""
+        """Count the texts that are cached."""
         with self._lock:
             return sum(_key(embedder, text) in self._vectors for text in texts)
 
     def embed(self, embedder: Embedder, texts: Sequence[str]) -> Matrix:
-        """Unit vectors in the order of `texts`, shape (n, dim)."""
+        """Return unit vectors in the order of `texts`, shape (n, dim)."""
         keys = [_key(embedder, text) for text in texts]
         with self._lock:
             known = {key: self._vectors[key] for key in keys if key in self._vectors}

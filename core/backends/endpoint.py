@@ -78,7 +78,7 @@ class Endpoint:
         return run_call(self._tried(body, end, once_s), self.words.label, timeout, cancel)
 
     def refusal(self, reply: Reply) -> ModelFailed:
-        """What a reply other than 200 is to be called."""
+        """Return the error for a reply other than 200."""
         if 300 <= reply.status < 400:
             return self.words.failed(f"redirects elsewhere ({reply.status}), which is not followed")
         return self.words.failed(HINTS.get(reply.status, f"answered with status {reply.status}"), reply.data)

@@ -1,7 +1,7 @@
-"""Retrieval evaluators as stored: thresholds, and the coefficients of the one that needs no language model.
+"""Stored retrieval evaluators: thresholds, and the coefficients of the evaluator without a language model.
 
-`data/evaluators/NAME.json` are those that come with the program. `HOME/evaluators/CORPUS.json` is a
-lightweight one trained for a corpus (`python -m scripts.evaluator`) and goes first there.
+`data/evaluators/NAME.json` come with the program. `HOME/evaluators/CORPUS.json` is a lightweight one trained
+for a corpus (`python -m scripts.evaluator`) and takes precedence there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Evaluator:
     source: str = ""  # the file it was read from, as shown
 
     def grades(self, signals: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
-        """The probability that each passage is relevant, shape (n,), from its features, shape (n, features).
+        """Return the probability that each passage is relevant, shape (n,), from its features, shape (n,
+        features).
 
         Source: logistic regression, Cox 1958, "The Regression Analysis of Binary Sequences".
         """
@@ -68,10 +69,9 @@ def logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def read(name: Which, home: Path | None = None, corpus: str = "") -> Evaluator:
-    """The evaluator `name`: for "lightweight" the one trained for `corpus`, else the one shipped.
+    """Return the evaluator `name`: for "lightweight" the one trained for `corpus`, else the shipped one.
 
-    Raises Unavailable for a file that is missing or damaged: a grade by other numbers than one thinks is
-    worse than none.
+    Raises Unavailable if the file is missing or damaged.
     """
     path = SHIPPED / f"{name}.json"
     if name == LIGHTWEIGHT and home is not None and (own := trained(home, corpus)).is_file():
@@ -96,7 +96,7 @@ def write(evaluator: Evaluator, path: Path) -> None:
 
 
 def trained(home: Path, corpus: str) -> Path:
-    """Where a lightweight evaluator trained for `corpus` is kept."""
+    """Return the file of a lightweight evaluator trained for `corpus`."""
     return home / "evaluators" / f"{corpus}.json"
 
 

@@ -34,13 +34,10 @@ WRAPPED = {r"^encoder\.encoder\.": "encoder.", r"^(encoder\.block\.\d+)\.module\
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was written, and the share of the decoder's cross-attention that went to each passage.
-
-    The shares are means over heads, layers and tokens written, and add up to 1.
-    """
+    """A generated text, with the share of the decoder's cross-attention on each passage."""
 
     text: str
-    attention: tuple[float, ...]
+    attention: tuple[float, ...]  # means over heads, layers and generated tokens, which sum to 1
     tokens_read: int
     tokens_written: int
     cut: tuple[int, ...] = ()  # positions of passages longer than the model is given
@@ -61,7 +58,9 @@ class FusionReader(Protocol):
         timeout: float,
         cancel: threading.Event,
     ) -> Read:
-        """Raises ModelFailed, ModelTimedOut (after `timeout` seconds in all) or Cancelled."""
+        """Answer `text` from `passages`. Raises ModelFailed, ModelTimedOut (after `timeout` seconds in all)
+        or Cancelled.
+        """
 
 
 class FusionInDecoder:
@@ -82,7 +81,7 @@ class FusionInDecoder:
         timeout: float,
         cancel: threading.Event,
     ) -> Read:
-        """The likeliest next token at a time, at most `max_tokens`."""
+        """Decode greedily, at most `max_tokens`."""
         import torch
         from transformers import StoppingCriteriaList
         from transformers.modeling_outputs import BaseModelOutput
@@ -142,7 +141,7 @@ class FusionReaders:
         self._readers: Once[str, FusionReader] = Once()
 
     def get(self) -> FusionReader:
-        """Raises Unavailable with the way to get it."""
+        """Return the configured reader. Raises Unavailable with instructions."""
         if not self._name:
             raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
         return self._readers.get(self._name, lambda: FusionInDecoder(self._name))
@@ -178,10 +177,10 @@ def _clock(name: str, timeout: float, cancel: threading.Event) -> Callable[[], N
 
 
 def _shares(attentions: Any, passages: int) -> tuple[float, ...]:
-    """The attention each passage got; `attentions` are, by step and layer, (1, heads, 1, all tokens).
+    """Return the attention on each passage; `attentions` are, by step and layer, (1, heads, 1, all tokens).
 
     Source: Izacard & Grave 2021, "Distilling Knowledge from Reader to Retriever", arXiv:2012.04584, section
-    3.2, which takes the scores before the softmax; its outcome adds up to 1 and can be read as a share.
+    3.2, which uses the scores before the softmax; the result after it sums to 1 and can be read as a share.
     """
     import torch
 

@@ -62,34 +62,33 @@ class FittedWeights:
             raise ValueError("a weight is not a finite number")
 
     def needs(self) -> list[Need]:
-        """What has to be there before its lists can be searched."""
+        """Return the needs for searching its lists."""
         return needs(self.lists)
 
 
 def needs(lists: Iterable[str]) -> list[Need]:
-    """What has to be there before a corpus can be searched for `lists`."""
+    """Return the needs for searching a corpus for `lists`."""
     made = {need.enrichment: need for need in Need if need.enrichment}
     wanted = {**made, "maxsim": Need.TOKENS, "bm25": Need.BM25}
     return [wanted[name] for name in lists if name in wanted]
 
 
 def folder(home: Path, corpus: str) -> Path:
-    """Where the fitted weights of a corpus are kept."""
+    """Return the folder of the fitted weights of a corpus."""
     return home / FOLDER / corpus
 
 
 def names(home: Path, corpus: str) -> list[str]:
-    """The fitted weights of a corpus, the newest first."""
+    """Return the names of the fitted weights of a corpus, the newest first."""
     files = [path for path in folder(home, corpus).glob("*.json") if NAME.fullmatch(path.stem)]
     newest = sorted(files, key=lambda path: (-path.stat().st_mtime_ns, path.name))
     return [path.stem for path in newest]
 
 
 def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
-    """The weights of that name, "" for the newest of the corpus.
+    """Return the weights called `name`, or the newest of the corpus for "".
 
-    BadInput for a name that is not there; Unavailable where there are none at all, or the file is damaged:
-    an order by other numbers than one thinks is worse than none.
+    Raises BadInput for an unknown name; Unavailable if there are no weights, or the file is damaged.
     """
     known = names(home, corpus)
     if not known:
@@ -108,7 +107,9 @@ def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
 
 
 def write(home: Path, fitted: FittedWeights) -> Path:
-    """Store it in place of that name's earlier one, whole or not at all; BadInput for a name not allowed."""
+    """Store weights under their name, atomically replacing earlier ones. Raises BadInput for an invalid
+    name.
+    """
     people.require("edit")
     path = folder(home, fitted.corpus) / f"{checked(fitted.name)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +121,7 @@ def write(home: Path, fitted: FittedWeights) -> Path:
 
 
 def remove(home: Path, corpus: str, name: str) -> FittedWeights | None:
-    """Delete weights and give back what they were, None for damaged ones; BadInput if there are none."""
+    """Delete weights and return them, or None if they were damaged. Raises BadInput if they do not exist."""
     people.require("edit")
     try:
         found = read(home, corpus, checked(name))
@@ -141,7 +142,7 @@ def checked(name: str) -> str:
 
 
 def how(corpus: str) -> str:
-    """The way to get fitted weights."""
+    """Return instructions for fitting weights."""
     return f"run {COMMAND} fit {corpus}, or fit them on the Tune page"
 
 

@@ -83,17 +83,19 @@ class HostedEmbedder:
         return known
 
     def embed_query(self, text: str) -> Vector:
-        """The unit vector of one question, shape (dim,). Raises ModelFailed, ModelTimedOut, Cancelled."""
+        """Return the unit vector of one question, shape (dim,). Raises ModelFailed, ModelTimedOut,
+        Cancelled.
+        """
         stop = asker().cancel or threading.Event()
         vector: Vector = self._embedded([text], "query", self.spec.timeout_s, stop)[0]
         return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors in the order of `texts`, shape (n, dim). Raises as `embed_query`."""
+        """Return unit vectors in the order of `texts`, shape (n, dim). Raises like `embed_query`."""
         return self.embed_within(texts, asker().cancel or threading.Event())
 
     def embed_within(self, texts: Sequence[str], cancel: threading.Event) -> Matrix:
-        """The same until `cancel` is set, which raises Cancelled."""
+        """Embed like `embed` until `cancel` is set, which raises Cancelled."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
         return self._embedded(texts, "document", BULK_S, cancel)
@@ -148,7 +150,7 @@ class HostedEmbedder:
         raise self._endpoint.refusal(reply)
 
     def _shortened(self, text: str, use: Use, end: float, cancel: threading.Event) -> Matrix:
-        """The vector of as much of a text as the service reads, found by cutting a quarter off at a time."""
+        """Embed as much of a text as the service accepts, removing a quarter at a time."""
         while len(text) > LEAST:
             text = text[: len(text) * 3 // 4]
             reply = self._endpoint.post(
@@ -196,7 +198,7 @@ class HostedEmbedder:
         return {**body, **more}
 
     def _read(self, data: bytes, count: int) -> Matrix:
-        """The unit vectors of a response, shape (count, dim). Raises ModelFailed for anything else."""
+        """Return the unit vectors of a response, shape (count, dim). Raises ModelFailed for anything else."""
         words = self._endpoint.words
         answer = parsed(data, words, "is base_url right?")
         found = vectors_of(answer, count)
@@ -230,7 +232,7 @@ def about_tokens(text: str) -> int:
 
 
 def address(spec: EmbedderSettings, where: str) -> str:
-    """The address to post to, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
+    """Return the URL to post to, safe to show. Raises BadInput, which repeats no possibly secret part."""
     base, _, query = spec.url.strip().partition("?")
     wrong = f"{where}: base_url is http://host:port/v1 or https://host/v1"
     version = spec.api_version
@@ -257,7 +259,7 @@ def _is_azure(spec: EmbedderSettings) -> bool:
 
 
 def vectors_of(answer: Any, count: int) -> list[Any] | None:
-    """The `count` vectors in a response, in the order of what was sent; None if it does not have them."""
+    """Return the `count` vectors of a response in the order sent, or None if they are missing."""
     if not isinstance(answer, dict):
         return None
     found: Any = answer.get("embeddings")
@@ -278,7 +280,9 @@ def vectors_of(answer: Any, count: int) -> list[Any] | None:
 
 
 def _numbers(given: Any) -> Any:
-    """A vector sent as a list of numbers or as base64 of little-endian float32; None for anything else."""
+    """Decode a vector sent as a list of numbers or as base64 of little-endian float32; None for anything
+    else.
+    """
     if isinstance(given, str):
         try:
             return np.frombuffer(base64.b64decode(given, validate=True), "<f4")
@@ -290,7 +294,7 @@ def _numbers(given: Any) -> Any:
 
 
 def _tokens(answer: Any) -> int:
-    """The tokens that a response says were read; 0 if it says nothing."""
+    """Return the tokens read according to a response, or 0."""
     usage = answer.get("usage")
     billed = (answer.get("meta") or {}).get("billed_units") if isinstance(answer.get("meta"), dict) else None
     for told in (usage, billed):
@@ -302,7 +306,9 @@ def _tokens(answer: Any) -> int:
 
 
 def hosted_identity(name: str, spec: EmbedderSettings) -> str:
-    """What an index records of a service's vectors: changes when they would. Neither key nor price counts."""
+    """Return the identity of a service's vectors for an index, which changes when they would. Key and price
+    do not count.
+    """
     used = [
         spec.kind,
         address(spec, f"[embedders.{name}]"),

@@ -1,4 +1,4 @@
-"""Which language texts are in, by their script and their stop words; none where that is not clear."""
+"""The language of texts, detected by script and stop words; none if they are not clear."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Languages:
         return "+".join(self.usual) + (f"/{others}" if others else "")
 
     def describe(self) -> str:
-        """Which languages were found and how words are cut, in a sentence."""
+        """Describe the languages found and how words are split."""
         if not self.passages:
             return f"no language is clear from {self.unclear:,} passages: words are cut as {FALLBACK.title()}"
         counted = ", ".join(f"{name.title()} {count:,}" for name, count in self.passages.items())
@@ -109,7 +109,7 @@ def of_corpus(texts: Iterable[str]) -> Languages:
 
 
 def foreign(text: str) -> bool:
-    """Whether at least half of the letters of a text are not Latin."""
+    """Return True if at least half of the letters of a text are not Latin."""
     if text.isascii():
         return False
     letters = "".join(_WORDS.findall(text[:READ]))
@@ -117,10 +117,11 @@ def foreign(text: str) -> bool:
 
 
 def language(text: str) -> str | None:
-    """Return the language of a passage; None if neither script nor stop words are clear about it.
+    """Return the language of a passage, or None if neither script nor stop words are clear.
 
-    A language of the Latin or Cyrillic script is told by `BY_STOP_WORDS`, no other one. `LEAST` different
-    stop words are needed, because code repeats one ("val"); single letters are none ("for a, i in e").
+    Languages of the Latin and Cyrillic scripts are distinguished by `BY_STOP_WORDS`, others by their script.
+    `LEAST` different stop words are required, because code repeats one ("val"); single letters do not count
+    ("for a, i in e").
     """
     text = text[:READ]
     if (script := by_script(text)) is not None:
@@ -142,8 +143,8 @@ def language(text: str) -> str | None:
 
 
 def among(text: str, known: Collection[str]) -> str | None:
-    """Which of a few `known` languages a text is in, as short as a question, or the one of its script; None
-    where it is not clear.
+    """Return the one of a few `known` languages that a short text such as a question is in, or the one of its
+    script; None if it is not clear.
     """
     if (script := by_script(text[:READ])) is not None:
         return script
@@ -156,7 +157,7 @@ def among(text: str, known: Collection[str]) -> str | None:
 
 
 def by_script(text: str) -> str | None:
-    """The language that a script stands for; None for Latin and Cyrillic, which are many languages'."""
+    """Return the language of a script; None for Latin and Cyrillic, which many languages share."""
     if text.isascii():
         return None
     found = {name: len(find.findall(text)) for name, find in _FINDS.items()}
@@ -171,12 +172,12 @@ def by_script(text: str) -> str | None:
 
 
 def stop_words(names: Iterable[str]) -> frozenset[str]:
-    """The stop words of languages, as many as there are: more than an analyzer drops ("what", "our")."""
+    """Return the full stop word lists of languages, longer than those an analyzer drops ("what", "our")."""
     return frozenset[str]().union(*(_stop_words().get(name, frozenset()) for name in names))
 
 
 def _counted(words: list[str], names: Iterable[str]) -> list[tuple[str, int]]:
-    """How many words are stop words of each language, most first."""
+    """Count the stop words of each language in `words`, most first."""
     stops = _stop_words()
     return sorted(
         ((name, sum(word in stops[name] for word in words)) for name in names), key=lambda one: -one[1]
@@ -185,7 +186,7 @@ def _counted(words: list[str], names: Iterable[str]) -> list[tuple[str, int]]:
 
 @cache
 def _languages_of() -> Mapping[str, tuple[str, ...]]:
-    """The languages of BY_STOP_WORDS that have a word among their stop words."""
+    """Map each stop word to its languages in BY_STOP_WORDS."""
     found: dict[str, tuple[str, ...]] = {}
     for name in BY_STOP_WORDS:
         for word in _stop_words()[name]:

@@ -33,7 +33,7 @@ class TokenVectors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchMatrix:
-    """How alike each token of a question (rows) and of a passage (columns) are: cosines."""
+    """The cosines between each token of a question (rows) and of a passage (columns)."""
 
     query: tuple[str, ...]
     passage: tuple[str, ...]
@@ -74,9 +74,9 @@ def token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
 
 
 def load_token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
-    """The token embedder called `name`: the embedded MiniLM, else a ColBERT model; raises Unavailable.
+    """Load the token embedder called `name`: the embedded MiniLM, else a ColBERT model. Raises Unavailable.
 
-    The first use of MiniLM makes its ONNX file (about 15 s), once for every checkout on this machine.
+    The first use of MiniLM creates its ONNX file (about 15 s), once for every checkout on this machine.
     """
     if name not in MINILM:
         return ColbertTokens(name)
@@ -91,10 +91,10 @@ def load_token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
 
 
 def maxsim(query: Matrix, passage: Matrix) -> float:
-    """The sum over the question's tokens (q, dim) of the highest cosine to any of the passage's (p, dim).
+    """Sum, over the question's tokens (q, dim), the highest cosine to any of the passage's (p, dim).
 
-    A passage without tokens scores 0.
-    Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section 3.3.
+    A passage without tokens scores 0. Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section
+    3.3.
     """
     return float((query @ passage.T).max(axis=1).sum()) if len(passage) else 0.0
 
@@ -116,7 +116,7 @@ def maxsim_joined(query: Matrix, vectors: Matrix, lengths: Sequence[int]) -> NDA
 
 
 def match_matrix(query: TokenVectors, passage: TokenVectors) -> MatchMatrix:
-    """What `maxsim` sums up, for display."""
+    """Return the cosines that `maxsim` sums, for display."""
     return MatchMatrix(query.tokens, passage.tokens, query.vectors @ passage.vectors.T)
 
 
@@ -142,7 +142,7 @@ class MiniLMTokens(OnnxModel):
         ]
 
     def hidden(self, texts: Sequence[str]) -> list[Matrix]:
-        """The last hidden states, each (tokens, dim), with those of [CLS] and [SEP]."""
+        """Return the last hidden states, each (tokens, dim), including [CLS] and [SEP]."""
         return self._states(self._model.encode(texts))
 
     def _states(self, encoded: Sequence[Any]) -> list[Matrix]:

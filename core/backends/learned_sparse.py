@@ -44,7 +44,7 @@ class SparseEncoder(Protocol):
         """Weights of a question, shape (1, terms)."""
 
     def expansion(self, text: str) -> TermWeights:
-        """The terms a question is searched with, also those it does not contain."""
+        """Return the weighted terms of a question, including terms it does not contain."""
 
 
 class SpladeEncoder:
@@ -72,7 +72,7 @@ class SpladeEncoder:
         return self._weigh(self._model.encode_query, [text])
 
     def expansion(self, text: str) -> TermWeights:
-        """The terms a question is searched with and their weights."""
+        """Return the weighted terms of a question."""
         return weighed(self.terms, self.encode_query(text))
 
     def _weigh(self, encode: Callable[..., Any], texts: Sequence[str]) -> csr_matrix:
@@ -114,13 +114,13 @@ class LearnedSparseIndex:
         self.terms: list[str] = stored["terms"]
 
     def search(self, query: csr_matrix, k: int, allowed: Mask | None = None) -> Rows:
-        """The `k` best rows for a question's weights, shape (1, terms), among those `allowed` (None: all),
-        ties by row; each shares a term.
+        """Return the `k` best rows for a question's weights, shape (1, terms), among those `allowed` (None:
+        all), ties by row; each shares a term.
         """
         return top_k(self.scores(query), k, allowed)
 
     def scores(self, query: csr_matrix) -> NDArray[np.float32]:
-        """The inner product with every passage, shape (size,)."""
+        """Return the inner product with every passage, shape (size,)."""
         total = np.zeros(self.size, np.float32)
         for column, weight in zip(query.indices, query.data, strict=True):
             rows, weights = self._postings(column)
@@ -128,7 +128,7 @@ class LearnedSparseIndex:
         return total
 
     def matched(self, query: csr_matrix, row: int) -> TermWeights:
-        """What each term adds to the score of `row`; they add up to the score."""
+        """Return each term's contribution to the score of `row`; they sum to the score."""
         parts = []
         for column, weight in zip(query.indices, query.data, strict=True):
             rows, weights = self._postings(column)
@@ -164,7 +164,7 @@ def write_index(
 
 
 def weighed(terms: Sequence[str], row: csr_matrix) -> TermWeights:
-    """The weights of one text, shape (1, terms), by name."""
+    """Return the weights of one text, shape (1, terms), by term."""
     return _ordered((terms[at], float(w)) for at, w in zip(row.indices, row.data, strict=True))
 
 

@@ -283,7 +283,9 @@ MODELS: tuple[NamedModel, ...] = (
 
 
 def named(setting: str, kind: Kind) -> NamedModel | None:
-    """The model that a setting means, by name, by its name on the hub, or NAME=FOLDER; None for others."""
+    """Return the catalogue model a setting means, by name, by its name on the hub, or as NAME=FOLDER; else
+    None.
+    """
     given = setting.partition("=")[0].strip() if _folder(setting) else setting.strip()
     return next(
         (
@@ -297,9 +299,10 @@ def named(setting: str, kind: Kind) -> NamedModel | None:
 
 
 def place(setting: str, kind: Kind) -> str:
-    """Where the weights are: a folder, or a name on the hub. A setting that is in no catalogue is given back.
+    """Return the location of the weights: a folder, or a name on the hub. A setting outside the catalogue is
+    returned unchanged.
 
-    Raises Unavailable, with the command, where they are in a package that is not installed.
+    Raises Unavailable, with the command to run, if their package is not installed.
     """
     if folder := _folder(setting):
         return folder
@@ -310,7 +313,7 @@ def place(setting: str, kind: Kind) -> str:
 
 
 def here(model: NamedModel) -> bool | None:
-    """Whether the weights are on this machine; None where only the hub's cache knows."""
+    """Return whether the weights are on this machine; None if only the hub's cache knows."""
     if model.packaged is None:
         return None
     try:
@@ -321,9 +324,10 @@ def here(model: NamedModel) -> bool | None:
 
 
 def known_as(setting: str, kind: Kind) -> str | None:
-    """What an index records of a model of the catalogue: its weights and how they are used; None for others.
+    """Return a catalogue model's identity for an index: its weights and how they are used; None for other
+    models.
 
-    Cheap: loads nothing. A change of prompt or pooling here makes other vectors, so it changes this.
+    Loads nothing. A change of prompt or pooling here changes the vectors, so it changes the identity.
     """
     model = named(setting, kind)
     if model is None:
@@ -337,7 +341,7 @@ def known_as(setting: str, kind: Kind) -> str | None:
 
 @cache
 def packaged_folder(packaged: Packaged) -> Path:
-    """The folder with the weights of an installed package, once their sha256 was checked.
+    """Return the folder with the weights of an installed package after checking their sha256.
 
     The package is not imported. Raises Unavailable.
     """
@@ -366,14 +370,14 @@ def packaged_folder(packaged: Packaged) -> Path:
 
 
 def _folder(setting: str) -> str:
-    """The folder in NAME=FOLDER; "" in any other setting, also a path with "=" in it."""
+    """Return the folder in NAME=FOLDER, or "" for any other setting, including a path with "=" in it."""
     name, equals, folder = setting.partition("=")
     known = name.strip().lower() in {model.name for model in MODELS}
     return str(Path(folder.strip()).expanduser()) if equals and known and folder.strip() else ""
 
 
 def _state(folder: Path) -> str:
-    """Changes when the files of a folder may have: told by names, sizes and times."""
+    """Return a digest of the names, sizes and times of a folder's files."""
     facts = [
         (str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns)
         for file in sorted(folder.rglob("*"))
@@ -383,5 +387,5 @@ def _state(folder: Path) -> str:
 
 
 def of_kind(kind: Kind) -> Sequence[NamedModel]:
-    """The models of a kind, in their order."""
+    """Return the models of a kind in order."""
     return [model for model in MODELS if model.kind == kind]

@@ -121,7 +121,7 @@ def _accepted(cosine: float, out: Path, kind: Kind) -> dict[str, Any]:
 
 
 def _agreement(model: Any, model_folder: Path, out: Path) -> float:
-    """The lowest cosine between both, each sentence alone and all in one padded batch."""
+    """Return the lowest cosine between both models, for each sentence alone and all in one padded batch."""
     from core.backends.embedder import OnnxEmbedder
 
     ours = OnnxEmbedder(model_folder.name, model_folder, out)
@@ -131,7 +131,9 @@ def _agreement(model: Any, model_folder: Path, out: Path) -> float:
 
 
 def _token_agreement(model: Any, model_folder: Path, out: Path) -> float:
-    """The lowest cosine of any token between both, each sentence alone and all in one padded batch."""
+    """Return the lowest cosine of any token between both models, for each sentence alone and all in one
+    padded batch.
+    """
     from core.backends.late import MiniLMTokens
 
     ours = MiniLMTokens(model_folder, out)

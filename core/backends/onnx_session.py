@@ -1,7 +1,7 @@
-"""Opens exported models as onnxruntime optimised them once, with the weights in a file that is mapped.
+"""Exported models as onnxruntime optimised them once, with mapped weights.
 
-To open such a copy takes a third of the processor time of the exported model: 59 ms in place of 193. Its
-results are the same bits, which is checked when it is made.
+Opening such a copy takes a third of the processor time of the exported model: 59 ms instead of 193. Its
+results are bit-identical, which is checked when it is created.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ APART = "1024"  # bytes of weights from which they stand in the file of their ow
 
 
 def open_session(onnx_file: Path, threads: int) -> Any:
-    """A session of an exported model or of a copy, on so many threads."""
+    """Open a session of an exported model or of an optimised copy with that many threads."""
     import onnxruntime
 
     options = _options(threads)
@@ -33,15 +33,15 @@ def open_session(onnx_file: Path, threads: int) -> Any:
 
 
 def copy_of(model: Path) -> Path:
-    """Where the copy of `model` for this version of onnxruntime is, or is to be."""
+    """Return the path of the copy of `model` for this version of onnxruntime, which may not exist yet."""
     import onnxruntime
 
     return model.with_name(f"{COPY}{onnxruntime.__version__}{model.suffix}")
 
 
 def sound(copy: Path) -> bool:
-    """Whether a copy is there as it was made. Its files are read for that once: again only where their size,
-    their times or their inode are no longer those of then.
+    """Return True if a copy is intact. Its files are hashed once, and again only if their size, times or
+    inode changed.
     """
     try:
         record = json.loads(copy.with_suffix(".json").read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def _options(threads: int) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two sessions give the same bits."""
+    """Return True if two sessions return the same bits."""
     for length in LENGTHS:
         ids = np.arange(1000, 1000 + length, dtype=np.int64)[None, :]
         given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}

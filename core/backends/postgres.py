@@ -42,8 +42,8 @@ class Server:
         self._idle: list[Connection] = []
 
     def read(self, work: Callable[[Connection], R]) -> R:
-        """What `work` gives for a connection that sees one state and cannot change it. A connection that was
-        lost is made again once, as reading twice does no harm. Raises Unavailable and BadInput.
+        """Return the result of `work` on a connection with one read-only snapshot. A lost connection is
+        restored once, as repeating a read is harmless. Raises Unavailable and BadInput.
         """
         for again in (True, False):
             connection, kept = self._taken()
@@ -81,7 +81,7 @@ class Server:
 
     @contextmanager
     def writing(self, cancel: threading.Event | None = None) -> Iterator[Connection]:
-        """A connection in one transaction: all of it happens, or nothing. `cancel` ends what is under way."""
+        """Yield a connection in one atomic transaction. `cancel` ends the running statement."""
         connection = self._connect(read_only=False)
         ended = threading.Event()
         watcher = threading.Thread(target=_watch, args=(connection, cancel, ended), daemon=True)
@@ -107,11 +107,11 @@ class Server:
                 self._idle.pop().close()
 
     def told(self, error: psycopg.Error) -> RouteScopeError:
-        """An error of the driver or the server as ours."""
+        """Convert an error of the driver or the server."""
         return told(error, self.dsn)
 
     def _taken(self) -> tuple[Connection, bool]:
-        """A connection, and whether it was kept open: then it may be lost by now."""
+        """Return a connection, and whether it was kept open and may thus be lost."""
         try:
             return self._idle.pop(), True
         except IndexError:
@@ -156,7 +156,7 @@ class Server:
 
 
 def told(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
-    """An error of the driver or the server in one sentence that says what to do."""
+    """Convert an error of the driver or the server to one sentence with a remedy."""
     said, state = dsn.clean(str(error)), error.sqlstate or ""
     if state.startswith("28") or "password" in said or "authentication failed" in said:
         return Unavailable(f"{dsn} refused the sign-in: {said}. If a password is missing, {PASSWORD}")

@@ -38,13 +38,13 @@ class QuantisedIndex:
         self.bytes = self.size * self.dim
 
     def search(self, vector: Vector, k: int, allowed: Mask | None = None) -> Rows:
-        """The `k` rows whose codes are nearest to `vector`, shape (dim,), among those `allowed` (None: all).
+        """Return the `k` rows whose codes are nearest to `vector`, shape (dim,), among those `allowed` (None:
+        all).
 
-        Scores: by "binary" the share of dimensions with the same sign, doubled, minus 1; by "int8" the inner
-        product with the decoded vectors.
-        Source: Charikar 2002, "Similarity Estimation Techniques from Rounding Algorithms",
-        doi:10.1145/509907.509965; Yamada, Asai & Hajishirzi 2021, "Efficient Passage Retrieval with Hashing",
-        arXiv:2106.00882, section 3.2, for both passes.
+        Scores: for "binary" the share of dimensions with the same sign, doubled, minus 1; for "int8" the
+        inner product with the decoded vectors. Source: Charikar 2002, "Similarity Estimation Techniques from
+        Rounding Algorithms", doi:10.1145/509907.509965; Yamada, Asai & Hajishirzi 2021, "Efficient Passage
+        Retrieval with Hashing", arXiv:2106.00882, section 3.2, for both passes.
         """
         if not self.size:
             return []
@@ -69,7 +69,7 @@ class QuantisedIndex:
 
 
 def signs(vectors: Matrix) -> NDArray[np.uint64]:
-    """Whether each number is above 0, as bits: shape (n, dim) -> (n, words of 64 bits)."""
+    """Pack the signs of vectors into bits, 1 if above 0: shape (n, dim) -> (n, words of 64 bits)."""
     bits = np.packbits(np.asarray(vectors) > 0, axis=1)
     padded = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), np.uint8)
     padded[:, : bits.shape[1]] = bits

@@ -84,22 +84,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class QuestionClassifier:
-    """Multinomial logistic regression over features that people can read, and what its classes are for.
-
-    `coefficients` has a row for each class and a column for each feature; a feature adds its coefficient
-    times the difference of its value from its mean in training (`means`). A class counts as told from the
-    probability `least` on; below it the question is of the default class. `routes` holds for each class the
-    routes that beat the default one there, best first. `made` says how it was made, and what it is worth.
-    """
+    """Multinomial logistic regression over readable features, with the routes for each class."""
 
     classes: tuple[str, ...]
     features: tuple[str, ...]
-    means: tuple[float, ...]
-    coefficients: tuple[tuple[float, ...], ...]
+    means: tuple[float, ...]  # mean of each feature in training; a value counts by its difference from it
+    coefficients: tuple[tuple[float, ...], ...]  # one row per class, one column per feature
     intercepts: tuple[float, ...]
-    least: float
+    least: float  # below this probability a question belongs to the default class
+    # for each class, the routes that beat the default one there, best first
     routes: Mapping[str, tuple[Candidate, ...]]
-    made: Mapping[str, Any] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)  # training data and measured quality
     source: str = ""  # the file it was read from, as shown
 
     def logits(self, values: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
@@ -126,9 +121,10 @@ class QuestionClassifier:
         return shares
 
     def contributions(self, values: Sequence[float], chosen: str, other: str) -> dict[str, float]:
-        """What each feature adds to the logit of `chosen` above that of `other`, the largest in size first.
+        """Return each feature's contribution to the logit of `chosen` minus that of `other`, the largest in
+        size first.
 
-        With the difference of the intercepts (`AS_A_RULE`) they add up to the difference of the logits.
+        With the difference of the intercepts (`AS_A_RULE`) they sum to the difference of the logits.
         """
         one, two = self.classes.index(chosen), self.classes.index(other)
         rows = np.array(self.coefficients)
@@ -139,10 +135,9 @@ class QuestionClassifier:
 
 
 def read(home: Path | None = None) -> QuestionClassifier:
-    """The classifier trained on own sets, where there is one, else the one shipped.
+    """Return the classifier trained on your own sets if there is one, else the shipped one.
 
-    Raises Unavailable for a file that is missing or damaged: a route chosen by other numbers than one thinks
-    is worse than none.
+    Raises Unavailable if the file is missing or damaged.
     """
     path = SHIPPED
     if home is not None and (own := trained(home)).is_file():
@@ -167,7 +162,7 @@ def write(classifier: QuestionClassifier, path: Path) -> None:
 
 
 def trained(home: Path) -> Path:
-    """Where a classifier trained on own sets is kept."""
+    """Return the file of a classifier trained on your own sets."""
     return home / "routers" / "adaptive.json"
 
 

@@ -1,4 +1,4 @@
-"""How much of a text an embedder reads, and which languages it was trained for; no weights are loaded."""
+"""An embedder's maximum text length and trained languages, read without loading weights."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _counter(tokenizer: Path) -> Callable[[Sequence[str]], list[int]]:
 
 
 def _file(folder: Path, hub: str, name: str) -> Path | None:
-    """A file of a model's folder, or of the hub's cache."""
+    """Return a file of a model's folder or of the hub's cache, or None."""
     if folder.is_dir():
         inside = folder / name
         return inside if inside.is_file() else None

@@ -28,19 +28,19 @@ Numbers = NDArray[np.uint16]
 
 
 def centroids_for(count: int) -> int:
-    """How many centroids `count` vectors get: a power of two, but no more than there are vectors."""
+    """Return the number of centroids for `count` vectors: a power of two, but at most one per vector."""
     if not count:
         return 0
     return min(count, MOST, 1 << int(math.log2(PER_ROOT * math.sqrt(count))))
 
 
 def about_bytes(count: int, dim: int) -> int:
-    """What `count` vectors take, with their centroids."""
+    """Estimate the bytes of `count` vectors with their centroids."""
     return count * (2 + -(-dim // IN_A_BYTE)) + centroids_for(count) * 4 * dim
 
 
 def sample(count: int) -> NDArray[np.int64]:
-    """Which of `count` vectors a codec is trained on, ascending; the same ones each time."""
+    """Return the rows of the training sample of `count` vectors, ascending and deterministic."""
     wanted = min(count, MOST_TRAINED, TRAINED * centroids_for(count))
     return np.sort(np.random.default_rng(SEED).choice(count, wanted, replace=False, shuffle=False))
 
@@ -64,10 +64,10 @@ class Codec:
 
     @classmethod
     def train(cls, vectors: Matrix, count: int) -> Codec:
-        """The codec of `count` vectors, found from `vectors` (n, dim), the `sample` of them.
+        """Train the codec of `count` vectors on `vectors` (n, dim), their `sample`.
 
         Centroids by k-means, as unit vectors; cutoffs and weights are quantiles of the residuals, so that
-        each bucket gets a quarter of them and stands for its middle.
+        each bucket receives a quarter of them and represents its middle.
         """
         import faiss
 
@@ -95,7 +95,9 @@ class Codec:
         return cls(centroids, quantiles[1::2], quantiles[::2])
 
     def encode(self, vectors: Matrix) -> tuple[Numbers, Bytes]:
-        """The numbers of the nearest centroids, shape (n,), and the buckets, (n, dim / 4 rounded up)."""
+        """Return the numbers of the nearest centroids, shape (n,), and the buckets, (n, dim / 4 rounded
+        up).
+        """
         count, dim = vectors.shape
         numbers = np.empty(count, np.uint16)
         width = -(-dim // IN_A_BYTE)
@@ -122,7 +124,7 @@ class Codec:
 
 
 def _nearest(centroids: Matrix, vectors: Matrix) -> NDArray[np.int64]:
-    """The centroid of highest inner product with each of `vectors`, shape (n,)."""
+    """Return the centroid of highest inner product with each of `vectors`, shape (n,)."""
     import faiss
 
     faiss.omp_set_num_threads(os.cpu_count() or 1)

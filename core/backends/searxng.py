@@ -47,7 +47,7 @@ class Searxng:
 
     @property
     def label(self) -> str:
-        """How results are to be labelled."""
+        """Return the label of the results."""
         return f"live web search by SearXNG at {self.url.removesuffix('/search')}"
 
     def search(
@@ -80,7 +80,9 @@ class Searxng:
         return answer.status_code, answer.content
 
     def _open(self) -> httpx2.AsyncClient:
-        """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
+        """Create the client on the loop's thread; reads have no timeout, as a call ends by its own
+        deadline.
+        """
         if self._client is None:
             from core.backends.llm.transport import client
 
@@ -95,21 +97,21 @@ class Searxng:
 
 
 def failed(words: Words, what: str, quoted: str | bytes | None = None) -> WebFailed:
-    """A one-line WebFailed; `quoted` is what the server said: shortened and escaped."""
+    """Return a one-line WebFailed; `quoted` is the server's text, shortened and escaped."""
     return WebFailed(str(words.failed(what, quoted)))
 
 
 def endpoint(url: str) -> str:
-    """The address to ask, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
+    """Return the URL to query, safe to show. Raises BadInput, which repeats no possibly secret part."""
     wrong = "a web search's address is http://host:port or https://host/path"
     origin, path = split(url, wrong, "user, password, query or fragment", fragment=False)
     return f"{origin}{path.removesuffix('/search')}/search"
 
 
 def plain(text: str) -> str:
-    """A question as words to search: on one line, cut to a length, and without commands of SearXNG.
+    """Convert a question to search words: on one line, truncated, and without commands of SearXNG.
 
-    "!!g words" would have it answer with a redirect to another site, ":de" change the language.
+    "!!g words" would make it redirect to another site, ":de" would change the language.
     """
     words = _COMMAND.sub("", clean(_line(text)))
     if len(words) > LONGEST["query"]:
@@ -118,10 +120,10 @@ def plain(text: str) -> str:
 
 
 def read(data: bytes, words: Words) -> list[tuple[Passage, float]]:
-    """The results in a response body, each address once, with scores that never rise.
+    """Read the results in a response body, each address once, with scores that never rise.
 
-    A result without an http(s) address or without text is left out, as it is no evidence. An empty list means
-    that nothing was found; WebFailed tells where nobody could look.
+    A result without an http(s) address or without text is dropped, as it is no evidence. An empty list means
+    that nothing was found. Raises WebFailed if no search engine answered.
     """
     try:
         answer = parsed(
@@ -144,7 +146,7 @@ def read(data: bytes, words: Words) -> list[tuple[Passage, float]]:
 
 
 def falling(given: Sequence[Any]) -> list[float]:
-    """The scores, none above one before it; 1 / rank for all where one is not a finite number."""
+    """Make scores non-increasing; 1 / rank for all if one is not a finite number."""
     if not all(type(score) in (int, float) and math.isfinite(score) for score in given):
         return [1 / rank for rank in range(1, len(given) + 1)]
     lowest, scores = math.inf, []

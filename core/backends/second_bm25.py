@@ -16,13 +16,13 @@ from core.backends.topk import top_k
 
 
 class RankBM25Index:
-    """Lucene's variant of BM25 on top of rank-bm25's ATIRE-like one. Safe in threads once made.
+    """Lucene's variant of BM25 on top of rank-bm25's ATIRE-like one. Thread-safe once built.
 
-    Two things differ and are set right: the idf, ln(1 + (N - n + 0.5) / (n + 0.5)) in place of the one that
-    turns negative for terms in more than half of the passages, and the factor (k1 + 1) of every score, which
-    is divided out. Term frequencies, lengths and the sum are rank-bm25's own. It holds the terms of all
-    passages in memory and looks at every passage for every term.
-    Source: Kamphuis et al. 2020, "Which BM25 Do You Mean?", doi:10.1007/978-3-030-45442-5_4, table 1.
+    Two differences are corrected: the idf is ln(1 + (N - n + 0.5) / (n + 0.5)) instead of the one that turns
+    negative for terms in more than half of the passages, and the factor (k1 + 1) of every score is divided
+    out. Term frequencies, lengths and the sum are rank-bm25's own. It holds the terms of all passages in
+    memory and scans every passage for every term. Source: Kamphuis et al. 2020, "Which BM25 Do You Mean?",
+    doi:10.1007/978-3-030-45442-5_4, table 1.
     """
 
     def __init__(self, texts: Iterable[str], analyzer: Analyzer, k1: float = K1, b: float = B) -> None:
@@ -34,11 +34,11 @@ class RankBM25Index:
         self._index = _lucene(documents, k1, b) if any(documents) else None
 
     def search(self, text: str, k: int, allowed: Mask | None = None) -> Rows:
-        """The `k` best rows for `text` among those `allowed` (None: all), ties by row."""
+        """Return the `k` best rows for `text` among those `allowed` (None: all), ties by row."""
         return top_k(self.scores(text).astype(np.float32), k, allowed)
 
     def scores(self, text: str) -> NDArray[np.float64]:
-        """The score of every passage, shape (size,)."""
+        """Return the score of every passage, shape (size,)."""
         if self._index is None:
             return np.zeros(self.size)
         scores: NDArray[np.float64] = (
@@ -47,7 +47,9 @@ class RankBM25Index:
         return scores
 
     def explain(self, text: str, row: int) -> dict[str, float]:
-        """What each word of `text` adds to the score of `row`; 0 for a word the passage does not have."""
+        """Return the contribution of each word of `text` to the score of `row`; 0 for a word the passage
+        lacks.
+        """
         parts: dict[str, float] = {}
         for word, term in self._analyzer.questions.words(text):
             part = self._index.get_batch_scores([term], [row])[0] / self._scale if self._index else 0.0

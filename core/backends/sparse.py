@@ -49,11 +49,11 @@ class BM25Index:
         self._range = lru_cache(REMEMBERED)(self._looked_up)
 
     def search(self, text: str, k: int, allowed: Mask | None = None) -> Rows:
-        """The `k` best rows for `text` among those `allowed` (None: all), ties by row."""
+        """Return the `k` best rows for `text` among those `allowed` (None: all), ties by row."""
         return top_k(self.scores(text), k, allowed)
 
     def scores(self, text: str) -> NDArray[np.float32]:
-        """The score of every passage, shape (size,)."""
+        """Return the score of every passage, shape (size,)."""
         total = np.zeros(self.size, np.float32)
         for term, count in Counter(self.analyzer.questions.terms(text)).items():
             rows, data = self._postings(term)
@@ -61,8 +61,8 @@ class BM25Index:
         return total
 
     def weighted(self, terms: Mapping[str, float]) -> NDArray[np.float32]:
-        """The score of every passage, shape (size,): for each of `terms`, as `terms` of the analyzer gives
-        them, what it adds times its weight.
+        """Return the weighted sum of the scores of `terms`, as the analyzer produces them, for every passage,
+        shape (size,).
         """
         total = np.zeros(self.size, np.float32)
         for term, weight in terms.items():
@@ -71,9 +71,7 @@ class BM25Index:
         return total
 
     def parts(self, terms: Mapping[str, float], row: int) -> list[tuple[str, float]]:
-        """What each of `terms` adds to the score of `row` by `weighted`, those that add something, most
-        first.
-        """
+        """Return the positive contributions of `terms` to the score of `row` by `weighted`, largest first."""
         found = []
         for term, weight in terms.items():
             rows, data = self._postings(term)
@@ -83,9 +81,9 @@ class BM25Index:
         return sorted(found, key=lambda one: (-one[1], one[0]))
 
     def place(self, text: str, row: int) -> tuple[int, int]:
-        """The rank of `row` for `text`, from 1, and how many have one; 0 where it shares no term.
+        """Return the rank of `row` for `text`, from 1, and the number of hits; rank 0 if it shares no term.
 
-        No list is made: it is counted who comes before it, ties by row.
+        No list is built: the rows before it are counted, ties by row.
         """
         scores = self.scores(text)
         own = scores[row]
@@ -94,11 +92,13 @@ class BM25Index:
 
     @staticmethod
     def having(scores: NDArray[np.float32]) -> int:
-        """How many of them are hits."""
+        """Count the rows that are hits."""
         return int(np.count_nonzero(scores > 0))
 
     def explain(self, text: str, row: int) -> dict[str, float]:
-        """What each word of `text` adds to the score of `row`; 0 for a word the passage does not have."""
+        """Return the contribution of each word of `text` to the score of `row`; 0 for a word the passage
+        lacks.
+        """
         parts: dict[str, float] = {}
         for word, term in self.analyzer.questions.words(text):
             rows, data = self._postings(term)
@@ -108,13 +108,13 @@ class BM25Index:
         return parts
 
     def idf(self, words: Sequence[str]) -> list[float]:
-        """The weight BM25 gives each word: log(1 + (n - df + 0.5) / (df + 0.5)), where df of n passages have
-        it; 0 for a word that does not count, such as a stop word.
+        """Return the weight of each word in BM25: log(1 + (n - df + 0.5) / (df + 0.5)), where df of n
+        passages contain it; 0 for a word that does not count, such as a stop word.
         """
         return [max(map(self._idf, self.analyzer.questions.terms(word)), default=0.0) for word in words]
 
     def terms(self, text: str) -> list[tuple[str, float]]:
-        """The terms of `text` in order, repeats included, each with its weight as in `idf`."""
+        """Return the terms of `text` in order, repeats included, each with its weight as in `idf`."""
         return [(term, self._idf(term)) for term in self.analyzer.questions.terms(text)]
 
     def why_nothing(self, text: str) -> str:
@@ -143,7 +143,7 @@ class BM25Index:
         return self._rows[first:last], self._data[first:last]
 
     def _looked_up(self, term: str) -> tuple[int, int]:
-        """Where the postings of `term` begin and end; (0, 0) where no passage has it."""
+        """Return the start and end of the postings of `term`; (0, 0) if no passage contains it."""
         wanted, starts = term.encode("utf-8", "replace"), self._term_starts
         at = bisect_left(range(len(starts) - 1), wanted, key=lambda i: self._terms[starts[i] : starts[i + 1]])
         if at == len(starts) - 1 or self._terms[starts[at] : starts[at + 1]] != wanted:
@@ -153,7 +153,7 @@ class BM25Index:
 
 
 def _mapped(file: Path) -> NDArray[Any]:
-    """The array in `file` as a plain view of the mapped file: `np.memmap` makes each slice costly."""
+    """Map the array in `file` as a plain view: `np.memmap` makes each slice costly."""
     mapped: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
     return mapped
 

@@ -28,21 +28,20 @@ _WITH_MARKS = ("arabic", "hindi", "nepali", "persian", "tamil")
 
 @dataclass(frozen=True)
 class Analyzer:
-    """How a corpus' texts become terms; stored with the index, so that questions are cut in the same way.
+    """The conversion of a corpus' texts to terms, stored with the index so that questions are split alike.
 
-    `language` is a Snowball stemmer's name, "none" for words as they are, or one of languages.UNSPACED.
-    A corpus of several languages has `parts`, one for each, named "english+german/italian": a passage is cut
-    by its own language, and by those before the slash if its language is not clear or is none of them. What
-    a passage becomes depends on its text and on the languages before the slash alone.
-    A question (see `questions`) is cut by its own language and those before the slash, or by all.
+    A corpus of several languages has `parts`, one for each, named "english+german/italian": a passage is
+    split by its own language, and by those before the slash if its language is not clear or is not among
+    them. The terms of a passage depend on its text and on the languages before the slash alone. A question
+    (see `questions`) is split by its own language and those before the slash, or by all.
 
     Runs of letters of an unspaced script become pairs of letters (three for Thai) in every language, and each
-    Han character also a term by itself.
-    Source of the pairs: Nie, Gao, Zhang & Zhou 2000, "On the Use of Words and N-grams for Chinese Information
-    Retrieval", doi:10.1145/355214.355235; Lucene's CJKAnalyzer makes the same.
+    Han character is also a term by itself. Source of the pairs: Nie, Gao, Zhang & Zhou 2000, "On the Use of
+    Words and N-grams for Chinese Information Retrieval", doi:10.1145/355214.355235; Lucene's CJKAnalyzer
+    produces the same.
     """
 
-    language: str
+    language: str  # a Snowball stemmer's name, "none" for unchanged words, or one of languages.UNSPACED
     stop_words: tuple[str, ...] = ()
     parts: tuple[Analyzer, ...] = ()
     identifiers: bool = False  # the parts of getUserById, user_id and X9000 are terms, too
@@ -54,7 +53,7 @@ class Analyzer:
         return replace(self, asking=True) if self.parts else self
 
     def terms(self, text: str) -> list[str]:
-        """The terms of `text` in order, repeats included."""
+        """Return the terms of `text` in order, repeats included."""
         by = self._of(text)
         if len(by) == 1 and by[0].plain(text):
             return by[0]._plain_terms(text)
@@ -77,13 +76,13 @@ class Analyzer:
                 yield word, term
 
     def places(self, text: str) -> Iterator[tuple[int, int, str, tuple[str, ...]]]:
-        """Where each word that counts stands in `text` (start, stop), the word, and its terms. What is
-        unspaced is given n-gram by n-gram; they overlap.
+        """Return the place of each counted word in `text` (start, stop), the word, and its terms. Unspaced
+        text is split into overlapping n-grams.
         """
         return self._places(text, self._of(text))
 
     def plain(self, text: str) -> bool:
-        """Whether the words of `text` are those of WORD and each has one term."""
+        """Return True if the words of `text` are those of WORD and each has one term."""
         return not (self.parts or self.language in _WITH_MARKS) and not _unspaced(text)
 
     def _places(self, text: str, by: tuple[Analyzer, ...]) -> Iterator[tuple[int, int, str, tuple[str, ...]]]:
@@ -110,7 +109,7 @@ class Analyzer:
                 yield before + match.start(), before + match.end(), word, terms
 
     def _of(self, text: str) -> tuple[Analyzer, ...]:
-        """The parts that cut `text`."""
+        """Return the parts that split `text`."""
         if not self.parts:
             return (self,)
         if not self.asking:
@@ -180,7 +179,7 @@ class Analyzer:
 
 
 def from_record(stored: Mapping[str, Any]) -> Analyzer:
-    """The opposite of `record`."""
+    """Invert `record`."""
     parts = tuple(from_record(part) for part in stored.get("parts", ()))
     identifiers = stored.get("identifiers") is True
     return Analyzer(stored["language"], tuple(stored["stop_words"]), parts, identifiers)
@@ -224,12 +223,12 @@ def same_length_lower(text: str) -> str:
 
 
 def _unspaced(text: str) -> bool:
-    """Whether letters of an unspaced script occur in `text`."""
+    """Return True if `text` contains letters of an unspaced script."""
     return not text.isascii() and _RUN.search(text) is not None
 
 
 def _grams(run: str, thai: bool) -> Iterator[tuple[int, str]]:
-    """The n-grams of a run of letters, with their places; a run that is shorter is one."""
+    """Yield the n-grams of a run of letters with their places; a shorter run is one n-gram."""
     size = 3 if thai else 2
     if len(run) < size:
         yield 0, run

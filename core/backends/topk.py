@@ -11,11 +11,11 @@ BLOCK = 256
 
 
 def top_k(scores: NDArray[np.float32], k: int, allowed: Mask | None = None) -> Rows:
-    """The `k` highest scores above 0 with their rows, best first, ties by row, of those `allowed` (None:
-    all); `scores` has shape (n,).
+    """Return the `k` highest scores above 0 with their rows, best first, ties by row, of those `allowed`
+    (None: all); `scores` has shape (n,).
 
-    At least k scores reach the k-th highest of the blocks' maxima, so only those that do are looked at
-    (cf. block-max indexes, Ding & Suel 2011).
+    At least k scores reach the k-th highest of the blocks' maxima, so only those that do are examined (cf.
+    block-max indexes, Ding & Suel 2011).
     """
     if k < 1 or not len(scores):
         return []

@@ -53,8 +53,8 @@ class FaissIndex:
         return "flat" if self._graph is None else "hnsw"
 
     def search(self, vector: Vector, k: int, *, effort: int = 0) -> Rows:
-        """The `k` rows of highest inner product with `vector`, shape (dim,). `effort` is the graph's
-        efSearch, 0 for the usual one.
+        """Return the `k` rows of highest inner product with `vector`, shape (dim,). `effort` is the graph's
+        efSearch, 0 for the default.
         """
         return self._search(vector[None, :], k, self._graph, effort)[0]
 
@@ -75,8 +75,8 @@ class FaissIndex:
         return self._search(vector[None, :], k)[0]
 
     def search_within(self, vector: Vector, k: int, allowed: Mask) -> Rows:
-        """The `k` rows of highest inner product among those `allowed`, exactly: a graph that is walked past
-        what may not be found finds too little where little may.
+        """Return the exact `k` rows of highest inner product among those `allowed`: walking a graph past
+        excluded rows finds too little if few are allowed.
         """
         rows = np.flatnonzero(allowed)
         if k < 1 or not len(rows):
@@ -91,7 +91,9 @@ class FaissIndex:
         return self._ranked(query, rows)[:k]
 
     def recall(self, sample: Found, k: int = 10) -> float:
-        """The share of the exact `k` nearest that `search` finds, with the rows in `sample` as questions."""
+        """Return the share of the exact `k` nearest that `search` finds, with the rows in `sample` as
+        questions.
+        """
         queries = self._vectors[sample]
         found = self._search(queries, k, self._graph)
         truth = self._search(queries, k)

@@ -1,4 +1,4 @@
-"""Which web search the settings name: a live one, the local snapshot, or none."""
+"""The configured web search: a live one, the local snapshot, or none."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ HOW = (
 
 
 def load_web(settings: Settings, snapshot: Callable[[], WebSearch]) -> WebSearch | None:
-    """The web search of the settings; None where none is wanted.
+    """Return the configured web search, or None.
 
-    Raises BadInput for an address that is none, and what `snapshot` raises where that is what is set.
+    Raises BadInput for an invalid address, and the errors of `snapshot` if that is configured.
     """
     chosen = settings.web_search
     if chosen == NONE:

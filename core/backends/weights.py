@@ -21,7 +21,7 @@ Kind = Literal["CrossEncoder", "MultiVectorEncoder", "SparseEncoder"]
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """How a kind is known: by the type the library saved, or by the architecture's name."""
+    """The marks of a kind of model: the type the library saved, or the architecture's name."""
 
     what: str
     example: str
@@ -52,7 +52,7 @@ _KINDS: dict[Kind, _Marks] = {
 
 
 def load(kind: Kind, name: str) -> Any:
-    """The model `name` (of the hub, or a folder) on the processor. Raises Unavailable in one line."""
+    """Load the model `name` (of the hub, or a folder) on the processor. Raises Unavailable in one line."""
     marks = _KINDS[kind]
     folder = Path(name).expanduser()
     place = str(folder) if folder.is_dir() else name
@@ -81,7 +81,7 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def ask_hub(name: str) -> None:
-    """Raises what is wrong within seconds; loading would try the same for a minute."""
+    """Raise the hub's error within seconds; loading would retry for a minute."""
     from huggingface_hub import HfApi
 
     log.info("%s is not on this machine: asking the model hub", name)
@@ -89,7 +89,7 @@ def ask_hub(name: str) -> None:
 
 
 def _declared(place: str) -> tuple[str | None, list[str]]:
-    """The type the library recorded, and the architectures of the weights."""
+    """Return the type the library recorded, and the architectures of the weights."""
     from sentence_transformers.util import load_file_path
 
     def read(file: str) -> dict[str, Any]:

@@ -61,12 +61,10 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class DoorState:
-    """What is known of a pipeline in this process. `running`: its process is there; `kind`: how it is asked;
-    `stderr`: the end of what it printed.
-    """
+    """The state of a pipeline in this process."""
 
-    running: bool = False
-    kind: str = ""
+    running: bool = False  # True if its process is running
+    kind: str = ""  # how it is called
     python: str = ""
     started: str = ""  # ISO 8601, UTC
     start_ms: float | None = None
@@ -76,7 +74,7 @@ class DoorState:
     last_ms: float | None = None
     error: str = ""
     error_at: str = ""
-    stderr: str = ""
+    stderr: str = ""  # the end of its output
 
 
 class Way(Protocol):
@@ -85,7 +83,7 @@ class Way(Protocol):
     def ask(
         self, asked: Mapping[str, Any], timeout: float, cancel: threading.Event
     ) -> tuple[bytes, float | None]:
-        """The reply as JSON text, and the milliseconds of its own code where they are known."""
+        """Return the reply as JSON text, and the milliseconds of the pipeline's own code if known."""
 
     def ready(self, cancel: threading.Event) -> None:
         """Start what has to be started before a call."""
@@ -108,15 +106,16 @@ class Live:
 
     @property
     def state(self) -> DoorState:
-        """What is known of it now."""
+        """Return the current state."""
         with self._lock:
             return replace(self._state, **self._way.facts())
 
     def ask(self, asked: Asked, *, timeout: float, cancel: threading.Event) -> Called:
-        """The reply; waiting for a call before it, and starting it, are left out of its time.
+        """Call the pipeline and return the reply. Queueing behind an earlier call and starting it are
+        excluded from its time.
 
-        Raises Unavailable where it cannot be started, PipelineTimedOut, PipelineFailed, Cancelled, and
-        BadInput for a reply that is not as it is to be.
+        Raises Unavailable if it cannot be started, PipelineTimedOut, PipelineFailed, Cancelled, and BadInput
+        if the reply is malformed.
         """
         from core.backends.admission import aside
 
@@ -176,7 +175,7 @@ _lock = threading.Lock()
 
 
 def live(pipeline: Pipeline, secrets: Sequence[str] = ()) -> Live:
-    """The one of this process; where it is set otherwise than before, the earlier one is ended."""
+    """Return this process' instance of a pipeline, ending an earlier one with other settings."""
     with _lock:
         known = _live.get(pipeline.name)
         if known is not None and known.pipeline == pipeline:
@@ -188,7 +187,7 @@ def live(pipeline: Pipeline, secrets: Sequence[str] = ()) -> Live:
 
 
 def known(name: str) -> DoorState | None:
-    """What is known of a pipeline that this process asked, else None."""
+    """Return the state of a pipeline called by this process, else None."""
     with _lock:
         found = _live.get(name)
     return found.state if found is not None else None

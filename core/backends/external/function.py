@@ -47,7 +47,7 @@ class _Gone(Exception):
 
 
 class Function:
-    """One function; one call at a time, as whoever asks sees to."""
+    """One function in a process; callers make one call at a time."""
 
     def __init__(self, pipeline: Pipeline, secrets: Sequence[str]) -> None:
         self._pipeline = pipeline
@@ -74,7 +74,7 @@ class Function:
     def ask(
         self, asked: Mapping[str, Any], timeout: float, cancel: threading.Event
     ) -> tuple[bytes, float | None]:
-        """The reply as JSON text, and the milliseconds that the function took by its process' own clock."""
+        """Return the reply as JSON text, and the function's milliseconds by its process' own clock."""
         child = self._child
         if child is None:
             raise Unavailable(f"{self._pipeline.owner} is not running")
@@ -168,7 +168,7 @@ class _Child:
         self._reader.start()
 
     def alive(self) -> bool:
-        """Whether it has not ended."""
+        """Return True if the process is running."""
         return self._process.poll() is None
 
     def greeted(self, seconds: float, cancel: threading.Event) -> None:
@@ -190,8 +190,8 @@ class _Child:
         self.start_ms = (time.perf_counter() - began) * 1000
 
     def ask(self, asked: Mapping[str, Any], seconds: float, cancel: threading.Event) -> dict[str, Any]:
-        """What it says to a request: an error, or a reply as JSON text and its `ms`. After anything raised it
-        must be ended.
+        """Send a request and return its answer: an error, or a reply as JSON text and its `ms`. After an
+        exception the process must be ended.
         """
         asking = secrets.token_hex(16)  # no process that it started can guess it and reply
         self._send(json.dumps({"id": asking, "ask": asked}).encode() + b"\n")
@@ -216,11 +216,11 @@ class _Child:
         return error
 
     def printed(self) -> bytes:
-        """The end of what it printed."""
+        """Return the end of its output."""
         return b"".join(list(self._printed))[-KEPT_STDERR:]
 
     def end(self) -> str:
-        """How it ended, in words, after it closed its stdout."""
+        """Return how the process ended after closing its stdout."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_S)
         self._reader.join(END_S)
@@ -267,7 +267,9 @@ class _Child:
             raise _Gone from None
 
     def _line(self, seconds: float, cancel: threading.Event) -> bytes:
-        """The next line; raises TimeoutError, _Gone, Cancelled, PipelineFailed where it is too long."""
+        """Return the next line. Raises TimeoutError, _Gone, Cancelled, and PipelineFailed if it is too
+        long.
+        """
         assert self._process.stdout is not None
         end = time.monotonic() + seconds
         telling = self._process.stdout.fileno()

@@ -33,7 +33,9 @@ class Endpoint:
     """One address, any number of threads; nothing is imported or opened before the first call."""
 
     def __init__(self, pipeline: Pipeline, secrets: Sequence[str]) -> None:
-        """Raises BadInput, which repeats no part that may be secret, for an address that is not called."""
+        """Check the address. Raises BadInput, which repeats no possibly secret part, if it must not be
+        called.
+        """
         wrong = f"{pipeline.owner}: an endpoint's address is http://host:port/path"
         origin, path = split(
             pipeline.target, wrong, "user, password or query: give what is secret as a header"
@@ -43,7 +45,9 @@ class Endpoint:
         self._client: httpx2.AsyncClient | None = None
 
     def ready(self, cancel: threading.Event) -> None:  # noqa: ARG002 - nothing is waited for
-        """Nothing is started here, but a variable that a header needs may be missing: Unavailable says so."""
+        """Check the environment variables of the headers; nothing is started. Raises Unavailable if one is
+        missing.
+        """
         if self._client is None:
             own = {name: _filled(value, self._pipeline) for name, value in self._pipeline.headers}
             kept = (part for value in own.values() for part in (value, *value.split()))
@@ -55,7 +59,7 @@ class Endpoint:
     def ask(
         self, asked: Mapping[str, Any], timeout: float, cancel: threading.Event
     ) -> tuple[bytes, float | None]:
-        """The body of the response. A failed call is never repeated."""
+        """Return the body of the response. A failed call is never repeated."""
         try:
             status, data = run_call(self._post(asked), self._pipeline.owner, timeout, cancel)
         except ModelTimedOut:
@@ -97,7 +101,7 @@ class Endpoint:
         self._client = client("", private=True, headers=headers, own=own)
 
     def _json(self, data: bytes) -> None:
-        """Raises PipelineFailed for a web page or nothing; what else it is the reader of replies says."""
+        """Raise PipelineFailed for a web page or an empty body; the reader of replies checks the rest."""
         start = data[:64].lstrip().lower()
         if not start or start.startswith((b"<!doctype", b"<html")):
             try:
@@ -116,7 +120,7 @@ class Endpoint:
 
 
 def _filled(value: str, pipeline: Pipeline) -> str:
-    """A header's value with the environment's variables in it."""
+    """Replace environment variables in a header's value. Raises Unavailable if one is missing or unusable."""
     for name in VARIABLE.findall(value):
         if not os.environ.get(name):
             raise Unavailable(

@@ -51,7 +51,7 @@ class Replies:
         self.path, self._limit = path, limit
 
     def get(self, key: str) -> Stored | None:
-        """The newest reply stored under `key`, or None."""
+        """Return the newest reply stored under `key`, or None."""
         if not self.path.exists():
             return None
         try:

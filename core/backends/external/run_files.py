@@ -27,11 +27,11 @@ _ENCODED = re.compile(r"%(?=[0-9A-F]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a file has for one question: the reply in plain JSON values, and the milliseconds it took."""
+    """A file's reply to one question, in plain JSON values."""
 
     reply: Mapping[str, Any]
-    ms: float | None
-    line: int
+    ms: float | None  # duration in milliseconds, if the file states it
+    line: int  # line number in the file
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RunFile:
         timeout: float,  # noqa: ARG002 - as every way of asking has it
         cancel: threading.Event,  # noqa: ARG002
     ) -> tuple[bytes, float | None]:
-        """The reply to a question, and the milliseconds that the file gives it."""
+        """Return the stored reply to a question, and its milliseconds."""
         id = self.asked.get(_words(asked["query"], [turn["text"] for turn in asked["history"]]))
         found = self.answered.get(id) if id is not None else None
         if found is None and (not self.complete or id is None):
@@ -65,14 +65,14 @@ class RunFile:
         """Nothing is to be started."""
 
     def facts(self) -> Mapping[str, Any]:
-        """How it is asked: not at all."""
+        """Return the kind of door: a file."""
         return {"kind": "file"}
 
     def stop(self) -> None:
         """Nothing is to be ended."""
 
     def ids(self) -> dict[str, str]:
-        """Every id a passage is named by, with another way to read it; only where there are no texts."""
+        """Return every passage id with its alternative reading, for hits without text."""
         return {
             hit["id"]: hit["doc_id"]
             for one in self.answered.values()
@@ -90,15 +90,15 @@ def use(name: str, file: RunFile) -> None:
 
 
 def used(name: str) -> RunFile | None:
-    """The file a route is answered from, or None."""
+    """Return the file that answers for a route, or None."""
     return _files.get(name)
 
 
 def read(path: Path, questions: Mapping[str, Query], of: str) -> RunFile:
-    """The file with its replies to `questions`, the ids and queries of the set `of`.
+    """Read a file with replies to `questions`, the ids and queries of the set `of`.
 
-    Raises BadInput that names the line: of an unknown question, one that stands there twice, a score that is
-    no number, a reply that is none; and for a file of another kind, or that is too large.
+    Raises BadInput that names the line of an unknown or repeated question, an invalid score or a malformed
+    reply; and for a file of another kind or of excessive size.
     """
     if path.suffix.lower() not in ENDINGS:
         raise BadInput(f"--run {path.name}: cannot tell its kind by its ending; write {HOW}")
@@ -137,7 +137,9 @@ class _Ids:
         return f"--run {self.file} line {line}"
 
     def known(self, id: str, line: int) -> str:
-        """The id, or as RouteScope's own run files encode it; BadInput for one that the set has not."""
+        """Return a question's id, decoding RouteScope's own run files if necessary. Raises BadInput if the
+        set does not contain it.
+        """
         for one in (id, _decoded(id)):
             if one in self.questions:
                 return one
@@ -221,7 +223,7 @@ def _replies(text: str, ids: _Ids) -> dict[str, Answered]:
 
 
 def _question(given: dict[str, Any], by_text: Mapping[str, list[str]], ids: _Ids, line: int) -> str:
-    """The id of the question that a line answers; what names it is taken out."""
+    """Return the id of the question that a line answers, and remove the naming fields."""
     id, text = given.pop("question_id", None), given.pop("question", None)
     if isinstance(id, str | int) and not isinstance(id, bool):
         return ids.known(str(id), line)
@@ -239,7 +241,9 @@ def _question(given: dict[str, Any], by_text: Mapping[str, list[str]], ids: _Ids
 
 
 def _asked(questions: Mapping[str, Query], answered: Mapping[str, Answered], file: str) -> dict[Words, str]:
-    """The id by the words of the question: of equal ones that are answered alike, any."""
+    """Map the words of each question to its id. Raises BadInput if two equal questions have different
+    replies.
+    """
     found: dict[Words, str] = {}
     for id, query in questions.items():
         other = found.setdefault(_words(query.text, [turn.text for turn in query.history]), id)
@@ -252,7 +256,7 @@ def _asked(questions: Mapping[str, Query], answered: Mapping[str, Answered], fil
 
 
 def _words(text: str, turns: Sequence[str]) -> Words:
-    """A question as it stays the same when white space and control characters are taken out of it."""
+    """Normalise a question: control characters and white space become word boundaries."""
     return tuple(
         tuple("".join(char if char.isprintable() else " " for char in one).split())
         for one in (text, *turns)
@@ -265,7 +269,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _decoded(id: str) -> str:
-    """An id as it was before RouteScope wrote it into a run file, which has no white space in its columns."""
+    """Decode an id that RouteScope encoded for a run file, which allows no white space in its columns."""
     return unquote(id) if _ENCODED.search(id) else id
 
 

@@ -39,7 +39,7 @@ class Wrong(Exception):
 
 
 def load(path: str, name: str) -> Any:
-    """The object `name` (dots allowed) of the file."""
+    """Import the file and return the object `name` (dots allowed)."""
     folder, file = os.path.split(os.path.abspath(path))
     sys.path[0] = folder  # as if the file was run; this runner's own folder is none of its business
     os.chdir(folder)
@@ -89,7 +89,9 @@ class Pipeline:
         )
 
     def _langchain(self, asked: dict[str, Any]) -> Any:
-        """A retriever or a chain. Retrievers inside it are stages, as LangChain's callbacks tell them."""
+        """Call a retriever or a chain. Retrievers inside it become stages, as LangChain's callbacks report
+        them.
+        """
         watch = _langchain_watch()
         config = {"callbacks": [watch]} if watch is not None else None
         given = self.found.invoke(asked["query"], **({"config": config} if config else {}))
@@ -214,14 +216,16 @@ def _values(module: Any) -> list[Any]:
 
 
 class _Told:
-    """What was given, with the stages that were seen on the way."""
+    """A result with the stages observed on the way."""
 
     def __init__(self, given: Any, stages: list[dict[str, Any]]) -> None:
         self.given, self.stages = given, stages
 
 
 def _langchain_watch() -> Any:
-    """A callback handler that notes each retriever that ran inside another; None without LangChain."""
+    """Return a callback handler that records each retriever that ran inside another; None without
+    LangChain.
+    """
     if "langchain_core" not in sys.modules:
         return None
     from langchain_core.callbacks import BaseCallbackHandler  # type: ignore[import-not-found,unused-ignore]
@@ -293,7 +297,7 @@ def _in_order(nodes: list[Any], edges: list[tuple[str, str]]) -> list[str]:
 
 
 def _behind(name: str, edges: list[tuple[str, str]], having: set[str]) -> set[str]:
-    """The nearest components with lists that feed a component."""
+    """Return the nearest components with lists that feed a component."""
     found: set[str] = set()
     todo, seen = [name], {name}
     while todo:
@@ -371,7 +375,9 @@ def _answer(given: Any) -> Any:
 
 
 def hits_of(given: Any) -> Any:
-    """A list of hits; what is no list of anything stays what it is, for the reader of replies to refuse."""
+    """Convert a result to a list of hits; a value that is not iterable is returned unchanged, for the reader
+    of replies to reject.
+    """
     if given is None:
         return []
     if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
@@ -380,8 +386,8 @@ def hits_of(given: Any) -> Any:
 
 
 def hit_of(one: Any) -> Any:
-    """A hit of whatever a framework calls a document: a dict, LangChain's, LlamaIndex', Haystack's, or a pair
-    of one of these and its score.
+    """Convert a framework's document to a hit: a dict, LangChain's, LlamaIndex', Haystack's, or a pair of one
+    of these and its score.
     """
     if isinstance(one, (tuple, list)) and len(one) == 2:
         first, score = one
@@ -420,7 +426,9 @@ def hit_of(one: Any) -> Any:
 
 
 def _own_hit(one: dict[Any, Any]) -> dict[str, Any]:
-    """A dict is as its author wrote it, but for numbers of numpy and the like; Document.to_dict() is read."""
+    """Convert a dict to a hit: its author's fields with numpy numbers converted; Document.to_dict() is read,
+    too.
+    """
     if "doc_id" not in one and ("page_content" in one or "content" in one):
         metadata = one.get("metadata") or one.get("meta") or {}
         text = one.get("page_content") or one.get("content")
@@ -436,7 +444,7 @@ def _own_hit(one: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _document(metadata: dict[Any, Any], id: Any, text: Any) -> Any:
-    """What a passage's document is called: as its metadata says, else as the passage."""
+    """Return the name of a passage's document from its metadata, else from the passage."""
     for name in DOCUMENT:
         value = metadata.get(name)
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
@@ -466,7 +474,7 @@ def _title_of(entry: Any) -> str:
 
 
 def number(value: Any) -> Any:
-    """A number as JSON has it, also of numpy or torch; what is none stays what it is."""
+    """Convert a number, also of numpy or torch, to JSON; other values stay unchanged."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     try:
@@ -501,7 +509,9 @@ def plain(value: Any, deep: int = 0, above: tuple[int, ...] = ()) -> Any:
 
 
 def _awaited(given: Any) -> Any:
-    """What an async function gives, in a loop that is kept: clients of a library belong to theirs."""
+    """Await an async function's result in a persistent event loop, as library clients belong to their
+    loop.
+    """
     global _loop
     if not inspect.isawaitable(given):
         return given
@@ -518,7 +528,7 @@ _loop: Any = None
 
 
 def answer(pipeline: Pipeline, asked: dict[str, Any]) -> dict[str, Any]:
-    """The reply to a request with how long the pipeline's own code took, or the error it raised."""
+    """Return the reply to a request with the duration of the pipeline's own code, or the error it raised."""
     began = time.perf_counter()
     try:
         given = _awaited(pipeline.ask(asked))

@@ -18,7 +18,9 @@ RECORDINGS = PROJECT / "data" / "recordings"
 
 
 def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
-    """The model the settings name; starts and fetches nothing. Raises BadInput for a wrong name or URL."""
+    """Return the configured model's client; starts and fetches nothing. Raises BadInput for an invalid name
+    or URL.
+    """
     return CachedLLM(
         RemoteLLM(settings) if settings.llm_base_url else EmbeddedLLM(settings),
         cache=CompletionCache(settings.home / "cache" / "llm.sqlite", settings.llm_cache_mb),
@@ -29,7 +31,9 @@ def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
 
 
 def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
-    """The reflection-token model the settings name; calls nobody. Raises Unavailable if they name none."""
+    """Return the configured reflection-token model's client; calls nobody. Raises Unavailable if none is
+    configured.
+    """
     if not settings.self_rag_base_url:
         raise Unavailable(
             "no reflection-token model is set up: serve one such as selfrag/selfrag_llama2_7b on a GPU "
@@ -45,7 +49,7 @@ def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> Cac
 
 
 def server_state(settings: Settings) -> ServerState | None:
-    """The phase of the embedded server; None when another endpoint is set. Reads one small file."""
+    """Return the state of the embedded server, or None if another endpoint is set. Reads one small file."""
     return None if settings.llm_base_url else EmbeddedLLM(settings).server.state()
 
 

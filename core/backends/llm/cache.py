@@ -33,7 +33,7 @@ COST_ONLY = ("reuse_prefix",)  # fields of a request that do not decide the answ
 
 
 def key_of(request: LLMRequest, *, endpoint: str, model: str) -> str:
-    """The content hash of a call: everything that decides the answer, nothing that does not."""
+    """Hash everything that determines a call's answer."""
     asked = {name: value for name, value in asdict(request).items() if name not in COST_ONLY}
     if not request.grammar:  # which requests stored before there were grammars do not have
         del asked["grammar"]
@@ -47,7 +47,7 @@ def canonical(value: Any) -> str:
 
 
 def to_plain(completion: Completion) -> dict[str, Any]:
-    """A completion as JSON values, without its reasoning; where it was read from is not part of it."""
+    """Convert a completion to JSON values, without its reasoning and source."""
     plain = asdict(completion)
     del plain["source"], plain["reasoning"], plain["unopened"]
     if not plain["reasoning_tokens"]:
@@ -56,7 +56,9 @@ def to_plain(completion: Completion) -> dict[str, Any]:
 
 
 def from_plain(plain: Mapping[str, Any], source: Literal["cache", "recording"]) -> Completion:
-    """The completion again, but for its source. Raises KeyError, TypeError, ValueError for another form."""
+    """Convert JSON values to a completion with this source. Raises KeyError, TypeError, ValueError for
+    another form.
+    """
     tokens = tuple(
         TokenLogprob(t["token"], float(t["logprob"]), tuple((str(o[0]), float(o[1])) for o in t["top"]))
         for t in plain["logprobs"]
@@ -75,7 +77,7 @@ class CompletionCache:
         self.problem: str | None = None  # why it does not work, once that was seen
 
     def get(self, key: str) -> Completion | None:
-        """The completion stored under `key`, or None."""
+        """Return the completion stored under `key`, or None."""
         if not self.path.exists():
             return None
         try:

@@ -97,7 +97,7 @@ DEFAULT, FAST, TINY = (artefact.name for artefact in ARTEFACTS)
 
 
 def find(name: str) -> Artefact:
-    """The artefact of that name, or BadInput listing the known ones."""
+    """Return the artefact called `name`. Raises BadInput, listing the known ones, if it does not exist."""
     for artefact in ARTEFACTS:
         if artefact.name == name:
             return artefact
@@ -106,7 +106,7 @@ def find(name: str) -> Artefact:
 
 
 def path_of(artefact: Artefact, settings: Settings) -> Path:
-    """Where the verified file of `artefact` is, or will be."""
+    """Return the path of the verified file of `artefact`, which may not exist yet."""
     return settings.models_dir / artefact.file
 
 

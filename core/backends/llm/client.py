@@ -51,7 +51,7 @@ WHICH = "deadline of one call: the setting llm_timeout_s"
 
 
 class Rejected(Exception):
-    """The service does not take the request: the status, its words, and what is said of that."""
+    """A request rejected by the service: its status, its words, and our explanation."""
 
     def __init__(self, status: int, data: bytes, failure: ModelFailed) -> None:
         super().__init__(status)
@@ -60,10 +60,10 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """How a model may reason: tokens for it (None: as learned), and the effort asked for."""
+    """The reasoning allowed to a model."""
 
-    tokens: int | None = 0
-    effort: str = ""
+    tokens: int | None = 0  # budget in tokens; None for the learned one
+    effort: str = ""  # the effort requested; "" for the default
 
 
 class ChatClient:
@@ -136,7 +136,7 @@ class ChatClient:
             return self._learning(request, self._known, _Attempt(timeout, cancel, written, created))
 
     def _learning(self, request: LLMRequest, known: Known, attempt: _Attempt) -> Completion:
-        """The answer, in a form of the request that the service takes; what it rejects is remembered."""
+        """Answer a request in a form that the service accepts, remembering what it rejects."""
         guess: Profile | None = None  # what is left out without being named, until it is accepted
         left: list[str] | None = None
         allowed = self._thinking
@@ -181,7 +181,7 @@ class ChatClient:
         answer: Completion,
         attempt: _Attempt,
     ) -> None:
-        """Store what an answer tells of the service."""
+        """Store what an answer reveals about the service."""
         thought = bool(answer.reasoning or answer.reasoning_tokens)
 
         def changed(now: Profile) -> Profile:
@@ -211,7 +211,7 @@ class ChatClient:
             )
 
     def _window(self, timeout: float, cancel: threading.Event) -> int | None:
-        """The context length in tokens by the service's list of models; None if it does not tell."""
+        """Return the context length in tokens from the service's list of models, or None if it is missing."""
         try:
             listed = json.loads(run_call(self._get(f"{self.base_url}/models"), "", timeout, cancel))
             return context_of(listed, self.model)
@@ -276,7 +276,7 @@ class ChatClient:
                 raise Cancelled(f"stopped while it waited for {self._words.label}")
 
     def slots(self, timeout: float, cancel: threading.Event) -> int:
-        """How many calls the server works at side by side, by llama.cpp's `/props`; 1 where it does not tell.
+        """Return the number of parallel calls of the server from llama.cpp's `/props`, or 1 if it is missing.
 
         Raises Cancelled.
         """
@@ -313,7 +313,7 @@ class ChatClient:
         return bytes(answer.content)
 
     async def _call(self, fields: dict[str, Any], told: Callable[[str], None] | None) -> tuple[bytes, float]:
-        """The body of the answer and the milliseconds it took, without those of the first import."""
+        """Return the body of the answer and its milliseconds, without those of the first import."""
         import httpx2
         import openai
 
@@ -378,7 +378,9 @@ class ChatClient:
         )
 
     def _open(self) -> openai.AsyncOpenAI:
-        """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
+        """Create the client on the loop's thread; reads have no timeout, as a call ends by its own
+        deadline.
+        """
         if self._client is None:
             import openai
 
@@ -407,7 +409,7 @@ WINDOWS = (
 
 
 def context_of(listed: Any, model: str) -> int | None:
-    """The context length of `model` in a list of models, in whatever field; None if it is not told."""
+    """Return the context length of `model` from any known field of a list of models, or None."""
     data = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
     entries = [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
     own = [one for one in entries if model in (one.get("id"), one.get("name"))] or entries
@@ -427,7 +429,7 @@ def _instead(profile: Profile, _before: Profile) -> Profile:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What is the same for all tries of one call."""
+    """The state shared by all attempts of one call."""
 
     timeout: float
     cancel: threading.Event
@@ -475,7 +477,7 @@ _starting = threading.Lock()
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """The one event loop of this process, in a thread of its own."""
+    """Return the one event loop of this process, in a thread of its own."""
     import asyncio
 
     with _starting:

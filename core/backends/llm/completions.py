@@ -83,7 +83,7 @@ class CompletionsClient(ChatClient):
 def read(
     data: bytes, request: LLMRequest, words: wire.Words, *, model: str, ms: float, created: str
 ) -> Completion:
-    """The completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
+    """Read the completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
     answer, choice = wire.choice_of(data, words)
     text, finish = choice.get("text"), wire.finish_of(choice)
     if not isinstance(text, str):
@@ -95,7 +95,7 @@ def read(
 
 
 def _logprobs(given: Any, words: wire.Words) -> tuple[TokenLogprob, ...]:
-    """The tokens with their alternatives, which come as parallel lists."""
+    """Read the tokens with their alternatives, given as parallel lists."""
     tokens = given.get("tokens") if isinstance(given, dict) else None
     if not isinstance(tokens, list) or not tokens:
         raise words.failed("gave no token probabilities, which this step needs")

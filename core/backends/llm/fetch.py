@@ -28,12 +28,12 @@ SPARE = 64 << 20  # bytes left free on the disk beyond what the download takes
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a fetch is, in bytes of the model file; `source` names where it comes from."""
+    """The progress of a download, in bytes of the model file."""
 
     stage: Literal["waiting", "downloading", "verifying", "done"]
     done: int
     total: int
-    source: str = ""
+    source: str = ""  # where it comes from
 
 
 Report = Callable[[Progress], None]
@@ -42,10 +42,10 @@ Report = Callable[[Progress], None]
 def pull(
     name: str, *, settings: Settings, progress: Report | None = None, cancel: threading.Event | None = None
 ) -> Path:
-    """The path of the verified model file, fetched if it is not there.
+    """Return the path of the verified model file, downloading it if necessary.
 
-    Raises BadInput for an unknown name, Unavailable when no source gave the right bytes (each is named with
-    what went wrong) or the disk is full, Cancelled. What was fetched so far is kept for the next call.
+    Raises BadInput for an unknown name, Unavailable if no source delivered the right bytes (listing each
+    failure) or the disk is full, Cancelled. A partial download is kept for the next call.
     """
     artefact = catalogue.find(name)
     path = catalogue.path_of(artefact, settings)
@@ -63,7 +63,9 @@ def pull(
 
 
 def verified(path: Path, sha256: str) -> bool:
-    """Whether the file has that sha256; it is read once, a note beside it keeps its size and age."""
+    """Return True if the file has that sha256. It is read once; a note next to it stores its size and
+    time.
+    """
     try:
         if json.loads(_note(path).read_text()) == _facts(path, sha256):
             return True
@@ -106,7 +108,7 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
 def _assemble(
     artefact: Artefact, pieces: list[Path], whole: Path, report: Report, cancel: threading.Event
 ) -> Path:
-    """The file the pieces make, with its sha256 checked on the way; wrong bytes are deleted and refused."""
+    """Join the pieces into a file and check its sha256; wrong bytes are deleted and refused."""
     digest, done = hashlib.sha256(), 0
     joins = len(pieces) > 1
     with whole.open("wb") as out:

@@ -36,7 +36,7 @@ class EmbeddedServer:
     sha256: str = ""
 
     def state(self) -> ServerState:
-        """Where the server is now; reads one small file."""
+        """Return the server's state; reads one small file."""
         _reap()
         return states.read(self._file("json"))
 
@@ -54,7 +54,7 @@ class EmbeddedServer:
             raise Unavailable(f"another program has been starting {self.name} for {SPAWN_S:g} s") from None
 
     def ready(self, *, deadline: float, cancel: threading.Event) -> ServerState:
-        """The state once the server takes calls, started if need be; `deadline` is on time.monotonic().
+        """Start the server if necessary and wait until it is ready; `deadline` is on time.monotonic().
 
         Raises Unavailable with the server's own reason, ModelTimedOut, Cancelled.
         """
@@ -136,7 +136,7 @@ class EmbeddedServer:
         return self.models_dir / "run" / f"{name}.{suffix}"
 
     def last_words(self) -> str:
-        """The end of the server's log, in brackets; "" where there is none."""
+        """Return the end of the server's log in brackets, or ""."""
         try:
             lines = self._file("log").read_text(errors="replace").strip().splitlines()
         except OSError:
@@ -145,7 +145,7 @@ class EmbeddedServer:
 
 
 def _environment() -> dict[str, str]:
-    """This program's environment without its secrets, and without thread counts meant for other libraries.
+    """Return this program's environment without secrets and without thread counts meant for other libraries.
 
     Threads of llama.cpp that wait for each other sleep after a short spin: with the default long one, two
     threads on two busy cores generate 1 to 2 tokens a second instead of 15 to 22 (0.5B model, load 9).

@@ -132,8 +132,8 @@ class EmbeddedLLM:
     def complete(
         self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
     ) -> Completion:
-        """One call; `timeout` begins when the server is up and it is its turn. A server that died is started
-        again, once; one that dies again is told as that.
+        """Make one call; `timeout` starts once the server is ready and the call's turn has come. A server
+        that died is restarted once; a second death raises.
         """
         missing = self.status()
         if missing:
@@ -157,7 +157,9 @@ class EmbeddedLLM:
                 raise ConnectionLost(f"{why}{self.server.last_words()}") from None
 
     def _up(self, timeout: float, cancel: threading.Event) -> tuple[ServerState, ChatClient, int]:
-        """The server, started if need be within `timeout` seconds, how to call it, and its slots."""
+        """Return the server, started within `timeout` seconds if necessary, its client and its number of
+        slots.
+        """
         server = self.server.state()
         if server.phase != "ready":
             with admission.aside(f"{self.model} is loaded"):
@@ -200,7 +202,7 @@ class CachedLLM:
 
     @property
     def reported(self) -> str:
-        """The embedded model's name, or the one that a service's replies name, with its endpoint."""
+        """Return the embedded model's name, or the one named in a service's replies, with its endpoint."""
         if not isinstance(self.backend, RemoteLLM):
             return self.model
         known = self.backend.known
@@ -208,12 +210,12 @@ class CachedLLM:
 
     @property
     def context(self) -> int | None:
-        """The context length in tokens that a service reports; None if there is none."""
+        """Return the context length in tokens that a service reports, or None."""
         known = self.backend.known if isinstance(self.backend, RemoteLLM) else None
         return known.get().context if known else None
 
     def in_mode(self, mode: str) -> CachedLLM:
-        """The same model, cache and recordings, in another order."""
+        """Return a client of the same model, cache and recordings in another mode."""
         return CachedLLM(
             self.backend, cache=self._cache, recordings=self._recordings, mode=mode, daily=self._daily
         )
@@ -227,14 +229,15 @@ class CachedLLM:
         return f"llm_mode is replay, and nothing of {self.model} is recorded"
 
     def recorded(self, request: LLMRequest) -> bool:
-        """Whether `complete` would answer this request without asking the model."""
+        """Return True if `complete` would answer this request without calling the model."""
         return self._recall(self._key(request)) is not None
 
     def complete(
         self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
     ) -> Completion:
-        """Recall, else call and remember; `source` tells which. NotAllowed and BudgetSpent where who asks may
-        not call a model, or has used the tokens of a day: what is recalled costs none.
+        """Return the stored reply, else call the model and store its reply; `source` is the origin. Raises
+        NotAllowed and BudgetSpent if the person may not call a model, or has used the day's tokens; stored
+        replies cost none.
         """
         key = self._key(request)
         known = self._recall(key)
@@ -277,7 +280,9 @@ def _check(who: people.Person, daily: int | None) -> None:
 
 
 def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key") -> str:
-    """A base URL fit to be shown and compared. Raises BadInput, which repeats no part that may be secret."""
+    """Return a base URL that is safe to show and compare. Raises BadInput, which repeats no possibly secret
+    part.
+    """
     wrong = f"setting {setting}: give http://host:port/v1 or https://host/v1"
     plain, mark, version = url.strip().partition("?api-version=")
     if mark and not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-preview)?|preview|v1|latest", version):

@@ -19,5 +19,5 @@ class NoLLM:
         return WHY
 
     def complete(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises Unavailable."""
+        """Raise Unavailable."""
         raise Unavailable(WHY)

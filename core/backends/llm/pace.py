@@ -1,4 +1,4 @@
-"""How fast a service lets itself be asked: all calls of this process to an endpoint share its waits."""
+"""The rate limits of services: all calls of this process to an endpoint share its waits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _lock = threading.Lock()
 
 
 def pace(endpoint: str) -> Pace:
-    """That of an endpoint, the same for all of this process."""
+    """Return the pace of an endpoint, shared by this process."""
     with _lock:
         return _paces.setdefault(endpoint, Pace())
 
@@ -54,8 +54,8 @@ def pause(attempt: int) -> float:
 
 
 def asked_wait(headers: Mapping[str, str], data: bytes) -> float | None:
-    """The seconds that a refusal asks to wait: in a header, Google's RetryInfo or a sentence; None if
-    it does not say.
+    """Return the seconds that a refusal asks to wait, from a header, Google's RetryInfo or a sentence; None
+    if it does not say.
     """
     if (found := _seconds(headers.get("retry-after-ms"))) is not None:
         return found / 1000
@@ -70,7 +70,9 @@ def asked_wait(headers: Mapping[str, str], data: bytes) -> float | None:
 
 
 def exhausted(headers: Mapping[str, str]) -> float | None:
-    """The seconds until a limit that is used up begins again, by `x-ratelimit-*`; None if none is used up."""
+    """Return the seconds until an exhausted limit resets, by `x-ratelimit-*`; None if no limit is
+    exhausted.
+    """
     waits = []
     for kind in ("requests", "tokens"):
         left = _seconds(headers.get(f"x-ratelimit-remaining-{kind}"))
@@ -88,7 +90,7 @@ def _seconds(value: str | None) -> float | None:
 
 
 def _span(value: str | None) -> float | None:
-    """A time such as "1m30s", "170ms" or "12" in seconds."""
+    """Convert a duration such as "1m30s", "170ms" or "12" to seconds."""
     if value is None:
         return None
     found = _SPAN.findall(value)

@@ -27,23 +27,20 @@ Report = Callable[[str, int, int], None]  # (what is tried, done, of how many)
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What works at an endpoint. `ms` is the time of a two-token call, `error` why even that fails.
-
-    `read_per_s` and `write_per_s` are tokens a second, measured in one call each; None where that call failed
-    or the endpoint told no tokens. `pieces` is how many times a streamed text grew.
-    """
+    """The tested capabilities of an endpoint."""
 
     logprobs: bool
     schema: bool
-    ms: float
-    error: str | None = None
-    pieces: int = 0
+    ms: float  # duration of a two-token call
+    error: str | None = None  # why even that call failed
+    pieces: int = 0  # number of growth steps of a streamed text
+    # tokens per second, measured in one call; None if it failed or reported no tokens
     read_per_s: float | None = None
-    write_per_s: float | None = None
+    write_per_s: float | None = None  # likewise
 
     @property
     def streams(self) -> bool:
-        """Whether a text comes while it is written."""
+        """Return True if the endpoint streams its text."""
         return self.pieces > 1
 
 
@@ -54,7 +51,7 @@ def probe(
     cancel: threading.Event | None = None,
     report: Report = lambda _what, _done, _total: None,
 ) -> Capabilities:
-    """Make five small calls, past any cache; an endpoint that fails is told in the result, not raised.
+    """Make five small calls, bypassing any cache; a failing endpoint is reported in the result, not raised.
 
     Raises Cancelled only.
     """
@@ -107,8 +104,8 @@ def remember(llm: LLM, why: str) -> None:
 
 
 def last_failure(llm: LLM) -> str | None:
-    """Why a service did not answer when it was last tested; "" if it has answered since, or was not tested.
-    None for what is no service, of which nothing is stored.
+    """Return why a service did not answer when last tested; "" if it has answered since or was not tested.
+    Return None for backends that are not a service.
     """
     known: Known | None = getattr(getattr(llm, "backend", llm), "known", None)
     return None if known is None else known.get().failed

@@ -1,4 +1,4 @@
-"""What an endpoint accepts of a request, and how its model replies: learned from its replies, and kept."""
+"""The request features an endpoint accepts and the format of its replies, learned from replies and stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORDS = 16  # tokens for a verdict in words, where the endpoint gives no probabi
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of one model at one endpoint."""
+    """The known behaviour of one model at one endpoint."""
 
     endpoint: str = ""
     model: str = ""
@@ -53,12 +53,12 @@ class Profile:
     truncated: str = ""  # why a prompt seems to have been cut by the service
 
     def without(self, name: str, why: str = "") -> Profile:
-        """The same, but that the field `name` is not sent."""
+        """Return this profile without sending the field `name`."""
         dropped = tuple(dict.fromkeys((*self.dropped, name)))
         return replace(self, dropped=dropped).noting(name, why)
 
     def noting(self, name: str, why: str) -> Profile:
-        """The same with the service's words about a field."""
+        """Return this profile with the service's words about a field."""
         return replace(self, said={**self.said, name: why}) if why else self
 
     def allowance(self, wanted: int | None) -> int:
@@ -84,7 +84,7 @@ class Known:
         self._lock = threading.Lock()
 
     def get(self) -> Profile:
-        """What is known now; a file that cannot be read counts as none, with a warning."""
+        """Return the current profile; an unreadable file counts as missing, with a warning."""
         try:
             stat = self.path.stat()
         except OSError:
@@ -159,7 +159,7 @@ class Known:
 
 
 def read(path: Path) -> Profile | None:
-    """The profile in a file; None, and a warning, if it is none."""
+    """Read the profile in a file, or return None with a warning."""
     try:
         return _READER.validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -194,13 +194,13 @@ def parts(fields: Mapping[str, Any], profile: Profile) -> set[str]:
 
 
 def limit(fields: Mapping[str, Any]) -> int:
-    """The limit of tokens in a request; a large number if it has none."""
+    """Return the token limit of a request, or a large number if it has none."""
     value = fields.get("max_tokens", fields.get("max_completion_tokens"))
     return value if isinstance(value, int) else 1_000_000
 
 
 def keywords(schema: Any) -> set[str]:
-    """The keywords of a JSON schema, at any depth, without the names of properties."""
+    """Return the keywords of a JSON schema at any depth, without the names of properties."""
     if isinstance(schema, list):
         return set().union(*map(keywords, schema))
     if not isinstance(schema, dict):
@@ -213,7 +213,7 @@ def keywords(schema: Any) -> set[str]:
 
 
 def without_keywords(schema: Any, gone: tuple[str, ...]) -> Any:
-    """A JSON schema without some keywords."""
+    """Remove keywords from a JSON schema."""
     if isinstance(schema, list):
         return [without_keywords(one, gone) for one in schema]
     if not isinstance(schema, dict):
@@ -230,5 +230,5 @@ def without_keywords(schema: Any, gone: tuple[str, ...]) -> Any:
 
 
 def plain(profile: Profile) -> dict[str, Any]:
-    """A profile as JSON values."""
+    """Convert a profile to JSON values."""
     return asdict(profile)

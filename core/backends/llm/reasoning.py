@@ -68,7 +68,7 @@ def of_message(message: Mapping[str, Any], *, unopened: bool = False) -> tuple[s
 
 
 def opens_itself(content: Any) -> bool:
-    """Whether a reply closes a tag that it never opened."""
+    """Return True if a reply closes a tag that it never opened."""
     if not isinstance(content, str) or not (closed := _CLOSE.search(content)):
         return False
     opened = _OPEN.search(content)

@@ -32,7 +32,7 @@ class Recordings:
         self._lines: dict[str, dict[str, Any]] = {}
 
     def get(self, key: str) -> Completion | None:
-        """The recorded completion of that call, or None."""
+        """Return the recorded completion of a call, or None."""
         line = self._read().get(key)
         if line is None:
             return None
@@ -43,7 +43,7 @@ class Recordings:
             return None
 
     def any_of(self, *, endpoint: str, model: str) -> bool:
-        """Whether anything was recorded of that model."""
+        """Return True if there is a recording of that model."""
         return any(
             line.get("endpoint") == endpoint and line.get("model") == model for line in self._read().values()
         )
@@ -85,7 +85,7 @@ class Recordings:
 
 
 def _load(path: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a file by key; a broken one is told by file and line number, and left out."""
+    """Read the lines of a file by key; a broken line is skipped with a warning that names file and line."""
     lines = {}
     for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not text.strip():

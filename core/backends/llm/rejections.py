@@ -1,4 +1,4 @@
-"""Reads why a service rejected a request, in whatever form it says so, and what to change. Pure."""
+"""The reasons for which a service rejected a request, in any format, and the change to make. Pure."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ SCHEMA_WORDS = ("description", "title", "default")
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """What a service said: the fields it names in a place for that, and its sentences."""
+    """A service's rejection."""
 
-    places: tuple[str, ...]
-    text: str
+    places: tuple[str, ...]  # the fields named in a place for that
+    text: str  # its sentences
 
 
 def parse(data: bytes) -> Rejection:
-    """The body of an error as places and sentences: objects, lists, and JSON inside of strings."""
+    """Parse the body of an error into places and sentences: objects, lists, and JSON inside strings."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -103,7 +103,7 @@ def _walk(value: Any, depth: int, key: str = "message") -> Iterator[tuple[str, s
 
 
 def window(rejection: Rejection) -> int | None:
-    """The context length in tokens that a rejection of a long prompt names."""
+    """Return the context length in tokens named by the rejection of a long prompt, or None."""
     found = _WINDOW.search(rejection.text)
     return int(found[1].replace(",", "")) if found else None
 
@@ -111,10 +111,10 @@ def window(rejection: Rejection) -> int | None:
 def learned(
     status: int, rejection: Rejection, fields: Mapping[str, Any], profile: Profile, untried: set[str]
 ) -> Profile | None:
-    """The profile with what a rejection teaches; None if it is not about a field that was sent.
+    """Return the profile updated by a rejection, or None if it does not concern a field that was sent.
 
-    `untried` are the parts that the endpoint has never accepted: a sentence that only mentions a field is
-    believed of those alone, a place for names of any.
+    `untried` are the parts the endpoint has never accepted: a sentence that only mentions a field counts for
+    those alone, a place for names counts for any.
     """
     sent = {ours for theirs in fields if (ours := _ours(theirs, profile))}
     if fields["messages"][0]["role"] == "system":
@@ -135,12 +135,12 @@ def learned(
 
 
 def guesses(fields: Mapping[str, Any], untried: set[str]) -> list[str]:
-    """The fields to leave out one after another where a rejection names none."""
+    """Return the fields to omit one after another if a rejection names none."""
     return [name for name in GUESSES if name in untried and (name in fields or name == "system")]
 
 
 def elsewhere(rejection: Rejection) -> bool:
-    """Whether a rejection is about something else than the form of the request."""
+    """Return True if a rejection does not concern the form of the request."""
     return bool(_ELSEWHERE.search(rejection.text))
 
 
@@ -181,7 +181,7 @@ def _mentioned(text: str) -> list[str]:
 
 
 def _changed(name: str, status: int, text: str, fields: Mapping[str, Any], profile: Profile) -> Profile:
-    """The profile without the field, or with another name or bound for it."""
+    """Return the profile without the field, or with another name or limit for it."""
     noted = profile.noting(name, " ".join(text.split())[:200])
     if name == "max_tokens":
         return _other_limit(text, fields, noted)

@@ -63,7 +63,7 @@ def parameters(options: argparse.Namespace, key: str) -> Any:
 
 
 def counters(metrics: str) -> tuple[bool, tuple[str, ...]]:
-    """Whether a call is under way, and the totals that every call changes, from the server's metrics text."""
+    """Parse the server's metrics: whether a call is running, and the totals that every call changes."""
     values = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line and not line.startswith("#"))
     busy = any(float(values.get(f"llamacpp:requests_{kind}", 0)) for kind in ("processing", "deferred"))
     totals = ("prompt_tokens_total", "prompt_tokens_cached_total", "tokens_predicted_total")
@@ -71,7 +71,9 @@ def counters(metrics: str) -> tuple[bool, tuple[str, ...]]:
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Load, tell the address, and stay until unused, told to stop, or no longer named by the state file."""
+    """Load the model, publish the address, and serve until unused, stopped, or no longer named by the state
+    file.
+    """
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     me = states.ours()

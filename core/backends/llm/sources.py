@@ -1,4 +1,4 @@
-"""Where a model file can come from: the model hub, or wheels on the package index that carry it in parts."""
+"""The sources of a model file: the model hub, or wheels on the package index that carry it in parts."""
 
 from __future__ import annotations
 

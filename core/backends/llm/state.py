@@ -1,4 +1,6 @@
-"""What a running model server tells the other programs of its user: a small file that only they can read."""
+"""The state that a running model server publishes to the user's other programs, in a small file only they can
+read.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +19,24 @@ Phase = Literal["off", "starting", "loading", "ready", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """Where the embedded server is: "off" (can be started), "starting", "loading", "ready" or "failed".
+    """The state of the embedded server."""
 
-    `began` is the process's own start time, so that a later process with the same number is not taken for it.
-    `since` is when the phase began (Unix time). `key` opens the server and is never shown.
-    """
-
-    phase: Phase
+    phase: Phase  # "off" (can be started), "starting", "loading", "ready" or "failed"
     detail: str = ""
     pid: int = 0
+    # the process's own start time, which distinguishes it from a later process with the same number
     began: float = 0.0
-    since: float = 0.0
+    since: float = 0.0  # start of the phase (Unix time)
     url: str = ""
-    key: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)  # gives access to the server and is never shown
 
     @property
     def seconds(self) -> float:
-        """How long this phase has lasted."""
+        """Return the seconds since this phase began."""
         return max(0.0, time.time() - self.since) if self.since else 0.0
 
     def enter(self, phase: Phase, **facts: str) -> ServerState:
-        """The same server in its next phase."""
+        """Return the same server in another phase."""
         return replace(self, phase=phase, since=time.time(), **facts)  # type: ignore[arg-type]
 
 
@@ -45,14 +44,14 @@ OFF = ServerState("off")
 
 
 def ours(detail: str = "") -> ServerState:
-    """The state of a server that this process is about to be."""
+    """Return the initial state of a server in this process."""
     import psutil
 
     return ServerState("starting", detail, os.getpid(), psutil.Process().create_time(), time.time())
 
 
 def read(path: Path) -> ServerState:
-    """The state in the file; `OFF` when there is none, its process is gone, or it is somebody else's."""
+    """Read the state in the file; `OFF` if it is missing, its process has ended, or another user owns it."""
     try:
         with path.open() as file:
             if os.fstat(file.fileno()).st_uid != os.getuid():
@@ -66,7 +65,7 @@ def read(path: Path) -> ServerState:
 
 
 def alive(state: ServerState) -> bool:
-    """Whether the very process that wrote `state` still runs."""
+    """Return True if the process that wrote `state` is still running."""
     import psutil
 
     try:
@@ -87,7 +86,7 @@ def write(path: Path, state: ServerState) -> None:
 
 
 def folder(models_dir: Path) -> Path:
-    """The folder of the state files, made with mode 0700. Raises Unavailable when it cannot be made."""
+    """Create the folder of the state files with mode 0700 and return it. Raises Unavailable on failure."""
     path = models_dir / "run"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

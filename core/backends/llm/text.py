@@ -1,4 +1,4 @@
-"""What can be told from a model's text alone. Pure."""
+"""Properties of a model's text that need no context. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _REFUSALS = tuple(
 
 
 def looks_refused(text: str) -> bool:
-    """Whether a text is a model declining what it was asked, instead of doing it.
+    """Return True if a text is a model declining its task.
 
-    Meant for asking once more, firmly. A sentence about what a customer cannot do is no refusal.
+    Used for asking once more, firmly. A sentence about what a customer cannot do is not a refusal.
     """
     start = text.strip().lstrip("\"'“*_ ")
     return any(pattern.search(start) for pattern in _REFUSALS)

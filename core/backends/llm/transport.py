@@ -47,14 +47,14 @@ def _trusted() -> ssl.SSLContext:
 
 
 def loopback(host: str) -> bool:
-    """Whether a host is this machine itself."""
+    """Return True if a host is this machine."""
     address = reach.literal(host)
     return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for a URL (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY); none for
-    this machine itself.
+    """Return the proxy for a URL from the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY), never
+    for this machine itself.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -82,7 +82,7 @@ class Checked(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """A connection to the first address that takes one within `timeout` seconds in all."""
+        """Connect to the first address that accepts within `timeout` seconds in all."""
         end = None if timeout is None else time.monotonic() + timeout
         try:
             async with asyncio.timeout(timeout):
@@ -188,7 +188,7 @@ def client(
 
 
 def unreachable(error: BaseException, words: Words) -> str:
-    """What is said of an endpoint that could not be called because of `error`."""
+    """Describe an endpoint that could not be called because of `error`."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, NotCalled):

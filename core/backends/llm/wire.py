@@ -1,4 +1,4 @@
-"""The chat-completion wire format, both ways: strict about what comes back, whoever sent it. Pure."""
+"""The chat-completion wire format in both directions, strict about responses from any server. Pure."""
 
 from __future__ import annotations
 
@@ -58,12 +58,13 @@ def body(
     effort: str = "",
     stream: bool = False,
 ) -> dict[str, Any]:
-    """The request as arguments of `chat.completions.create`, as the endpoint of `profile` takes them.
+    """Return a request as arguments of `chat.completions.create`, in the form the endpoint of `profile`
+    accepts.
 
-    `thinking`: tokens that the model may reason with besides those of its answer, None to go by the profile;
-    `effort`: how much it is to reason. The embedded server reuses the cached start of a prompt only where
-    log-probabilities are asked for (grading many passages shares it) or the request says so. Other texts
-    start uncached, so that they repeat to the letter.
+    `thinking`: reasoning tokens in addition to those of the answer, None for the profile's; `effort`: the
+    reasoning effort. The embedded server reuses the cached start of a prompt only if log-probabilities are
+    requested (grading many passages shares it) or the request says so. Other texts start uncached, so that
+    they repeat exactly.
     """
     fields: dict[str, Any] = {
         "model": model,
@@ -108,8 +109,8 @@ def body(
 
 
 def _messages(request: LLMRequest, profile: Profile) -> list[dict[str, str]]:
-    """The messages; a schema that the service does not take stands in them, and a role it does not know in
-    the user's first one.
+    """Return the messages; a schema that the service rejects is written into them, and a rejected system role
+    moves into the user's first message.
     """
     found = [{"role": message.role, "content": message.content} for message in request.messages]
     if request.schema is not None and profile.json != "schema":
@@ -133,23 +134,25 @@ def _limit(request: LLMRequest, profile: Profile, thinking: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How to speak of an endpoint in a message: its label, and the secrets that must not be repeated."""
+    """The label of an endpoint in messages, and the secrets that must not be repeated."""
 
     label: str
     secrets: tuple[str, ...] = ()
 
     def failed(self, what: str, quoted: str | bytes | None = None) -> ModelFailed:
-        """A one-line ModelFailed; `quoted` is what the server said: shortened, escaped, without secrets."""
+        """Return a one-line ModelFailed; `quoted` is the server's text, shortened, escaped, without
+        secrets.
+        """
         return ModelFailed(
             f"{self.label} {self.clean(what)}" + (f": {self.excerpt(quoted)}" if quoted else "")
         )
 
     def passing(self, what: str, quoted: str | bytes | None = None, seconds: float | None = None) -> Passing:
-        """The same, of a failure that may pass."""
+        """Return the same for a failure that may be temporary."""
         return Passing(self.failed(what, quoted), seconds)
 
     def lost(self, what: str, quoted: str | bytes | None = None) -> ConnectionLost:
-        """The same, of an endpoint that cannot be reached or went away."""
+        """Return the same for an endpoint that cannot be reached or disconnected."""
         return ConnectionLost(str(self.failed(what, quoted)), midway=what.startswith(GONE))
 
     def clean(self, text: str) -> str:
@@ -157,7 +160,7 @@ class Words:
         return redacted(text, self.secrets)
 
     def excerpt(self, quoted: str | bytes) -> str:
-        """The start of hostile text on one line: no secrets, no control or direction characters."""
+        """Return the start of hostile text on one line: no secrets, no control or direction characters."""
         start = quoted[: 4 * EXCERPT]  # what is cut off of a secret here is as a part of it
         text = self.clean(start.decode(errors="replace") if isinstance(start, bytes) else start)
         for secret in filter(None, self.secrets):
@@ -178,8 +181,9 @@ def read(
     profile: Profile = TRUSTED,
     limit: int | None = None,
 ) -> Completion:
-    """The completion in a response body, its reasoning apart. Raises Empty for one without an answer, Passing
-    for a failure that may pass, ModelFailed for anything else that is not usable. `limit`: tokens asked for.
+    """Read the completion in a response body, with its reasoning separate. Raises Empty without an answer,
+    Passing for a possibly temporary failure, ModelFailed for any other unusable response. `limit`: tokens
+    requested.
     """
     answer, choice = choice_of(data, words)
     message = _object(choice, "message")
@@ -222,19 +226,19 @@ def read(
 
 
 def _stopped(text: str, stops: tuple[str, ...]) -> str:
-    """The text up to the first of `stops`, of a service that takes none."""
+    """Return the text up to the first of `stops`, for services that do not support them."""
     at = min((found for stop in stops if (found := text.find(stop)) >= 0), default=len(text))
     return text[:at]
 
 
 def unfenced(text: str) -> str:
-    """The inside of a code fence, if the text has one and nothing else that is JSON."""
+    """Return the inside of a code fence, if the text has one and no other JSON."""
     found = _FENCE.search(text)
     return found[1].strip() if found and text.lstrip()[:1] not in ("{", "[") else text
 
 
 def _reasoned(answer: dict[str, Any], found: Completion) -> int:
-    """The tokens that the model thought with: as the service reports, else by the share of its text."""
+    """Return the reasoning tokens, as reported, else by the share of the text."""
     usage = _object(answer, "usage")
     details = _object(usage, "completion_tokens_details") or _object(usage, "output_tokens_details")
     told = _count(details.get("reasoning_tokens")) or _count(usage.get("reasoning_tokens"))
@@ -245,7 +249,7 @@ def _reasoned(answer: dict[str, Any], found: Completion) -> int:
 
 
 def choice_of(data: bytes, words: Words) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A response body's object and its first choice."""
+    """Return a response body's object and its first choice."""
     answer = _json(data, words)
     if answer.get("error") and not answer.get("choices"):
         raise _failure(answer["error"], words)
@@ -260,7 +264,7 @@ def choice_of(data: bytes, words: Words) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def _failure(error: Any, words: Words) -> ModelFailed:
-    """An error inside of a reply of status 200: one that may pass, unless it says that it will not."""
+    """Convert an error in a reply of status 200; it counts as temporary unless it says otherwise."""
     code = error.get("code") if isinstance(error, dict) else None
     told = "answered with an error"
     final = (isinstance(code, int) and 400 <= code < 500 and code not in AGAIN) or spent(
@@ -278,18 +282,18 @@ _SPENT = re.compile(
 
 
 def spent(data: bytes) -> bool:
-    """Whether an error says that a quota is used up, which no waiting helps."""
+    """Return True if an error reports an exhausted quota, which waiting does not restore."""
     return bool(_SPENT.search(data))
 
 
 def passes(status: int, data: bytes) -> bool:
-    """Whether a call that failed with this status may succeed when it is made again."""
+    """Return True if a call that failed with this status may succeed when repeated."""
     return (status in AGAIN or status >= 500) and status not in (501, 505) and not spent(data)
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
-    """The seconds that a Retry-After header asks to wait, given as a number or as a date; None without one
-    that can be read. Source: RFC 9110, section 10.2.3.
+    """Return the seconds in a Retry-After header, given as a number or a date, or None if unreadable. Source:
+    RFC 9110, section 10.2.3.
     """
     if value is None:
         return None
@@ -319,7 +323,7 @@ def completion(
     ms: float,
     created: str,
 ) -> Completion:
-    """The completion, with what the response says of its model and its tokens."""
+    """Build the completion with the model and token counts of the response."""
     usage = _object(answer, "usage")
     details = _object(usage, "prompt_tokens_details")
     named = answer.get("model")
@@ -337,7 +341,7 @@ def completion(
 
 
 def without_secrets(completion: Completion, words: Words) -> Completion:
-    """The completion without the secrets: in its text, its tokens and the name of its model."""
+    """Remove the secrets from a completion's text, tokens and model name."""
     return replace(
         completion,
         text=words.clean(completion.text),
@@ -363,7 +367,9 @@ def _clean_tokens(tokens: tuple[TokenLogprob, ...], words: Words) -> tuple[Token
 
 
 def parsed(data: bytes, words: Words, right: str) -> Any:
-    """The JSON of a response body; ModelFailed names what else it is. `right`: what to look at for a page."""
+    """Parse the JSON of a response body. Raises ModelFailed with the kind of any other content. `right`: the
+    setting to check if it is a web page.
+    """
     start = data[:64].lstrip().lower()
     if start.startswith((b"<!doctype", b"<html")):
         raise words.failed(f"answered with a web page instead of JSON ({right})", data)
@@ -385,7 +391,7 @@ def _json(data: bytes, words: Words) -> dict[str, Any]:
 
 
 def _cut_off(error: Exception) -> bool:
-    """Whether what is wrong with JSON is that it ends too early."""
+    """Return True if JSON is invalid because it ends too early."""
     if isinstance(error, UnicodeDecodeError):
         return error.reason == "unexpected end of data"
     if not isinstance(error, json.JSONDecodeError) or error.doc.lstrip()[:1] not in ("{", "["):
@@ -416,7 +422,7 @@ def _logprobs(choice: dict[str, Any], request: LLMRequest, words: Words) -> tupl
 
 
 def number(value: Any) -> float:
-    """A log-probability; "-inf" would not survive JSON, so it becomes a very small one."""
+    """Convert a log-probability; "-inf", which JSON lacks, becomes a very small one."""
     number = float(value)
     if math.isnan(number) or number == math.inf:
         raise ValueError(value)

@@ -1,4 +1,4 @@
-"""How a model is prompted and its reply read: prompts, untrusted text, replies in JSON, citations.
+"""Model prompts and replies: prompts, untrusted text, replies in JSON, citations.
 
-Imports only the domain: what is made once for a corpus prompts models, too.
+Imports only the domain, as enrichments of a corpus prompt models, too.
 """

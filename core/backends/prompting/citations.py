@@ -1,4 +1,4 @@
-"""What the [n] markers of an answer resolve to, and which of its sentences have none."""
+"""The [n] markers of an answer, the passages they cite, and sentences without markers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Draft:
     unaided: bool = False
 
     def over(self, hits: Ranking) -> Answer:
-        """The route's outcome with this text and the ranking `hits`."""
+        """Return the route's answer with this text and the ranking `hits`."""
         return Answer(hits, self.text, self.citations, self.abstained, source=self)
 
     def recorded(self) -> Written:
-        """The draft as readers take it."""
+        """Return the output stored on the span."""
         return Written(
             self.text,
             self.citations,
@@ -74,24 +74,24 @@ def resolve(text: str, ids: Sequence[str]) -> Draft:
 
 
 def abstains(text: str) -> bool:
-    """Whether an answer says, and only says, that the passages hold none."""
+    """Return True if an answer says only that the passages contain no answer."""
     return bool(_ABSTAINS.match(text)) and not markers(text)
 
 
 def markers(text: str) -> tuple[int, ...]:
-    """The numbers in square brackets, each once, in order: "[1][3, 2]" holds 1, 3, 2."""
+    """Return the distinct numbers in square brackets in order: "[1][3, 2]" contains 1, 3, 2."""
     found = (int(n) for group in _GROUP.findall(text) for n in re.split(r"\s*[,;]\s*", group))
     return tuple(dict.fromkeys(found))
 
 
 def unmarked(text: str) -> str:
-    """The text without its markers."""
+    """Remove the markers from a text."""
     return re.sub(r"\s+([.,;:!?]+)(?!\S)", r"\1", " ".join(_GROUP.sub(" ", text).split()))
 
 
 def sentences(text: str) -> tuple[str, ...]:
-    """The sentences of an answer, with the markers that follow their full stop; a line break ends one too,
-    and a full stop between backticks none.
+    """Split an answer into sentences, each with the markers after its full stop. A line break ends a
+    sentence, a full stop between backticks does not.
     """
     found: list[str] = []
     for line in text.splitlines():

@@ -16,12 +16,12 @@ def literal(text: str) -> str:
 
 
 def one_of(texts: Sequence[str]) -> str:
-    """A grammar of exactly these texts, at least one."""
+    """Return a grammar of exactly these texts, at least one."""
     return "root ::= " + " | ".join(map(literal, texts))
 
 
 def questions(least: int, most: int, *, numbered: bool = False) -> str:
-    """A grammar of `least` to `most` lines, each a question; `numbered` from 1."""
+    """Return a grammar of `least` to `most` lines, each a question; `numbered` from 1."""
     lines = [f"{literal(f'{n}. ')} question" if numbered else "question" for n in range(1, most + 1)]
     newline = literal("\n")
     rest = ""

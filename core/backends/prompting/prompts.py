@@ -21,8 +21,8 @@ class Prompt:
     examples: tuple[tuple[str, str], ...] = ()  # (what the user says, the reply wanted)
 
     def fill(self, values: Mapping[str, str], firmer: str = "") -> tuple[Message, ...]:
-        """The messages with `values` put in literally: braces in a document or question mean nothing, nor
-        does what a chat template would read as the end of a message.
+        """Fill in `values` literally: braces in a document or question mean nothing, nor do sequences that a
+        chat template would read as the end of a message.
         """
         text = self.user
         parts = []
@@ -38,7 +38,7 @@ class Prompt:
         return Message("system", self.system + firmer), *shown, Message("user", "".join(parts))
 
     def with_instruction(self, instruction: str) -> Prompt:
-        """The same prompt with another instruction; "" keeps it. The name tells that it is a custom one."""
+        """Return this prompt with another instruction, marked as custom in its name; "" keeps it."""
         return replace(self, name=f"{self.name}/custom", system=instruction) if instruction else self
 
 

@@ -1,5 +1,5 @@
-"""The prompts of routes that go on by what they found, and of the one that chooses a route. Those about
-passages begin with these, as the prompt of the answer does, so that an endpoint reads the passages once.
+"""The prompts of iterative routes and of the router. Those about passages begin like the prompt of the
+answer, so that an endpoint caches the passages once.
 """
 
 from __future__ import annotations

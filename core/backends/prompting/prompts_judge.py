@@ -1,4 +1,4 @@
-"""The prompt of the judge of relevance: what annotators were told stands in it, word for word."""
+"""The prompt of the relevance judge, with the annotators' guidelines word for word."""
 
 from __future__ import annotations
 

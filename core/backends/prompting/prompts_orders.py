@@ -24,10 +24,10 @@ _NUMBER = re.compile(r"\d+")
 
 
 def permutation(reply: str, n: int) -> tuple[int, ...]:
-    """The positions 0 to n - 1 in the order that `reply` names them by number, from 1.
+    """Return the positions 0 to n - 1 in the order in which `reply` names them by number, from 1.
 
-    Numbers that repeat or name no passage are left out; what the reply does not name follows in its old
-    order. Source: Sun et al. 2023, "Is ChatGPT Good at Search?", arXiv:2304.09542, section 3 and its code.
+    Numbers that repeat or name no passage are ignored; unnamed passages follow in their order. Source: Sun et
+    al. 2023, "Is ChatGPT Good at Search?", arXiv:2304.09542, section 3 and its code.
     """
     named = dict.fromkeys(int(found) - 1 for found in _NUMBER.findall(reply) if len(found) < 4)
     valid = [at for at in named if 0 <= at < n]
@@ -35,6 +35,6 @@ def permutation(reply: str, n: int) -> tuple[int, ...]:
 
 
 def order_grammar(n: int) -> str:
-    """A grammar of `n` numbers between 1 and `n` in brackets, parted by ">"."""
+    """Return a grammar of `n` numbers between 1 and `n` in brackets, separated by ">"."""
     numbers = " | ".join(f'"[{number}]"' for number in range(1, n + 1))
     return "root ::= one" + ' " > " one' * (n - 1) + f"\none ::= {numbers}"

@@ -13,25 +13,25 @@ _BULLET = re.compile(r"^\s*(?:[-*•]+|[(#]?\d{1,2}[.):])\s+")
 
 
 def reply_lines(reply: str) -> tuple[str, ...]:
-    """The non-empty lines without bullets, numbers and quotes; a heading ("Queries:") is none."""
+    """Return the non-empty lines without bullets, numbers and quotes, except headings ("Queries:")."""
     cleaned = (_BULLET.sub("", line).strip().strip('"') for line in reply.splitlines())
     return tuple(line for line in cleaned if line and not line.endswith(":"))
 
 
 def first_line(reply: str) -> str:
-    """The first line with anything in it, without quotes; "" if there is none."""
+    """Return the first non-empty line without quotes, or ""."""
     return next((line.strip().strip('"') for line in reply.splitlines() if line.strip()), "")
 
 
 def strict_schema(form: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a form that strict structured outputs take: by the helper of the openai package."""
+    """Return the JSON schema of a form for strict structured outputs, by the helper of the openai package."""
     from openai.lib._pydantic import to_strict_json_schema
 
     return to_strict_json_schema(form)
 
 
 def read_form(form: type[Form], reply: str) -> Form | str:
-    """A reply in JSON as the form it should have, or what is wrong with it, in a sentence for the model."""
+    """Parse a reply in JSON into `form`, or describe the first fault in a sentence for the model."""
     try:
         return form.model_validate_json(reply)
     except ValidationError as error:

@@ -41,13 +41,13 @@ PATTERNS: Mapping[str, re.Pattern[str]] = {
 
 
 def instructions(text: str) -> tuple[str, ...]:
-    """What in `text` is worded as an instruction to a model, by the names of `PATTERNS`; empty for most."""
+    """Return the names of the `PATTERNS` of instructions to a model that `text` contains."""
     return tuple(name for name, pattern in PATTERNS.items() if pattern.search(text))
 
 
 def warnings(values: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """What the passages in a prompt's values are worded like, by the number they have there; a text shown
-    without a number is "1". Only passages of which there is something to say.
+    """Return the suspicious wording of the passages in a prompt's values by passage number; a text without a
+    number is "1".
     """
     shown = {number: text for value in values.values() for number, text in _PASSAGE.findall(value)}
     if not shown:

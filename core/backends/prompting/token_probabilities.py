@@ -1,4 +1,4 @@
-"""How likely a model's reply is each of a few words. Pure."""
+"""The probabilities of a few words as a model's reply. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TokenProbabilities:
     by: By
 
     def mean(self) -> float:
-        """The expected value of odds over digits.
+        """Return the expected value of odds over digits.
 
         Source: Liu et al. 2023, "G-Eval", arXiv:2303.16634, section 2 ("Scoring Function").
         """
@@ -31,11 +31,11 @@ class TokenProbabilities:
 
 
 def odds(answer: Completion, words: Sequence[str]) -> TokenProbabilities | None:
-    """The odds of `words` (lower case) at the first token, or from its words if it has no probabilities;
-    None if none of them is there, or several are.
+    """Return the odds of `words` (lower case) at the first token, or from the reply's words without
+    probabilities; None if none or several of them occur.
 
-    A token counts for the one word that begins with it: "Part" for "partially". What other tokens have is
-    left out, so that the shares of `words` add up to 1.
+    A token counts for the one word that begins with it: "Part" for "partially". Other tokens are ignored, so
+    that the shares of `words` sum to 1.
     """
     if answer.logprobs:
         first = answer.logprobs[0]
@@ -56,7 +56,7 @@ def odds(answer: Completion, words: Sequence[str]) -> TokenProbabilities | None:
 
 
 def read_verdict(text: str, words: Sequence[str]) -> str | None:
-    """The one of `words` (lower case) that a reply gives as its verdict; None if that cannot be told.
+    """Return the one of `words` (lower case) that a reply gives as its verdict, or None if it is not clear.
 
     The reply is the word, or begins with it, or names one of them alone. A letter counts only by itself or in
     brackets, and after "passage", "answer", "option" or a colon: "A better passage is B" is B.
@@ -87,7 +87,7 @@ def read_verdict(text: str, words: Sequence[str]) -> str | None:
 
 
 def _one_of(text: str, words: Sequence[str]) -> str | None:
-    """The one of `words` that begins with the first word of a token; None if none does, or several do."""
+    """Return the one of `words` that begins with the first word of a token; None if none or several do."""
     found = _WORD.search(text)
     fitting = [word for word in words if word.startswith(found[0].lower())] if found else []
     return fitting[0] if len(fitting) == 1 else None

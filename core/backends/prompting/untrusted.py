@@ -1,4 +1,4 @@
-"""How text that nobody vouches for is put before a model: as data between marks that it cannot close."""
+"""The presentation of untrusted text to a model: as data between marks that it cannot close."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def without_marks(text: str) -> str:
 
 
 def quoted(hits: Ranking, excerpts: Mapping[str, str] | None = None) -> str:
-    """The passages as a prompt shows them: numbered from 1, each between marks that no text in it can close.
+    """Format the passages for a prompt: numbered from 1, each between marks that no text in it can close.
 
-    `excerpts` gives the text to show in place of a passage's own, by passage id.
+    `excerpts` replaces the text of some passages, by passage id.
     """
     return "\n".join(
         between(number, hit.passage.title, (excerpts or {}).get(hit.passage.id, hit.passage.text))
@@ -71,5 +71,7 @@ def between(number: int, title: str, text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """What a model wrote about passages, for another prompt: on one line, without the marks of a passage."""
+    """Format a model's text about passages for another prompt: on one line, without the marks of a
+    passage.
+    """
     return without_marks(" ".join(text.split()))

@@ -30,7 +30,7 @@ class Reranker(Protocol):
 
     @property
     def share(self) -> float:
-        """How much its score should count in an order by default, from 0 to 1; the first stage's the rest."""
+        """Return the default weight of its score in an order, 0 to 1; the first stage has the rest."""
 
     def rerank(
         self,
@@ -47,7 +47,9 @@ class Reranker(Protocol):
 
 
 def no_cross_encoder(configured: str) -> str | None:
-    """Why the configured reranker is no cross-encoder, and how to get one; None where it may be one."""
+    """Explain why the configured reranker is not a cross-encoder and how to get one; None if it may be
+    one.
+    """
     if configured not in (EMBEDDED, LLM) and "://" not in configured:
         return None
     return (
@@ -79,18 +81,23 @@ class Rerankers:
             self.paired()
 
     def blend(self) -> BlendReranker:
-        """The embedded one, which needs what the corpus knows of the candidates; raises Unavailable."""
+        """Return the embedded reranker, which needs the corpus' data of the candidates. Raises
+        Unavailable.
+        """
         return self._blends.get(EMBEDDED, self._load_blend)
 
     def paired(self) -> Reranker:
-        """The configured one, which reads question and passage as a pair: a server's, else a cross-encoder.
+        """Return the configured reranker that reads question and passage as a pair: a server's, else a
+        cross-encoder.
 
-        Raises Unavailable with the way to get it, BadInput for an address that is none.
+        Raises Unavailable with instructions, BadInput for an invalid address.
         """
         return self._pairs.get(self.configured, lambda: self._load(self.configured))
 
     def cross_encoder(self) -> Reranker:
-        """The configured cross-encoder; raises Unavailable where another kind of reranker is configured."""
+        """Return the configured cross-encoder. Raises Unavailable if another kind of reranker is
+        configured.
+        """
         if lack := no_cross_encoder(self.configured):
             raise Unavailable(lack)
         return self.paired()

@@ -49,17 +49,14 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blended:
-    """The score of each candidate, shape (n,), and what it is made of.
-
-    `raw` are the signals as measured, `parts` what each adds to the score: weight times its min-max over the
-    candidates. Where windows are asked for, `raw` has "window", too: MaxSim in the best window of a passage,
-    which is no part of this score. `words` is the share of each of the question's words in MaxSim.
-    """
+    """The score of each candidate, shape (n,), and its components."""
 
     scores: Numbers
+    # the signals as measured; with windows also "window", MaxSim in the best window of a passage, which is
+    # not part of this score
     raw: Mapping[str, Numbers]
-    parts: Mapping[str, Numbers]
-    words: tuple[tuple[str, float], ...]
+    parts: Mapping[str, Numbers]  # each signal's contribution: weight times its min-max over the candidates
+    words: tuple[tuple[str, float], ...]  # share of each question word in MaxSim
     embedded: int  # passages whose token vectors were not at hand
     cached: int = 0  # passages that were read for an earlier question
 
@@ -118,7 +115,9 @@ class BlendReranker:
     def _embed(
         self, texts: Mapping[int, str], timeout: float, cancel: threading.Event | None
     ) -> dict[int, Matrix]:
-        """The token vectors of `texts`, texts of like length at once. Each batch is kept as it comes."""
+        """Compute the token vectors of `texts`, batching texts of similar length. Each finished batch is
+        kept.
+        """
         deadline = time.monotonic() + timeout
         order = sorted(texts, key=lambda at: len(texts[at]))
         out: dict[int, Matrix] = {}
@@ -151,9 +150,9 @@ def whole_words(tokens: Sequence[str]) -> list[str]:
 
 
 def token_weights(words: Sequence[str], idf: Callable[[Sequence[str]], Sequence[float]]) -> Numbers:
-    """The weights of tokens by the words they are part of, adding up to 1, shape (tokens,).
+    """Return the weights of tokens by the words they belong to, summing to 1, shape (tokens,).
 
-    Where no word counts (stop words only) all tokens weigh the same.
+    If no word counts (stop words only) all tokens weigh the same.
     """
     weights = np.asarray(idf(words), np.float64).reshape(len(words))
     if not weights.any():
@@ -163,11 +162,11 @@ def token_weights(words: Sequence[str], idf: Callable[[Sequence[str]], Sequence[
 
 
 def weighted_maxsim(query: Matrix, weights: Numbers, passages: Sequence[Matrix | Halves]) -> Numbers:
-    """For each passage (p, dim) the sum over the question's tokens (q, dim) of weight times the highest
-    cosine to any of the passage's tokens, shape (n,). A passage without tokens gets 0.
+    """Return for each passage (p, dim) the sum over the question's tokens (q, dim) of weight times the
+    highest cosine to any of the passage's tokens, shape (n,). A passage without tokens scores 0.
 
-    Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section 3.3, where every token weighs 1; that
-    the IDF tells which tokens matter: Formal, Piwowarski & Clinchant 2021, "A White Box Analysis of ColBERT",
+    Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section 3.3, where every token weighs 1; IDF
+    as the importance of tokens: Formal, Piwowarski & Clinchant 2021, "A White Box Analysis of ColBERT",
     arXiv:2012.09650.
     """
     scores = np.zeros(len(passages))
@@ -177,7 +176,8 @@ def weighted_maxsim(query: Matrix, weights: Numbers, passages: Sequence[Matrix |
 
 
 def windowed_maxsim(query: Matrix, weights: Numbers, passages: Sequence[Matrix | Halves]) -> Numbers:
-    """`weighted_maxsim` with the best window of 2 * HALF tokens in place of each whole passage, shape (n,).
+    """Compute `weighted_maxsim` on the best window of 2 * HALF tokens instead of each whole passage, shape
+    (n,).
 
     A passage is as good as its best part: Callan 1994, "Passage-Level Evidence in Document Retrieval", SIGIR.
     """
@@ -191,7 +191,9 @@ def windowed_maxsim(query: Matrix, weights: Numbers, passages: Sequence[Matrix |
 
 
 def _each(query: Matrix, passages: Sequence[Matrix | Halves]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """The position of each passage with a token, and the cosines of the question's tokens with its own."""
+    """Yield the position of each passage with a token, and the cosines of the question's tokens with its
+    own.
+    """
     halves = [len(passage) for passage in passages if passage.dtype == np.float16]
     room = np.empty((max(halves, default=0), query.shape[1]), np.float32)  # for one after the other
     for at, stored in enumerate(passages):
@@ -203,7 +205,9 @@ def _each(query: Matrix, passages: Sequence[Matrix | Halves]) -> Iterator[tuple[
 
 
 def _wide(stored: Matrix | Halves, room: Matrix) -> Matrix:
-    """`stored` in single precision; `room`, as large, takes what is stored in half."""
+    """Return `stored` in single precision; `room`, of the same size, receives converted half-precision
+    values.
+    """
     if stored.dtype == np.float16:
         return single(cast("Halves", stored), room)
     return cast("Matrix", stored)

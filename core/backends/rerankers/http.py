@@ -91,14 +91,16 @@ class HttpReranker:
 
 
 def endpoint(url: str) -> str:
-    """The address to post to, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
+    """Return the URL to post to, safe to show. Raises BadInput, which repeats no possibly secret part."""
     wrong = "a reranker's address is http://host:port/rerank or https://host/v1/rerank"
     origin, path = split(url, wrong, "user, password or query: set the key separately")
     return f"{origin}{path}" if path.endswith(PATHS) else f"{origin}{path}/rerank"
 
 
 def read(data: bytes, count: int, words: Words) -> list[float]:
-    """The scores of `count` passages in a response body. Raises ModelFailed unless each has exactly one."""
+    """Return the scores of `count` passages in a response body. Raises ModelFailed unless each has exactly
+    one.
+    """
     answer = parsed(data, words, "is the address right?")
     results = answer.get("results", answer.get("data")) if isinstance(answer, dict) else answer
     if not isinstance(results, list):

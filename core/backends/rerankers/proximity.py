@@ -1,4 +1,4 @@
-"""What of a question stands close together in a passage: pairs of its words, and its best window."""
+"""The proximity of a question's words in a passage: pairs of its words, and its best window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRS, WINDOW = 0.5, 0.5  # the weights of pairs beside BM25 and of the best win
 
 
 def pair_scores(asked: Sequence[tuple[str, float]], passages: Sequence[Sequence[str]]) -> Numbers:
-    """How close the neighbouring words of a question stand in each of `passages`, shape (n,).
+    """Score how close the neighbouring words of a question are in each of `passages`, shape (n,).
 
     `asked` are the question's terms in order with their IDF, `passages` the terms of each. A pair of
     neighbours adds the mean of its two IDFs times f / (f + K), where f counts the occurrences of one with the
@@ -44,7 +44,7 @@ def pair_scores(asked: Sequence[tuple[str, float]], passages: Sequence[Sequence[
 def _pairs(
     passage: Sequence[str], asked: Mapping[str, float], wanted: Mapping[frozenset[str], float]
 ) -> Counter[frozenset[str]]:
-    """How often each of the `wanted` pairs stands in a passage; one occurrence counts a pair once."""
+    """Count the `wanted` pairs in a passage; each occurrence of a word counts a pair once."""
     places = [(place, term) for place, term in enumerate(passage) if term in asked]
     found: Counter[frozenset[str]] = Counter()
     for at, (place, term) in enumerate(places):
@@ -58,10 +58,10 @@ def _pairs(
 
 
 def parts(raw: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """What each signal adds to the score of each passage, shape (n,) each.
+    """Return each signal's contribution to the score of each passage, shape (n,) each.
 
-    `raw` holds bm25, pairs, cosine, maxsim and window. Each is put on a scale by its mean and standard
-    deviation over the candidates, pairs on that of BM25 with them; signals that are equal everywhere add 0.
+    `raw` holds bm25, pairs, cosine, maxsim and window. Each is standardised over the candidates, pairs on the
+    scale of BM25 with them; signals that are equal everywhere add 0.
     """
     words = raw["bm25"] + PAIRS * raw["pairs"]
     return {

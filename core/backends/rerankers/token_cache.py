@@ -38,7 +38,7 @@ class TokenCache:
         self._path, self._name, self._limit = path, name, limit
 
     def get(self, texts: Sequence[str]) -> dict[int, Matrix]:
-        """The vectors of those of `texts` that are known, by position, each of shape (tokens, dim)."""
+        """Return the known vectors of `texts` by position, each of shape (tokens, dim)."""
         if not self._path.exists():
             return {}
         found: dict[int, Matrix] = {}

@@ -39,7 +39,7 @@ Source = Path | bytes
 
 @contextmanager
 def connected(source: Source) -> Iterator[sqlite3.Connection]:
-    """A connection that cannot write: to a file opened read-only, or to a copy in memory."""
+    """Open a connection that cannot write: to a file opened read-only, or to a copy in memory."""
     if isinstance(source, bytes):
         connection = sqlite3.connect(":memory:", isolation_level=None)
     else:
@@ -58,7 +58,7 @@ def connected(source: Source) -> Iterator[sqlite3.Connection]:
 
 
 def answer(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What comes of a request: the schema, the rows of a query, the tables that one reads, or an error."""
+    """Answer a request with the schema, the rows of a query, the tables it reads, or an error."""
     try:
         if asked["do"] == "schema":
             with connected(source) as connection:
@@ -122,7 +122,7 @@ def _fetch(cursor: sqlite3.Cursor, limits: Limits) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    """As JSON can hold it: a BLOB is told by its size, infinity by its name."""
+    """Convert a value to JSON: a BLOB becomes its size, infinity its name."""
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, float) and not math.isfinite(value):
@@ -131,7 +131,7 @@ def _value(value: Any) -> Any:
 
 
 def _schema(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """The ordinary tables and views; a virtual table runs code of its module, so it is left out."""
+    """Yield the ordinary tables and views; virtual tables, which run code of their module, are skipped."""
     found = connection.execute(
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND (type = 'view' OR rootpage > 0) ORDER BY rowid"

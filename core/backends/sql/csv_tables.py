@@ -45,7 +45,7 @@ def load(files: Sequence[Path], name: str) -> tuple[Database, tuple[str, ...]]:
 
 
 def header(file: Path) -> tuple[str, ...]:
-    """The cleaned names of a CSV file's columns; BadInput if it has none."""
+    """Return the cleaned column names of a CSV file. Raises BadInput if it has none."""
     rows = _rows(file, SAMPLE)  # pages ask for headers, and files may be large
     first = next(rows, None)
     if first is None or not any(cell.strip() for cell in first):
@@ -65,7 +65,7 @@ def identifier(text: str, otherwise: str) -> str:
 
 
 def kind(cells: Sequence[str | None]) -> str:
-    """The type that holds every cell: INTEGER, REAL or TEXT."""
+    """Return the type that holds every cell: INTEGER, REAL or TEXT."""
     known = [cell for cell in cells if cell is not None]
     if known and all(_WHOLE.fullmatch(cell) for cell in known):
         return "INTEGER"
@@ -107,7 +107,9 @@ def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
 
 
 def _rows(file: Path, told_by: int = -1) -> Iterator[list[str]]:
-    """The rows of a file, by comma, semicolon or tab; its first bytes tell its encoding, or all."""
+    """Yield the rows of a file separated by comma, semicolon or tab. Its encoding is detected from its first
+    bytes, or from all of it.
+    """
     csv.field_size_limit(2**31 - 1)
     try:
         with file.open("rb") as raw:
@@ -130,7 +132,7 @@ def _rows(file: Path, told_by: int = -1) -> Iterator[list[str]]:
 
 
 def _distinct(name: str, taken: set[str]) -> str:
-    """`name`, or with a number behind it if it is taken; now it is."""
+    """Return `name`, with a number appended if it is taken, and mark it as taken."""
     number, chosen = 1, name
     while chosen in taken:
         number += 1

@@ -38,7 +38,9 @@ class Column:
 
     @property
     def textual(self) -> bool:
-        """Whether it holds text by SQLite's rules of affinity (datatype3.html, section 3.1)."""
+        """Return True if the column holds text by SQLite's rules of affinity (datatype3.html, section
+        3.1).
+        """
         upper = self.type.upper()
         return "INT" not in upper and any(sign in upper for sign in ("CHAR", "CLOB", "TEXT"))
 
@@ -57,11 +59,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query returned. `truncated` says what was cut, or is empty."""
+    """The result of a query."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
-    truncated: str = ""
+    truncated: str = ""  # which part was cut off; "" if none
 
 
 class Database:
@@ -88,7 +90,7 @@ class Database:
         )
 
     def table(self, name: str) -> Table | None:
-        """The table of that name, in any case."""
+        """Return the table of that name, ignoring case, or None."""
         return next((table for table in self.tables if table.name.lower() == name.lower()), None)
 
     def query(
@@ -99,16 +101,19 @@ class Database:
         limits: Limits | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Result:
-        """The rows of one SELECT over this database's tables, with `values` for its question marks.
+        """Run one SELECT over this database's tables, with `values` for its question marks, and return its
+        rows.
 
-        Raises a `guard.Rejected` for what is not allowed, SqlFailed for what SQLite does not run, or once
-        `cancelled` is true: its process is then killed, as it is when its time is up.
+        Raises a `guard.Rejected` for a forbidden query, SqlFailed for one that SQLite cannot run, or once
+        `cancelled` is true. Its process is then killed, as it is on timeout.
         """
         found = self._ask("query", sql, values, limits or Limits(), cancelled)
         return Result(tuple(found["columns"]), tuple(map(tuple, found["rows"])), found["truncated"])
 
     def reads(self, sql: str, limits: Limits | None = None) -> tuple[str, ...]:
-        """The names of the tables a query reads, in the order of the schema; it is compiled, not run."""
+        """Return the names of the tables a query reads, in the order of the schema; it is compiled, not
+        run.
+        """
         read = set(self._ask("reads", sql, (), limits or Limits(), lambda: False)["read"])
         return tuple(table.name for table in self.tables if table.name.lower() in read)
 

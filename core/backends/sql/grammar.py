@@ -55,11 +55,11 @@ class _Source:
 
     @property
     def plain(self) -> bool:
-        """Whether it stands under the table's own name."""
+        """Return True if the source has the table's own name."""
         return self.name == self.stated
 
     def column(self, column: Column) -> str:
-        """A column as a query names it."""
+        """Write a column as a query names it."""
         return f"{self.name}.{written(column.name)}"
 
 
@@ -82,7 +82,7 @@ class _Writer:
         self.rules[name] = " | ".join(dict.fromkeys(ways))
 
     def short(self, source: _Source) -> list[Column]:
-        """The columns that need no table before them anywhere: no other table has one of that name."""
+        """Return the columns that never need a table name: no other table has one of that name."""
         if not source.plain:
             return []
         others = {
@@ -95,13 +95,13 @@ class _Writer:
 
 
 def grammar(tables: Sequence[Table], found: Iterable[Join] = (), values: Values | None = None) -> str:
-    """The grammar of SELECTs over `tables`, joined as `found` says; "" where it would be too large, or a name
-    cannot stand in one.
+    """Return the grammar of SELECTs over `tables`, joined as `found` says; "" if it would be too large, or a
+    name cannot be written in it.
 
     It has aggregates, arithmetic, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, nested SELECTs, set operations
-    over one column, and aggregates over a grouped SELECT. A column is compared with a nested SELECT only of
-    what holds the same things: of a joined column, of itself, or of numbers. `values` has the text columns
-    whose values for the question are known: `=`, `<>` and IN take only those, LIKE takes any text.
+    over one column, and aggregates over a grouped SELECT. A column is compared only with a nested SELECT of
+    the same kind of content: of a joined column, of itself, or of numbers. `values` has the text columns
+    whose values for the question are known: `=`, `<>` and IN accept only those, LIKE any text.
     """
     usable = [table for table in tables if table.columns and _writable(table)]
     if not usable:
@@ -118,7 +118,9 @@ def grammar(tables: Sequence[Table], found: Iterable[Join] = (), values: Values 
 
 
 def kind(column: Column) -> Kind:
-    """What a column is compared with: text, numbers, or either where its type does not tell."""
+    """Return the kind of value a column is compared with: text, numbers, or either if its type is not
+    clear.
+    """
     if column.textual:
         return "text"
     upper = column.type.upper()
@@ -127,12 +129,12 @@ def kind(column: Column) -> Kind:
 
 
 def _writable(table: Table) -> bool:
-    """Whether its names have no character that ends a line or a text."""
+    """Return True if the table's names have no character that ends a line or a text."""
     return all(name.isprintable() for name in (table.name, *(column.name for column in table.columns)))
 
 
 def _prepared(tables: Sequence[Table], found: tuple[Join, ...], values: Values) -> _Writer:
-    """The sources, the conditions that join two of them, and the sets of sources that these tie together."""
+    """Prepare the sources, the conditions that join two of them, and the sets of sources joined this way."""
     sources = [_Source(table, written(table.name), written(table.name)) for table in tables]
     taken = {table.name.lower() for table in tables}
     places: list[list[tuple[int, str]]] = []
@@ -175,7 +177,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _together(one: int, other: int, tables: int) -> bool:
-    """Whether two sources may stand in one FROM: two tables, or both names of one table."""
+    """Return True if two sources may share one FROM: two tables, or both names of one table."""
     if one < tables and other < tables:
         return True
     return one >= tables and other >= tables and (one - tables) // 2 == (other - tables) // 2
@@ -184,7 +186,7 @@ def _together(one: int, other: int, tables: int) -> bool:
 def _scopes(
     sources: int, tables: int, conditions: Mapping[tuple[int, int], Sequence[str]]
 ) -> tuple[Scope, ...]:
-    """The single tables, then larger and larger sets that joins tie together, then tables with themselves."""
+    """Return the single tables, then larger and larger joined sets, then self-joins."""
     found: dict[Scope, None] = {frozenset((at,)): None for at in range(tables)}
     pairs = [frozenset((at, at + 1)) for at in range(tables, sources, 2) if conditions.get((at, at + 1))]
     level = list(found)
@@ -204,11 +206,11 @@ def _scopes(
 
 
 def _of_source(writer: _Writer, at: int) -> None:
-    """What one source gives: its columns, values made of them, and conditions on them.
+    """Add the rules of one source: its columns, values computed from them, and conditions on them.
 
-    Rules that end in "s" are for a SELECT from this table alone, where each column may stand without its
-    table; elsewhere only those may whose name no other table has. Those in "u" begin with a column of which
-    only the first holds.
+    Rules that end in "s" are for a SELECT from this table alone, where each column may omit its table;
+    elsewhere only columns with a unique name may. Those in "u" begin with a column of which only the first
+    holds.
     """
     source = writer.sources[at]
     every, short = list(source.table.columns), writer.short(source)
@@ -289,8 +291,8 @@ def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) ->
 
 
 def _text_tail(known: Sequence[str], partners: Sequence[str], nested: str) -> str:
-    """What follows a text column: the texts known for it, other columns of its table that hold the same
-    things, and nested SELECTs of such columns.
+    """Return what may follow a text column: its known texts, other columns of its table with the same
+    content, and nested SELECTs of such columns.
     """
     values = f"({' | '.join(known)})"
     alone = [*([values] if known else []), *partners, f'"(" {nested} ")"']
@@ -302,8 +304,8 @@ def _text_tail(known: Sequence[str], partners: Sequence[str], nested: str) -> st
 
 
 def _nested_name(writer: _Writer, at: int, number: int) -> str:
-    """The rule of the nested SELECTs that a column may be compared with: of columns that hold the same
-    things, of itself if none does, of numbers if it is one.
+    """Return the rule of the nested SELECTs that a column may be compared with: of columns with the same
+    content, of itself if there are none, of numbers if it is numeric.
     """
     source = writer.sources[at]
     column = source.table.columns[number]
@@ -317,7 +319,9 @@ def _nested_name(writer: _Writer, at: int, number: int) -> str:
 
 
 def _nested(writer: _Writer) -> None:
-    """The nested SELECTs by what they give: numbers, or what a group of columns or one column holds."""
+    """Add the rules of nested SELECTs by their result: numbers, or the content of a group of columns or one
+    column.
+    """
     ways: dict[str, list[str]] = {"subn": []}
     for at, source in enumerate(writer.sources):
         short = writer.short(source)
@@ -346,7 +350,7 @@ def _nested(writer: _Writer) -> None:
 
 
 def _of_scope(writer: _Writer, scope: Scope) -> None:
-    """What follows the selected columns, where the tables of `scope` are those of the SELECT."""
+    """Add the rules of what follows the selected columns of a SELECT from the tables of `scope`."""
     rule, name = writer.rule, _name(scope)
     members = [f"{at}s" if len(scope) == 1 and writer.sources[at].plain else f"{at}" for at in sorted(scope)]
     crossed = [
@@ -375,7 +379,9 @@ def _of_scope(writer: _Writer, scope: Scope) -> None:
 
 
 def _from(writer: _Writer, scope: Scope) -> list[str]:
-    """The ways to write the FROM of a scope: a table, or a smaller scope with one more table joined to it."""
+    """Return the ways to write the FROM of a scope: a table, or a smaller scope joined with one more
+    table.
+    """
     if len(scope) == 1:
         (at,) = scope
         return [terminal(writer.sources[at].stated)]
@@ -399,14 +405,14 @@ def _from(writer: _Writer, scope: Scope) -> list[str]:
 
 
 def _tied(writer: _Writer, low: int, high: int) -> str:
-    """The rule of the conditions that join two sources."""
+    """Return the rule of the conditions that join two sources."""
     name = f"on{low}x{high}"
     writer.rule(name, *map(terminal, (*writer.conditions[low, high], *writer.conditions[high, low])))
     return name
 
 
 def _selects(writer: _Writer) -> None:
-    """The SELECTs: each column that is selected narrows the tables that it can be from.
+    """Add the rules of SELECTs: each selected column narrows the tables that it can come from.
 
     `root` is the whole query, `sub` a nested one with one column, `other` the second one of a set operation,
     `derived` an aggregate over a grouped one.
@@ -445,8 +451,8 @@ def _selects(writer: _Writer) -> None:
 
 
 def _after(writer: _Writer, seen: Scope, count: int) -> str:
-    """The rule of what may follow `count` selected columns (2: or more) of the tables `seen`: another one, or
-    what they are from.
+    """Return the rule of what may follow `count` selected columns (2: or more) of the tables `seen`: another
+    column, or their FROM.
     """
     name = f"r{_name(seen)}x{count}"
     if name in writer.rules:
@@ -478,5 +484,5 @@ def _products(writer: _Writer) -> list[Scope]:
 
 
 def _name(scope: Scope) -> str:
-    """A scope in the name of a rule."""
+    """Return a scope's part of a rule name."""
     return "x".join(map(str, sorted(scope))) if scope else "all"

@@ -1,4 +1,6 @@
-"""What SQL written by a model may do: enforced while SQLite compiles and runs it, whatever the text says."""
+"""The limits on SQL written by a model, enforced while SQLite compiles and runs it, whatever its text
+says.
+"""
 
 from __future__ import annotations
 
@@ -86,15 +88,13 @@ class TooBig(Rejected):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one query may use. A result is cut at `rows` and at `result` characters, a value shown at
-    `value`; a string that the query makes or reads beyond `length` bytes ends it.
-    """
+    """The limits of one query."""
 
     seconds: float = 1.5
-    rows: int = 200
-    value: int = 1_000
-    result: int = 100_000
-    length: int = 200_000
+    rows: int = 200  # maximum rows of a result
+    value: int = 1_000  # maximum characters of a shown value
+    result: int = 100_000  # maximum characters of a result
+    length: int = 200_000  # maximum bytes of a string that the query builds or reads; more ends it
 
 
 def tokens(sql: str) -> list[tuple[str, int]]:
@@ -111,13 +111,15 @@ def tokens(sql: str) -> list[tuple[str, int]]:
 
 
 def ordered(sql: str) -> bool:
-    """Whether the rows of a query have an order of their own: ORDER BY outside of all parentheses."""
+    """Return True if a query orders its rows: ORDER BY outside of all parentheses."""
     outer = [token for token, depth in tokens(sql) if depth == 0]
     return any(pair == ("ORDER", "BY") for pair in itertools.pairwise(outer))
 
 
 def named_parts(sql: str) -> set[str]:
-    """The names in lower case that WITH gives to parts of a query: `name AS (` or `name (columns) AS (`."""
+    """Return the lower-case names that WITH gives to parts of a query: `name AS (` or `name (columns) AS
+    (`.
+    """
     found = tokens(sql)
     names = set()
     for at, (token, depth) in enumerate(found):
@@ -212,12 +214,12 @@ def limit(connection: sqlite3.Connection, limits: Limits) -> None:
 
 
 def too_slow(seconds: float) -> TooSlow:
-    """What is said of a query whose time was up."""
+    """Return the error of a query that timed out."""
     return TooSlow(f"the query ran longer than {seconds:g} s, which is the time a query has")
 
 
 def in_words(error: Exception, guard: Authorizer, late: Callable[[], bool], limits: Limits) -> SqlError:
-    """What SQLite raised, as this module's error."""
+    """Convert an exception of SQLite to this module's error."""
     said = str(error)
     if guard.denied is not None:
         return guard.denied

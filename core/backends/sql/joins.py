@@ -1,4 +1,4 @@
-"""Which columns of a database hold the same things, so that tables can be joined by them."""
+"""The columns of a database with the same content, by which tables can be joined."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Join:
         return (self.table, self.column), (self.other, self.other_column)
 
     def __str__(self) -> str:
-        """The condition."""
+        """Format the condition."""
         one, other = (".".join(map(written, end)) for end in self.ends)
         told = f"{one} = {other}"
         return f"{told} (inferred)" if self.inferred else told
@@ -50,13 +50,13 @@ def joins(
     seconds: float,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[tuple[Join, ...], str]:
-    """The joins among `tables`, declared ones first, and why looking for more was cut short, or "".
+    """Return the joins among `tables`, declared ones first, and why the search for more was cut short, or "".
 
-    Two tables that no foreign key ties are looked through: a column points at one of the other table whose
-    values are nearly all different and hold nearly all of its own, if both have one name or are text with
-    enough different values. Numbers of other names are left out: small ones are contained in each other.
+    Columns of two tables without a foreign key are compared: a column points at one of the other table whose
+    values are nearly all different and contain nearly all of its own, if both have one name or are text with
+    enough different values. Numbers with other names are excluded: small ones are contained in each other.
     Source: Rostin et al. 2009, "A Machine Learning Approach to Foreign Key Discovery", WebDB, section 3:
-    coverage, names and the number of different values are what tells a foreign key.
+    coverage, names and the number of different values identify a foreign key.
     """
     names = frozenset(table.name for table in tables)
     with _lock:
@@ -76,7 +76,7 @@ def joins(
 
 
 def declared(tables: Sequence[Table]) -> tuple[Join, ...]:
-    """The foreign keys between `tables`; one that names no column points at the primary key."""
+    """Return the foreign keys between `tables`; one that names no column points at the primary key."""
     by_name = {table.name.lower(): table for table in tables}
     found: dict[Join, None] = {}
     for table in tables:
@@ -99,7 +99,7 @@ def declared(tables: Sequence[Table]) -> tuple[Join, ...]:
 
 
 def groups(found: Iterable[Join]) -> tuple[tuple[Place, ...], ...]:
-    """The columns that hold the same things, as joins tie them together, each group in order of mention."""
+    """Group the columns with the same content, as joins connect them, each group in order of mention."""
     of: dict[Place, list[Place]] = {}
     for join in found:
         one, other = (of.setdefault(end, [end]) for end in join.ends)
@@ -156,7 +156,7 @@ def _counted(table: Table, ask: Callable[[str], tuple[int, ...]]) -> list[_Count
 
 
 def _alike(one: _Counted, target: _Counted) -> bool:
-    """Whether the names or kinds of two columns let one point at the other."""
+    """Return True if the names or kinds of two columns allow one to point at the other."""
     if one.column.textual != target.column.textual or one.different < 2:
         return False
     mine, theirs = one.column.name.lower(), target.column.name.lower()

@@ -1,4 +1,4 @@
-"""Which tables and which stored values a question is about, and how a model is shown them."""
+"""The tables and stored values that a question names, and their presentation to a model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Link:
         return f"{written(self.table)}.{written(self.column)}"
 
     def __str__(self) -> str:
-        """The condition that picks it."""
+        """Format the condition that selects the value."""
         return f"{self.place} = {literal(self.value)}"
 
 
@@ -68,8 +68,8 @@ class Links:
 
 
 def told(found: Sequence[Link], joins: Sequence[Join] = ()) -> str:
-    """Each value once, exactly as it is stored, with the columns it stands in, a line each; first the column
-    of the table that is about it: the one that joins point at, of those the one named after its table.
+    """List each value once, exactly as stored, with its columns, one line each. The column of the table about
+    it comes first: the one that joins point at, preferably the one named after its table.
     """
     targets = {one.ends[1] for one in joins}
     by: dict[str, list[Link]] = {}
@@ -112,9 +112,10 @@ def known_values(
 
 
 def phrases(text: str, stops: Collection[str]) -> list[str]:
-    """The runs of up to eight words of a question, longest first, that a value may be; no single stop word.
+    """Return the runs of up to eight words of a question, longest first, that may be a value; no single stop
+    word.
 
-    A run that ends in 's is one without it, too: "texas's rivers".
+    A run that ends in 's is also listed without it: "texas's rivers".
     """
     words = _WORD.findall(text)
     found: dict[str, None] = {}
@@ -128,8 +129,8 @@ def phrases(text: str, stops: Collection[str]) -> list[str]:
 
 
 def names(text: str, stops: Collection[str]) -> list[str]:
-    """Words that look like names or codes: a capital that does not begin the question, or digits among
-    letters. Digits alone are none: a year stands in every date.
+    """Return the words that look like names or codes: a capital that does not begin the question, or digits
+    among letters. Digits alone do not count: every date contains a year.
     """
     words = _WORD.findall(text)
     return [
@@ -149,12 +150,12 @@ def link(
     seconds: float,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[tuple[Link, ...], str]:
-    """Stored values that `text` names, exact ones first, and why the search was cut short, or "".
+    """Return stored values that `text` names, exact ones first, and why the search was cut short, or "".
 
-    Every text column is looked through for the phrases of the question, and key columns for its numbers; then
-    for names and codes that were not found so, values that contain one.
-    Source: Lin et al. 2020, "Bridging Textual and Tabular Data ...", arXiv:2012.12627, section 3.3: the
-    values a question mentions are given with their columns; there by fuzzy matching, here word by word.
+    Every text column is searched for the phrases of the question, and key columns for its numbers; then, for
+    names and codes not found so, values that contain one. Source: Lin et al. 2020, "Bridging Textual and
+    Tabular Data ...", arXiv:2012.12627, section 3.3: the values a question mentions are listed with their
+    columns; there by fuzzy matching, here word by word.
     """
     end = time.monotonic() + seconds
     runs, parts = phrases(text, stops), names(text, stops)
@@ -221,7 +222,7 @@ def connect(chosen: Sequence[str], tables: Sequence[Table]) -> tuple[str, ...]:
 
 
 def _path(near: dict[str, set[str]], start: str, goal: str) -> list[str]:
-    """The names on a shortest path, both ends with it; none where there is no path."""
+    """Return the names on a shortest path including both ends, or [] if there is no path."""
     came: dict[str, str] = {start: start}
     waiting = deque([start])
     while waiting:
@@ -239,11 +240,10 @@ def _path(near: dict[str, set[str]], start: str, goal: str) -> list[str]:
 
 
 def shown(database: Database, tables: Sequence[Table], joins: Sequence[Join] = ()) -> str:
-    """The tables as a prompt shows them: a CREATE TABLE each with some values behind each column, then which
-    columns hold the same things.
+    """Format the tables for a prompt: a CREATE TABLE each with some values after each column, then the joins.
 
     Source: Rajkumar et al. 2022, "Evaluating the Text-to-SQL Capabilities of Large Language Models",
-    arXiv:2204.00498, section 3 (CREATE TABLE with example rows); here different values in place of rows.
+    arXiv:2204.00498, section 3 (CREATE TABLE with example rows); here different values instead of rows.
     """
     made = [_statement(table) for table in tables]
     if sum(map(len, made)) <= SHOWN:  # else no column is looked through for nothing
@@ -255,7 +255,7 @@ def shown(database: Database, tables: Sequence[Table], joins: Sequence[Join] = (
 
 
 def told_joins(joins: Sequence[Join]) -> list[str]:
-    """The columns that hold the same things, a line for each group of them."""
+    """Format the columns with the same content, one line per group."""
     lines = []
     for group in groups(joins):
         guessed = all(one.inferred for one in joins if one.ends[0] in group)
@@ -265,7 +265,7 @@ def told_joins(joins: Sequence[Join]) -> list[str]:
 
 
 def _statement(table: Table) -> str:
-    """The table on one line, without values; with its own words where those have comments."""
+    """Format a table on one line without values; its own statement is used if it has comments."""
     if _COMMENT.search(table.sql) and len(table.sql) <= DDL:
         return "\n".join(" ".join(line.split()) for line in table.sql.splitlines() if line.strip())
     return f"CREATE TABLE {written(table.name)} ({', '.join(map(_column, table.columns))})"
@@ -276,7 +276,7 @@ def _column(column: Column) -> str:
 
 
 def _with_values(database: Database, table: Table) -> str:
-    """The table with a line for each column: all values of a text column that has few, else some."""
+    """Format a table with a line for each column: all values of a text column that has few, else some."""
     lines = []
     for column in table.columns:
         values = _stored(database, table, column, FEW + 1)
@@ -307,12 +307,12 @@ def _stored(database: Database, table: Table, column: Column, most: int) -> list
 
 
 def examples(database: Database, table: Table, column: str, most: int) -> list[str]:
-    """Up to `most` different values of a column, the first that are found; none where that takes too long."""
+    """Return up to `most` different values of a column, the first found; [] if that takes too long."""
     return _different(database, table, column, most) or []
 
 
 def _different(database: Database, table: Table, column: str, most: int) -> list[str] | None:
-    """`examples`, or None where they could not be had."""
+    """Return the `examples`, or None if the query failed."""
     name, of = quoted(column), quoted(table.name)
     sql = f"SELECT DISTINCT {name} FROM {of} WHERE {name} IS NOT NULL AND {name} <> '' LIMIT {int(most)}"
     try:

@@ -1,4 +1,4 @@
-"""What is told of a query that failed or found nothing, so that the next one is another."""
+"""Hints about a query that failed or found nothing, so that the next one differs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _QUOTES = '"`[]'
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A text that a query compares a column with; `table` as the query names it, "" where it does not."""
+    """A text that a query compares a column with."""
 
-    table: str
+    table: str  # as the query names it; "" if it does not
     column: str
     value: str
     like: bool
 
 
 def normalised(sql: str) -> str:
-    """A query whatever its spaces, comments, case of words and final semicolon."""
+    """Normalise spaces, comments, case of words and the final semicolon of a query."""
     found = [token for token, _ in tokens(sql)]
     while found and found[-1] == ";":
         found.pop()
@@ -40,7 +40,7 @@ def normalised(sql: str) -> str:
 
 
 def compared(sql: str) -> tuple[Compared, ...]:
-    """The texts that columns are compared with by =, LIKE and IN."""
+    """Return the texts that columns are compared with by =, LIKE and IN."""
     found = [token for token, _ in tokens(sql)]
     made: list[Compared] = []
     place: tuple[str, str] | None = None
@@ -59,7 +59,7 @@ def compared(sql: str) -> tuple[Compared, ...]:
 
 
 def about_error(error: str, tables: Sequence[Table]) -> str:
-    """What the query did wrong, with the tables that have what it looked for."""
+    """Explain a query's error, with the tables that have the missing name."""
     column = _NO_COLUMN.fullmatch(error)
     if column:
         given = column[1].strip()
@@ -83,14 +83,14 @@ def about_error(error: str, tables: Sequence[Table]) -> str:
 
 
 def about_given(sql: str, tables: Sequence[Table]) -> str:
-    """Where all that a SELECT, also a nested one, gives is what it fixes to a text, as the question does:
-    that it is so, and the columns that it could select. "" elsewhere.
+    """Return a hint if a SELECT, nested ones included, returns only what it fixes to a text, as the question
+    does, with the columns it could select instead; else "".
     """
     return next(filter(None, (_given(one, tables) for one in _selects(tokens(sql)))), "")
 
 
 def _selects(found: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
-    """The tokens of each SELECT without those of SELECTs nested in it."""
+    """Yield the tokens of each SELECT without those of SELECTs nested in it."""
     for start, (first, depth) in enumerate(found):
         if first == "SELECT":
             own: list[str] = []
@@ -163,14 +163,14 @@ def about_nothing(
 
 
 def _same(places: Sequence[Place], joins: Sequence[Join]) -> list[Place]:
-    """The columns that hold the same things as one of `places`."""
+    """Return the columns with the same content as one of `places`."""
     return [place for group in groups(joins) if not set(group).isdisjoint(places) for place in group]
 
 
 def _places(
     database: Database, value: str, tables: Sequence[Table], end: float, cancelled: Callable[[], bool]
 ) -> list[Place] | None:
-    """The text columns that hold exactly `value`; None where that could not be told."""
+    """Return the text columns that contain exactly `value`, or None if the search did not finish."""
     found = []
     for table in tables:
         for column in table.columns:
@@ -190,7 +190,9 @@ def _places(
 
 
 def _among(one: Compared, places: Sequence[Place], tables: Sequence[Table]) -> bool:
-    """Whether the compared column is one of `places`; an alias tells no table, so its name has to do."""
+    """Return True if the compared column is one of `places`; an alias names no table, so the column's name
+    has to match.
+    """
     known = {table.name.lower() for table in tables}
     table = one.table.lower() if one.table.lower() in known else ""
     return any(

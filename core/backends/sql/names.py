@@ -30,7 +30,7 @@ def literal(value: str | int) -> str:
 
 
 def quoted(name: str) -> str:
-    """`name` as SQL reads a name whatever is in it."""
+    """Quote `name` for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -49,10 +49,10 @@ class Workers:
         most: int,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """What the process answers, within `seconds` and `most` bytes.
+        """Return the process's answer, within `seconds` and `most` bytes.
 
-        Raises TooSlow, TooBig, SqlFailed where the query was stopped or took its process down, Unavailable
-        where none can be started.
+        Raises TooSlow, TooBig, SqlFailed if the query was stopped or crashed its process, Unavailable if no
+        process can be started.
         """
         while True:
             worker, used = self._take(cancelled)
@@ -70,7 +70,7 @@ class Workers:
                 return found
 
     def _take(self, cancelled: Callable[[], bool]) -> tuple[Worker, bool]:
-        """A process, and whether it has answered before."""
+        """Return a process, and whether it has answered before."""
         with self._lock:
             if self._idle:
                 return self._idle.pop(), True
@@ -119,7 +119,7 @@ class Worker:
     def ask(
         self, request: Mapping[str, Any], seconds: float, most: int, cancelled: Callable[[], bool]
     ) -> dict[str, Any]:
-        """The answer to a request; after anything raised the process must be killed."""
+        """Answer a request; after any exception the process must be killed."""
         self._send(json.dumps({**request, "seconds": seconds}).encode() + b"\n")
         try:
             return self._reply(seconds + GRACE_S, most, cancelled)
@@ -144,7 +144,7 @@ class Worker:
             raise Gone from None
 
     def _reply(self, seconds: float, most: int, cancelled: Callable[[], bool]) -> dict[str, Any]:
-        """The next line; raises TimeoutError, Gone, TooBig, and SqlFailed when stopped."""
+        """Return the next line. Raises TimeoutError, Gone, TooBig, and SqlFailed if stopped."""
         assert self._process.stdout is not None
         end = time.monotonic() + seconds
         telling = self._process.stdout.fileno()

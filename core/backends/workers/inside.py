@@ -1,4 +1,4 @@
-"""What runs in a worker: a function of RouteScope by its name, over JSON, and nothing else."""
+"""The code that runs in a worker: a function of RouteScope by its name, over JSON, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FOLDERS = ("home", "models_dir")  # which a worker of the same machine shares
 
 
 def work(header: str, function: str, payload: str, behalf: str) -> bytes:
-    """What the function "core.module:name" gives for a JSON payload, under the settings of who asks and on
-    behalf of the person in `behalf` (see `on_behalf`). Before it stand the model tokens that this took of
-    that person's, 8 bytes, little-endian.
+    """Run the function "core.module:name" on a JSON payload, under the client's settings and on behalf of the
+    person in `behalf` (see `on_behalf`). The answer is preceded by the person's model tokens it used, 8
+    bytes, little-endian.
 
-    The only function that is shipped, and all that is shipped with it is text.
+    It is the only function sent, and everything sent with it is text.
     """
     about = json.loads(header)
     if about["build"] != build():
@@ -47,7 +47,7 @@ def work(header: str, function: str, payload: str, behalf: str) -> bytes:
 
 
 def on_behalf() -> str:
-    """Who acts now, and the tokens they used today: what a worker has to know of them."""
+    """Describe the current person and their tokens of today, for a worker."""
     person = people.current()
     return json.dumps(
         {"account": person.account, "role": person.role, "spent": people.spent(person)}, sort_keys=True
@@ -55,7 +55,7 @@ def on_behalf() -> str:
 
 
 def settle(answer: bytes, behalf: str) -> bytes:
-    """The content of an answer of `work`, after its tokens were counted for whom it was done."""
+    """Count the tokens of an answer of `work` for its person, and return its content."""
     who = json.loads(behalf)
     tokens = int.from_bytes(answer[:TOKENS], "little")
     people.spend(tokens, people.Person(who["account"], who["role"]))
@@ -63,7 +63,7 @@ def settle(answer: bytes, behalf: str) -> bytes:
 
 
 class _Tally:
-    """The tokens people used in this worker and that nobody was told of yet: the database is elsewhere."""
+    """The tokens used in this worker that are not reported yet, as the database is elsewhere."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,13 +71,13 @@ class _Tally:
         self._new: Counter[str] = Counter()
 
     def told(self, who: str, spent: int) -> None:
-        """What the database has of `who`."""
+        """Store the database's count for `who`."""
         with self._lock:
             self._before[who] = spent
 
     def take(self, who: str) -> int:
-        """What is new of `who`, which whoever asks counts: of this task, of others of theirs that run beside
-        it, and of one that failed before.
+        """Return the new tokens of `who`, for the client to count: of this task, of parallel tasks of the
+        same person, and of an earlier one that failed.
         """
         with self._lock:
             return self._new.pop(who, 0)
@@ -93,7 +93,7 @@ class _Tally:
             return self._before.get(who, 0) + self._new[who]
 
     def record(self, who: str, deed: str, about: str) -> None:
-        """A worker does nothing that is recorded."""
+        """Raise Unavailable: a worker does nothing that is recorded."""
         raise Unavailable(f"{who}: {deed} {about}: a worker has no database to record that in")
 
     def maker(self, _deed: str, _about: str) -> str:
@@ -105,20 +105,20 @@ _tally = _Tally()
 
 
 def other_build(theirs: str, ours: str) -> str:
-    """What is said of a worker that runs other code."""
+    """Describe a worker that runs other code."""
     return f"it runs RouteScope {theirs}, and {ours} asks: install the same version there"
 
 
 @lru_cache(maxsize=4)
 def settings_of(header: str) -> Settings:
-    """The settings of who asks; folders, keys and certificates are this worker's own."""
+    """Load the client's settings; folders, keys and certificates are this worker's own."""
     given: Mapping[str, Any] = json.loads(header)["settings"]
     own = {name: Path(value) if name in FOLDERS else value for name, value in given.items()}
     return load(**own)
 
 
 def facts(header: str) -> dict[str, Any]:
-    """Which program this worker runs on which machine, and where it looks for corpora."""
+    """Describe this worker's program and machine, and its folder of corpora."""
     known = {"build": build(), "host": host(), "machine": machine(), "home": "", "error": ""}
     try:
         known["home"] = str(settings_of(header).home)
@@ -128,12 +128,12 @@ def facts(header: str) -> dict[str, Any]:
 
 
 def nothing(_settings: Settings, _payload: Any) -> None:
-    """What a task costs by itself, to be measured."""
+    """Do nothing, for measuring the cost of a task."""
 
 
 def watch() -> Callable[[], bool]:
-    """What tells, in any thread, whether who asked wants the task of this thread no longer. It reads the
-    worker's own record of it: a task that runs cannot be ended from outside.
+    """Return a function that reports, in any thread, whether the client no longer wants this thread's task.
+    It reads the worker's own record: a running task cannot be ended from outside.
     """
     from distributed.worker import get_worker, thread_state
 

@@ -43,7 +43,7 @@ class Local:
     """The process with the scheduler and the supervisors of the workers, which starts killed ones again."""
 
     def __init__(self, workers: int, home: Path) -> None:
-        """Starts it and waits until the scheduler listens; Unavailable where it does not."""
+        """Start the scheduler and wait until it listens. Raises Unavailable if it does not."""
         from distributed.security import Security
 
         self._log = home / "cache" / LOG

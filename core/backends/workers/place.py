@@ -1,4 +1,4 @@
-"""Where work is done: in this process, by workers of this machine, or by those of a Dask scheduler."""
+"""The place of work: this process, workers of this machine, or those of a Dask scheduler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Place:
 
     @property
     def local(self) -> bool:
-        """Whether the workers are processes that this one starts."""
+        """Return True if this process starts the workers."""
         return not self.scheduler
 
     def describe(self) -> str:
@@ -36,13 +36,13 @@ class Place:
 
 
 def installed() -> bool:
-    """Whether Dask is there, found without importing it."""
+    """Return True if Dask is installed, without importing it."""
     return find_spec("distributed") is not None
 
 
 def place(workers: int | None, scheduler: str | None) -> Place | None:
-    """What `--workers` and `--scheduler` say; None for this process. BadInput names what is wrong,
-    Unavailable says how to install what is missing.
+    """Parse `--workers` and `--scheduler`; None means this process. Raises BadInput for invalid values,
+    Unavailable with the command that installs Dask.
     """
     if workers is None and scheduler is None:
         return None
@@ -60,7 +60,7 @@ def place(workers: int | None, scheduler: str | None) -> Place | None:
 
 
 def checked(address: str) -> str:
-    """The address of a scheduler; BadInput for what is none."""
+    """Check the address of a scheduler and return it. Raises BadInput if it is invalid."""
     how = "give tcp://HOST:PORT or tls://HOST:PORT, such as tcp://10.0.0.5:8786"
     try:
         parts = urlsplit(address.strip())
@@ -76,7 +76,7 @@ def checked(address: str) -> str:
 
 
 def choices(settings: Settings, cores: int) -> dict[str, Place | None]:
-    """What a page offers, by the words it is offered in; {} where there is no choice, as Dask is missing."""
+    """Return the places a page offers by label, or {} without Dask."""
     if not installed():
         return {}
     found: dict[str, Place | None] = {"this process": None}

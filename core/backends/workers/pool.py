@@ -1,4 +1,4 @@
-"""Gives work to the workers of a Dask scheduler and takes what they answer, whoever of them dies."""
+"""A pool that distributes tasks to the workers of a Dask scheduler and survives the loss of any of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Pool:
     """The workers of a place, connected while it is entered. Of one thread."""
 
     def __init__(self, place: Place, settings: Settings, *, ended: Ended = lambda: False) -> None:
-        """`ended` is looked at while it waits: Cancelled is raised where it turns true."""
+        """Connect to the workers. `ended` is polled while waiting: Cancelled is raised once it returns
+        True.
+        """
         self.place, self._settings, self._ended = place, settings, ended
         self._header = header(place, settings)
         self._local: Local | None = None
@@ -77,20 +79,20 @@ class Pool:
 
     @property
     def count(self) -> int:
-        """How many tasks the workers do at once, as of the last look."""
+        """Return the number of parallel tasks of the workers at the last check."""
         return self._threads
 
     @property
     def pid(self) -> int | None:
-        """Of the process with this machine's scheduler, None where that is elsewhere."""
+        """Return the process with this machine's scheduler, or None if it runs elsewhere."""
         return self._local.pid if self._local is not None else None
 
     def each(self, function: str, calls: Iterable[tuple[K, Any]], ended: Ended) -> Iterator[tuple[K, bytes]]:
-        """What `function`, "core.module:name", gives for each JSON value of `calls`, with its key, as it
-        comes. Ends early where it was `ended`. Raises what the function raises, and Unavailable where no
-        worker is left.
+        """Yield the result of `function`, "core.module:name", for each JSON value of `calls`, with its key,
+        in order of completion. Stops early once `ended`. Raises the function's exceptions, and Unavailable if
+        no worker is left.
 
-        Calls are taken a few at a time. What a lost worker, or a lost scheduler, had is given out again.
+        Calls are submitted a few at a time. Those of a lost worker or scheduler are submitted again.
         """
         work = _Work(self, function, calls)
         try:
@@ -121,7 +123,7 @@ class Pool:
 
     @property
     def ahead(self) -> int:
-        """How many tasks may be given out at a time."""
+        """Return the number of tasks to submit ahead."""
         now = time.monotonic()
         if now - self._looked > 2.0:
             self._look()
@@ -141,7 +143,7 @@ class Pool:
         return self._client
 
     def _connect(self) -> None:
-        """The connection; for workers of this machine with a scheduler of its own."""
+        """Connect, starting a scheduler for workers of this machine."""
         place = self.place
         if place.local:
             self._local = Local(place.workers, self._settings.home)
@@ -173,7 +175,7 @@ class Pool:
             time.sleep(LOOK_S)
 
     def _check(self) -> None:
-        """Whether every worker runs this program; Unavailable that names those which do not."""
+        """Check that every worker runs this program. Raises Unavailable, naming the others."""
         told: Mapping[str, Any] = self._known().run(inside.facts, self._header, on_error="return")
         for address, one in told.items():
             if isinstance(one, ModuleNotFoundError):
@@ -209,7 +211,7 @@ class Pool:
         self._wait(there, f"no worker is left of {self.place.describe()}", ended)
 
     def _again(self, ended: Ended) -> None:
-        """Connect anew until it works."""
+        """Reconnect until it works."""
         end = time.monotonic() + LOST_S
         while True:
             self.close()
@@ -253,7 +255,7 @@ class _Work(Generic[K]):
 
     @property
     def open(self) -> bool:
-        """Whether something is on its way."""
+        """Return True if tasks are outstanding."""
         return bool(self._given or self._again)
 
     def fill(self) -> None:
@@ -268,7 +270,7 @@ class _Work(Generic[K]):
             future.add_done_callback(self._ended.put)
 
     def next(self) -> tuple[K, bytes] | None:
-        """One that has ended; None where none did for a moment, or one is given out again."""
+        """Return a finished task, or None if none finished for a moment or one was submitted again."""
         try:
             future = self._ended.get(timeout=LOOK_S)
         except queue.Empty:
@@ -317,7 +319,7 @@ class _Work(Generic[K]):
 
 
 def connected(address: str, secured: Security | None) -> Client:
-    """A connection to a scheduler; Unavailable where none answers."""
+    """Connect to a scheduler. Raises Unavailable if it does not answer."""
     from distributed import Client
 
     # A connection that is lost is this module's to report, in one line.
@@ -336,7 +338,7 @@ def connected(address: str, secured: Security | None) -> Client:
 
 
 def reached(address: str, settings: Settings) -> int:
-    """How many workers the scheduler at an address has; Unavailable where none answers."""
+    """Return the number of workers of a scheduler. Raises Unavailable if it does not answer."""
     client = connected(address, security(address, settings))
     try:
         return len(client.nthreads())
@@ -345,7 +347,7 @@ def reached(address: str, settings: Settings) -> int:
 
 
 def header(place: Place, settings: Settings) -> str:
-    """What every task is told: the program it is of and the settings it is done under, without any secret."""
+    """Return the header of every task: the program's build and the settings without secrets."""
     plain = settings.model_dump(mode="json")
     secret = {name for name in plain if isinstance(getattr(settings, name), SecretStr)}
     given = {name: value for name, value in plain.items() if name not in OWN and name not in secret}

@@ -16,7 +16,7 @@ FILES = ("scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key")
 
 
 def security(address: str, settings: Settings) -> Security | None:
-    """The certificates for `address`; None for tcp://, which has none. BadInput names the missing setting."""
+    """Return the certificates for `address`, or None for tcp://. Raises BadInput naming a missing setting."""
     from distributed.security import Security
 
     if not address.startswith("tls://"):

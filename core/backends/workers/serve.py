@@ -22,8 +22,8 @@ PAUSE_S = 1.0  # between looks for a scheduler that is away
 
 
 def serve(scheduler: str, count: int, settings: Settings) -> None:
-    """Work for the scheduler at an address until interrupted. Raises Unavailable where none answers at
-    first; one that goes away later is waited for.
+    """Work for the scheduler at an address until interrupted. Raises Unavailable if it does not answer at
+    first; one that disappears later is waited for.
     """
     asyncio.run(_serve(scheduler, count, settings))
 
@@ -43,7 +43,7 @@ async def _serve(scheduler: str, count: int, settings: Settings) -> None:
 
 
 async def _there(scheduler: str, secured: Any) -> bool:
-    """Whether a scheduler answers."""
+    """Return True if a scheduler answers."""
     from distributed.core import connect
     from distributed.security import Security
 
