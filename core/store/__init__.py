@@ -69,7 +69,7 @@ class Store:
 
     @property
     def warnings(self) -> list[str]:
-        """What is not stored now and why, a line each; empty again once it could be."""
+        """Describe what cannot be stored now and why, one line each; empty once everything is stored."""
         return self._writer.warnings()
 
     def save(self, run: Run) -> None:
@@ -81,7 +81,7 @@ class Store:
         self._writer.put(run)
 
     def load(self, run_id: str) -> Run:
-        """The run as it was last saved; "interrupted" if it was running in a process that is gone.
+        """Return the run as last saved; "interrupted" if it was running in a process that has ended.
 
         Raises BadInput if there is no such run or it was deleted, Unavailable if the file cannot be read.
         """
@@ -105,9 +105,10 @@ class Store:
     def sessions(
         self, search: str = "", *, before: str | None = None, limit: int = 50, **only: Unpack[Filters]
     ) -> list[SessionRow]:
-        """Runs that are not deleted, newest first; the next page is the one `before` the last id of this.
+        """List runs that are not deleted, newest first; the next page is the one `before` the last id of this
+        page.
 
-        `search`: words, each found as the beginning of a word in question, answers, routes, tags or note.
+        `search`: words, each matched as a prefix of a word in question, answers, routes, tags or note.
         """
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
@@ -121,19 +122,19 @@ class Store:
             return searching.session(connection, run_annotations.number_of(connection, run_id, who=who))
 
     def count(self, search: str = "", **only: Unpack[Filters]) -> int:
-        """How many runs `sessions` lists in all."""
+        """Count the runs that `sessions` lists."""
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
             return searching.count(connection, search=search, only=only)
 
     def ids(self, search: str = "", **only: Unpack[Filters]) -> list[str]:
-        """The ids of all that `sessions` lists, newest first."""
+        """Return the ids of all runs that `sessions` lists, newest first."""
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
             return searching.ids(connection, search=search, only=only)
 
     def choices(self) -> Choices:
-        """What the runs that are not deleted can be filtered by."""
+        """Return the filter values of the runs that are not deleted."""
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
             return searching.choices(connection)
@@ -151,7 +152,7 @@ class Store:
             return {}
 
     def traces(self, corpus: str | None = None, *, limit: int = traces.NEWEST) -> Traces:
-        """The times of the newest runs on a corpus, or on any, as results with bare spans.
+        """Return the times of the newest runs on a corpus, or on any, as results with bare spans.
 
         Raises BadInput for a limit below 1, Unavailable if the file cannot be read.
         """
@@ -162,7 +163,7 @@ class Store:
             return traces.read(connection, corpus, limit)
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
-        """Give a run these tags in place of those it had."""
+        """Replace the tags of a run."""
         cleaned, who = run_annotations.clean_tags(tags), people.current()
         self.write(
             lambda connection: run_annotations.set_tags(connection, run_id, cleaned, who),
@@ -170,7 +171,7 @@ class Store:
         )
 
     def note(self, run_id: str, text: str) -> None:
-        """Write a note on a run in place of the one it had."""
+        """Replace the note on a run."""
         cleaned, who = run_annotations.clean_note(text), people.current()
         self.write(
             lambda connection: run_annotations.set_note(connection, run_id, cleaned, who),
@@ -220,14 +221,14 @@ class Store:
         return self.write(lambda connection: memory.add(connection, session, turns, run, who))
 
     def recall(self, session: str) -> tuple[Remembered, ...]:
-        """What is remembered of a session, oldest first; nothing of one that is unknown."""
+        """Return the turns stored of a session, oldest first; () for an unknown one."""
         memory.check_session(session)
         with reading(self.path) as connection:
             memory.check_owner(connection, session, people.require("look"))
             return memory.read(connection, session)
 
     def sessions_remembered(self) -> tuple[MemoryRow, ...]:
-        """The sessions of which something is remembered, the one spoken in last first."""
+        """List the sessions with stored turns, the most recent first."""
         with reading(self.path) as connection:
             return memory.sessions(connection, people.require("look"))
 
@@ -259,10 +260,9 @@ class Store:
             return playlists.read(connection)
 
     def save_playlist(self, name: str, entries: Sequence[Entry]) -> None:
-        """Keep these entries under a name, in place of what it held; on the disk on return.
+        """Store a playlist under a name, replacing an earlier one; durable on return.
 
-        BadInput for a name that is no tag, and for an entry without a question or with too much of anything;
-        NotAllowed for another's playlist.
+        Raises BadInput for an invalid name or entry, NotAllowed for another person's playlist.
         """
         people.require("edit")
         cleaned, checked = playlists.clean_name(name), playlists.clean_entries(entries)
@@ -281,9 +281,10 @@ class Store:
         )
 
     def export_bundle(self, run_ids: Sequence[str]) -> bytes:
-        """The runs with tags and notes as one file; importing it and exporting again gives the same bytes.
+        """Return the runs with tags and notes as one file; importing and exporting it again returns the same
+        bytes.
 
-        BadInput if a run is unknown or still running.
+        Raises BadInput if a run is unknown or still running.
         """
         from core.store import exchange
 
@@ -339,7 +340,7 @@ class Store:
         return self.write(work)
 
     def export_trec(self, run: Run) -> str:
-        """The run's rankings as lines of a TREC run file; scores decrease with rank."""
+        """Return the run's rankings as lines of a TREC run file; scores decrease with rank."""
         from core.store import exchange
 
         people.require("export")
@@ -348,7 +349,7 @@ class Store:
         return exchange.trec(run)
 
     def export_jsonl(self, run: Run) -> str:
-        """The run as lines of JSON, one for each route's result."""
+        """Return the run as JSON lines, one for each route's result."""
         from core.store import exchange
 
         people.require("export")
@@ -380,17 +381,17 @@ class Store:
         return self._writer.do(both, durable=durable)
 
     def record(self, who: str, deed: str, about: str) -> None:
-        """Keep that `who` did something; Unavailable where it cannot be kept."""
+        """Log that `who` did something. Raises Unavailable if it cannot be stored."""
         self._writer.do(lambda connection: deeds.add(connection, who, deed, about), durable=True)
 
     def done(self, limit: int = 200) -> list[deeds.Done]:
-        """What people with accounts did, the newest first."""
+        """List what people with accounts did, the newest first."""
         people.require("look")
         with reading(self.path) as connection:
             return deeds.listed(connection, limit)
 
     def makers(self, deed: str) -> dict[str, deeds.Done]:
-        """Who did something last, by what it was done to: "preset saved", say."""
+        """Return who last performed `deed`, such as "preset saved", by its object."""
         with reading(self.path) as connection:
             return deeds.newest(connection, deed)
 
@@ -405,11 +406,11 @@ class Store:
         self._writer.do(lambda connection: deeds.spend(connection, day, who, tokens), durable=False)
 
     def spent(self, who: str) -> int:
-        """The model tokens that `who` used today (UTC)."""
+        """Return the model tokens that `who` used today (UTC)."""
         return self.spent_today().get(who, 0)
 
     def spent_today(self) -> dict[str, int]:
-        """The model tokens that each person used today (UTC)."""
+        """Return the model tokens that each person used today (UTC)."""
         with reading(self.path) as connection:
             return deeds.spent(connection, deeds.today())
 

@@ -174,7 +174,7 @@ def _emptied(connection: sqlite3.Connection) -> None:
 
 
 def _number_on(connection: sqlite3.Connection) -> None:
-    """Let a server go on numbering behind what was copied; a file does by itself."""
+    """Advance a server's sequences past the copied numbers; a file does so by itself."""
     if isinstance(connection, Served):
         for table in NUMBERED:
             connection.execute(

@@ -1,4 +1,4 @@
-"""Who did what, a line each that is only ever added, and the model tokens that each person used by day."""
+"""The log of actions, one line each and append-only, and each person's model tokens by day."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add(connection: sqlite3.Connection, who: str, deed: str, about: str) -> None
 
 
 def listed(connection: sqlite3.Connection, limit: int) -> list[Done]:
-    """The newest first."""
+    """List actions, the newest first."""
     found = connection.execute(
         "SELECT at, who, deed, about FROM deeds ORDER BY number DESC LIMIT ?", (limit,)
     )
@@ -39,7 +39,7 @@ def listed(connection: sqlite3.Connection, limit: int) -> list[Done]:
 
 
 def newest(connection: sqlite3.Connection, deed: str) -> dict[str, Done]:
-    """Who did it last, by what it was done to."""
+    """Return who last performed an action, by its object."""
     found = connection.execute(
         "SELECT at, who, deed, about FROM deeds WHERE deed = ? ORDER BY number", (deed,)
     ).fetchall()
@@ -71,7 +71,7 @@ def first(connection: sqlite3.Connection, deed: str, about: str) -> str:
 
 
 def today() -> str:
-    """The day that tokens are counted to, ISO 8601, UTC."""
+    """Return the day that tokens are counted for, ISO 8601, UTC."""
     return datetime.now(UTC).date().isoformat()
 
 

@@ -38,12 +38,12 @@ class Deletion:
         return self._purge(lambda connection: purge.due(connection, time.time() - self.undo_s))
 
     def before(self, moment: datetime) -> Purged:
-        """The same of all runs that were asked before `moment`, without an undo time; for owners."""
+        """Delete all runs asked before `moment` for good, without an undo time; for owners."""
         people.require("delete")
         return self._purge(lambda connection: purge.asked_before(connection, _text(moment)))
 
     def count(self, moment: datetime) -> int:
-        """How many runs `before` would delete. Raises Unavailable if the file cannot be read."""
+        """Count the runs that `before` would delete. Raises Unavailable if the file cannot be read."""
         with reading(self._path) as connection:
             return len(purge.asked_before(connection, _text(moment)))
 

@@ -1,4 +1,4 @@
-"""What is remembered of conversations: turns of named sessions, which can be forgotten for good."""
+"""The memory of conversations: turns of named sessions, which can be deleted for good."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class MemoryRow:
 
 
 def check_session(name: str) -> str:
-    """The name of a session; BadInput unless it is 1 to 80 letters, digits, dashes, underscores or dots."""
+    """Check the name of a session. Raises BadInput unless it is 1 to 80 letters, digits, dashes, underscores
+    or dots.
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadInput(f"session {short(name)}: use 1 to 80 letters, digits, dashes, underscores or dots")
     return name
@@ -95,7 +97,7 @@ def add(
 
 
 def read(connection: sqlite3.Connection, session: str) -> tuple[Remembered, ...]:
-    """The turns of a session, oldest first; none if it is unknown."""
+    """Return the turns of a session, oldest first; () if it is unknown."""
     rows = connection.execute(
         "SELECT session, number, role, text, created, run FROM memory WHERE session = ? ORDER BY number",
         (session,),

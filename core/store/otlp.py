@@ -1,8 +1,8 @@
-"""A run as OTLP JSON: one trace a run, a span for the run, for each route, and for each step.
+"""A run as OTLP JSON: one trace per run, with a span for the run, for each route, and for each step.
 
-Attributes have OpenInference's names, and OpenTelemetry's for generative AI beside them. What a step was
-given by other steps are span links. The spans of a route lie as if it ran alone, from when it began:
-work that another route did is there with its full time, and linked to the span that did it.
+Attributes have OpenInference's names, and in addition OpenTelemetry's for generative AI. A step's inputs from
+other steps are span links. The spans of a route are placed as if it ran alone, from its start: work that
+another route did is included with its full time, and linked to the span that did it.
 
 Sources: OTLP 1.x, JSON encoding (ids in hexadecimal, 64-bit numbers as text); OpenInference semantic
 conventions (trace); OpenTelemetry semantic conventions for generative AI (retrieval, embeddings, chat), in
@@ -32,7 +32,7 @@ Attributes = dict[str, Any]
 
 
 def to_otlp(run: Run) -> dict[str, Any]:
-    """The run as one `TracesData` document, to be sent to `/v1/traces` or kept as a file."""
+    """Convert a run to one `TracesData` document, for `/v1/traces` or a file."""
     trace = _Trace(run)
     resource = {"service.name": "routescope", "openinference.project.name": "routescope"}
     spans = [trace.run_span(), *(span for result in run.results for span in trace.route_spans(result))]
@@ -47,7 +47,9 @@ def to_otlp(run: Run) -> dict[str, Any]:
 
 
 def to_protobuf(document: Mapping[str, Any]) -> bytes:
-    """A document of `to_otlp` as an OTLP request in protobuf; several behind one another are one request."""
+    """Convert a document of `to_otlp` to an OTLP request in protobuf; several concatenated ones are one
+    request.
+    """
     from google.protobuf.json_format import ParseDict
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -65,7 +67,7 @@ def to_protobuf(document: Mapping[str, Any]) -> bytes:
 
 
 def from_protobuf(data: bytes) -> dict[str, Any]:
-    """An OTLP request in protobuf as its JSON form; BadInput where it is none."""
+    """Convert an OTLP request in protobuf to its JSON form. Raises BadInput if it is not one."""
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -82,7 +84,7 @@ def from_protobuf(data: bytes) -> dict[str, Any]:
 
 
 class _Trace:
-    """What all spans of a run share: its id, its beginning, its passages."""
+    """The context shared by all spans of a run: its id, start and passages."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -94,7 +96,7 @@ class _Trace:
         self.root = self._span_id("")
 
     def run_span(self) -> dict[str, Any]:
-        """The whole run; it ends with its last route as if each ran alone."""
+        """Return the span of the whole run; it ends with its last route as if each ran alone."""
         run = self.run
         ends = [result.start_ms + result.ms for result in run.results]
         attributes: Attributes = {
@@ -115,7 +117,7 @@ class _Trace:
         return self._span(self.root, None, "ask", 0.0, max([run.wall_ms, *ends]), attributes)
 
     def route_spans(self, result: RouteResult) -> Iterator[dict[str, Any]]:
-        """The route and its steps."""
+        """Yield the spans of the route and its steps."""
         own = self._span_id(result.route)
         attributes: Attributes = {
             "openinference.span.kind": "CHAIN",
@@ -296,7 +298,7 @@ def _model_call(span: Span, reply: Reply) -> Attributes:
 
 
 def _part(result: RouteResult, link: Link) -> Scored:
-    """The hits that a link names."""
+    """Return the hits that a link names."""
     made = next((span.hits for span in result.spans if span.id == link.span), None) or ()
     return made[link.start : link.start + link.size]
 
@@ -330,7 +332,7 @@ def _json(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """What UTF-8 can hold of a text."""
+    """Replace the characters of a text that UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -344,5 +346,5 @@ def _nano(ms: float) -> str:
 
 
 def _hash(length: int, *parts: str) -> str:
-    """A stable id of so many hexadecimal digits."""
+    """Return a stable id of `length` hexadecimal digits."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:length]

@@ -23,16 +23,13 @@ MAX_NAMES = 200  # routes of an entry, turns before it
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One question of a playlist: what to ask, and the id of the run that shows it, None if there is none.
-
-    `routes` are names; () leaves the choice to who asks. `run` may name a run that was deleted meanwhile.
-    """
+    """One question of a playlist."""
 
     question: str
     corpus: str
-    run: str | None = None
+    run: str | None = None  # id of the run that shows it, which may have been deleted; None if there is none
     history: tuple[Turn, ...] = ()
-    routes: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()  # names; () lets the viewer choose
     note: str = ""
 
 
@@ -46,7 +43,7 @@ class Playlist:
 
 
 def clean_name(name: str) -> str:
-    """The name trimmed, as tags are; BadInput unless it has 1 to 64 characters."""
+    """Trim a playlist's name. Raises BadInput unless it has 1 to 64 characters."""
     trimmed = " ".join(name.split()) if isinstance(name, str) else ""
     if not 1 <= len(trimmed) <= MAX_TAG:
         raise BadInput(f"playlist {short(name)}: the name must have 1 to {MAX_TAG} characters")
@@ -54,7 +51,7 @@ def clean_name(name: str) -> str:
 
 
 def clean_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries; BadInput, which names the entry from 1, for one that cannot be asked or is too long."""
+    """Check the entries. Raises BadInput, which names the entry from 1, for an invalid or too long one."""
     if len(entries) > MAX_ENTRIES:
         raise BadInput(f"{len(entries)} entries; a playlist has at most {MAX_ENTRIES}")
     for number, entry in enumerate(entries, 1):
@@ -73,7 +70,7 @@ def read(connection: sqlite3.Connection) -> tuple[Playlist, ...]:
 
 
 def put(connection: sqlite3.Connection, name: str, entries: Sequence[Entry]) -> None:
-    """Write a playlist in place of the one of that name; BadInput where there are too many."""
+    """Write a playlist, replacing the one of that name. Raises BadInput if there are too many."""
     (others,) = connection.execute("SELECT count(*) FROM playlists WHERE name <> ?", (bind(name),)).fetchone()
     if others >= MAX_PLAYLISTS:
         raise BadInput(f"there are {others} playlists, which is the limit; delete one first")
@@ -92,7 +89,7 @@ def remove(connection: sqlite3.Connection, name: str) -> None:
 
 
 def to_document(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON values."""
+    """Convert an entry to JSON values."""
     return {
         "run": entry.run,
         "question": entry.question,
@@ -104,7 +101,7 @@ def to_document(entry: Entry) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Entry:
-    """The opposite; raises KeyError, TypeError or ValueError for what is none."""
+    """Convert JSON values to an entry. Raises KeyError, TypeError or ValueError if they are invalid."""
     return Entry(
         document["question"],
         document["corpus"],

@@ -1,4 +1,4 @@
-"""Who writes a run, so that one left "running" by a dead process is told from one that runs."""
+"""The process that writes a run, which distinguishes a running run from one left by a dead process."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ SAME_S = 2.0  # start times of one process as two others read them may differ by
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process a run runs in; `born` is when it began, since process ids are used again.
+    """The process that runs a run.
 
-    On Linux `boot` names the machine's present start and `born` counts seconds since it: no change of the
-    clock touches either. Elsewhere `boot` is None and `born` counts from 1970: a clock that is set by more
-    than `SAME_S` while a run is under way may make it look interrupted there.
+    On Linux `born` counts seconds since the boot `boot`, so that no change of the clock affects it. Elsewhere
+    `born` counts from 1970: setting the clock by more than `SAME_S` during a run may make it look
+    interrupted.
     """
 
     host: str
     pid: int
-    born: float
-    boot: str | None = None
+    born: float  # start of the process, since process ids are reused
+    boot: str | None = None  # the machine's boot id; None except on Linux
 
 
 def me() -> Owner:
-    """This process."""
+    """Return this process as an owner."""
     return _owner(os.getpid())
 
 
@@ -45,7 +45,7 @@ def _owner(pid: int) -> Owner:
 def alive(
     host: str | None, pid: int | None, born: float | None, saved: float | None, boot: str | None = None
 ) -> bool:
-    """Whether the owner noted with a running run can still be at it; `saved` is when it last wrote."""
+    """Return True if the owner of a running run may still be running; `saved` is when it last wrote."""
     if host is None or pid is None or born is None or saved is None:
         return False
     if host != socket.gethostname():
@@ -62,7 +62,7 @@ def alive(
 
 
 def status_now(row: Row) -> str:
-    """A run's status from its row (status, host, pid, born, saved, boot)."""
+    """Return a run's status from its row (status, host, pid, born, saved, boot)."""
     if row["status"] == "running" and not alive(*(row[c] for c in ("host", "pid", "born", "saved", "boot"))):
         return "interrupted"
     return str(row["status"])
@@ -70,7 +70,7 @@ def status_now(row: Row) -> str:
 
 @cache
 def _boot() -> str | None:
-    """The name that Linux gives each start of a machine; None elsewhere."""
+    """Return Linux' boot id; None elsewhere."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -25,7 +25,7 @@ _GONE = {  # what goes, in the order in which it is made
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many rows are gone."""
+    """The number of deleted rows."""
 
     runs: int = 0
     passages: int = 0
@@ -33,12 +33,16 @@ class Purged:
 
 
 def due(connection: sqlite3.Connection, until: float) -> list[int]:
-    """The rows of runs that were deleted at `until` (seconds since 1970) or before, and do not run now."""
+    """Return the rows of runs that were deleted at `until` (seconds since 1970) or before, and are not
+    running.
+    """
     return _ended(connection, "deleted AND deleted <= ?", until)
 
 
 def asked_before(connection: sqlite3.Connection, moment: str) -> list[int]:
-    """The rows of runs that were asked before `moment` (ISO 8601, UTC), deleted ones too, and do not run."""
+    """Return the rows of runs asked before `moment` (ISO 8601, UTC), deleted ones included, that are not
+    running.
+    """
     return _ended(connection, "created < ?", moment)
 
 
@@ -81,13 +85,13 @@ def runs(connection: sqlite3.Connection, numbers: Iterable[int]) -> Purged:
 
 
 def newest(connection: sqlite3.Connection) -> int:
-    """What only grows, with each run that is deleted for good in any process; 0 before the first."""
+    """Return a counter that grows with each run deleted for good in any process; 0 before the first."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'purged'").fetchone()
     return int(row[0]) if row is not None else 0
 
 
 def is_purged(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Whether a run was deleted for good, as far back as that is known."""
+    """Return True if a run is known to have been deleted for good."""
     found = connection.execute("SELECT 1 FROM purged WHERE id = ?", (bind(run_id),)).fetchone()
     return found is not None
 

@@ -25,17 +25,17 @@ def bind(value: Any) -> Any:
 
 
 def text(value: Any) -> Any:
-    """The opposite of `bind`."""
+    """Invert `bind`."""
     return codec.to_text(value) if isinstance(value, bytes) else value
 
 
 def real(value: float) -> float | str:
-    """A number for a REAL column, to be read with float(): SQLite would turn NaN into NULL."""
+    """Convert a number for a REAL column, to be read with float(): SQLite would turn NaN into NULL."""
     return "nan" if value != value else float(value)
 
 
 def parsed(value: str | bytes) -> Any:
-    """A JSON column's value."""
+    """Parse a JSON column's value."""
     try:
         return from_json(value)  # twice as fast
     except (ValueError, TypeError):  # it has lone surrogates, or is nested too deep for it

@@ -1,4 +1,4 @@
-"""What people add to a run: tags, a note, and taking it off the list."""
+"""People's annotations of a run: tags, a note, and its deletion."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def set_private(connection: sqlite3.Connection, run_id: str, private: bool, who:
 
 
 def maker_of(connection: sqlite3.Connection, number: int) -> str:
-    """The account of who asked a run."""
+    """Return the account of the person who asked a run."""
     return str(text(connection.execute("SELECT maker FROM runs WHERE number = ?", (number,)).fetchone()[0]))
 
 
@@ -64,7 +64,7 @@ def set_maker(connection: sqlite3.Connection, run_ids: Sequence[str], who: str) 
 
 
 def _changed(connection: sqlite3.Connection, run_id: str, who: Person) -> int:
-    """The row of a run whose tags or note `who` may change: who asked it, and editors."""
+    """Return the row of a run whose tags or note `who` may change: their own, or any for editors."""
     number = number_of(connection, run_id, who=who)
     if not who.account or maker_of(connection, number) != who.account:
         with acting(who):
@@ -75,7 +75,7 @@ def _changed(connection: sqlite3.Connection, run_id: str, who: Person) -> int:
 def number_of(
     connection: sqlite3.Connection, run_id: str, *, deleted: bool = False, who: Person = MACHINE
 ) -> int:
-    """The row of a run that is on the list (or, if `deleted`, off it) and that `who` may see; BadInput if
+    """Return the row of a listed run (or, if `deleted`, a deleted one) that `who` may see. Raises BadInput if
     there is none.
     """
     row = connection.execute(
@@ -104,7 +104,7 @@ def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def clean_note(note: str) -> str:
-    """The note; BadInput if it is not a text of allowed length."""
+    """Check a note. Raises BadInput if it is not a text of allowed length."""
     if not isinstance(note, str) or len(note) > MAX_NOTE:
         raise BadInput(f"a note is a text of at most {MAX_NOTE:,} characters, not {short(note)}")
     return note

@@ -1,4 +1,4 @@
-"""Lists, searches and counts runs, and tells how long each route took lately."""
+"""Lists, searches and counts of runs, and the recent durations of routes."""
 
 from __future__ import annotations
 
@@ -25,21 +25,19 @@ _COLUMNS = (
 
 
 class Filters(TypedDict, total=False):
-    """Which runs: of this corpus, with a result of this route, with this tag, of this status, asked from
-    `since` to `until`, both days (UTC) included. What is not given, or None, leaves nothing out.
-    """
+    """Conditions on runs. A missing or None one excludes nothing."""
 
     corpus: str | None
-    route: str | None
+    route: str | None  # with a result of this route
     tag: str | None
     status: str | None
-    since: date | None
-    until: date | None
+    since: date | None  # first day (UTC), inclusive
+    until: date | None  # last day (UTC), inclusive
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What `Filters` can choose among the runs that are not deleted, each sorted; days are ISO 8601 or ""."""
+    """The values of `Filters` among the runs that are not deleted, each sorted; days are ISO 8601 or ""."""
 
     corpora: tuple[str, ...]
     routes: tuple[str, ...]
@@ -51,27 +49,27 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One line of the list of runs; `created` is ISO 8601 in UTC, `wall_ms` milliseconds. `maker` is the
-    account of who asked, "" on the machine itself; of a `private` one nobody else is told.
-    """
+    """One line of the list of runs."""
 
     id: str
-    created: str
+    created: str  # ISO 8601, UTC
     question: str
     corpus: str
     routes: tuple[str, ...]
     status: str
-    wall_ms: float
+    wall_ms: float  # milliseconds
     tags: tuple[str, ...]
     note: str
-    maker: str = ""
-    private: bool = False
+    maker: str = ""  # account of the person who asked; "" on the machine itself
+    private: bool = False  # True if nobody else can see the run
 
 
 def sessions(
     connection: sqlite3.Connection, *, search: str, only: Filters, before: str | None, limit: int
 ) -> list[SessionRow]:
-    """The newest runs first; `before` is the id of the last one of the page above. BadInput if unknown."""
+    """List runs, newest first; `before` is the id of the last one of the page above. Raises BadInput if it is
+    unknown.
+    """
     if limit < 1:
         raise BadInput(f"limit={limit} must be 1 or more")
     where, values = _filter(connection, search, only)
@@ -89,7 +87,7 @@ def sessions(
 
 
 def ids(connection: sqlite3.Connection, *, search: str, only: Filters) -> list[str]:
-    """The ids of all that `sessions` would list, newest first."""
+    """Return the ids of all runs that `sessions` would list, newest first."""
     where, values = _filter(connection, search, only)
     rows = connection.execute(
         f"SELECT r.id FROM runs r WHERE {where} ORDER BY r.created DESC, r.id DESC", values
@@ -105,13 +103,13 @@ def session(connection: sqlite3.Connection, number: int) -> SessionRow:
 
 
 def count(connection: sqlite3.Connection, *, search: str, only: Filters) -> int:
-    """How many runs `sessions` would list."""
+    """Count the runs that `sessions` would list."""
     where, values = _filter(connection, search, only)
     return int(connection.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchone()[0])
 
 
 def choices(connection: sqlite3.Connection) -> Choices:
-    """The values that `Filters` would find runs by."""
+    """Return the values of `Filters` that match runs."""
     shown, values = visible(people.current())
     tagged = connection.execute(
         f"SELECT DISTINCT tags FROM runs WHERE NOT deleted AND tags <> '[]' AND {shown}", values
@@ -176,7 +174,7 @@ def index(
 
 
 def indexed(connection: sqlite3.Connection, text: str) -> str:
-    """A text as the index of this store takes it."""
+    """Convert a text for the index of this store."""
     return postgres.words(text) if isinstance(connection, postgres.Connection) else plain(text)
 
 
@@ -190,7 +188,7 @@ def _sought(search: str) -> list[str]:
 
 
 def match(search: str) -> str | None:
-    """An FTS5 query for runs that have every word, each as the beginning of one; None if there is no word.
+    """Return an FTS5 query that matches every word as a prefix, or None without words.
 
     Each word is a quoted string, in which nothing is an operator.
     """
@@ -198,14 +196,14 @@ def match(search: str) -> str | None:
 
 
 def visible(who: people.Person) -> tuple[str, list[Any]]:
-    """WHERE and values for the runs that somebody may see: all but what others keep private."""
+    """Return WHERE and values for the runs that a person may see: all except other people's private ones."""
     if not who.may("look"):
         return "false", []
     return ("(private = 0 OR maker = ?)", [bind(who.account)]) if who.account else ("true", [])
 
 
 def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple[str, list[Any]]:
-    """WHERE and values for the runs that are not deleted and fit."""
+    """Return WHERE and values for the matching runs that are not deleted."""
     parts: list[tuple[str, list[Any]]] = [("NOT r.deleted", []), visible(people.current())]
     given: Mapping[str, Any] = {name: value for name, value in only.items() if value is not None}
     for name, condition in _CONDITIONS.items():
@@ -234,14 +232,14 @@ _CONDITIONS = {
 
 
 def _value(name: str, given: Any) -> Any:
-    """A filter's value as SQLite compares it: times are texts that sort, a day ends where the next begins."""
+    """Convert a filter's value for SQLite: times are texts that sort, a day ends at the start of the next."""
     if name == "until":
         return (given + timedelta(days=1)).isoformat() if given < date.max else "9999-99"
     return given.isoformat() if name == "since" else bind(given)
 
 
 def _status(connection: sqlite3.Connection, status: str) -> tuple[str, list[Any]]:
-    """Runs of a status as it is now: of those that were left running, the ones whose process is gone are
+    """Return the condition for runs of a current status: runs left running by an ended process are
     interrupted.
     """
     if status not in ("running", "interrupted"):
@@ -259,7 +257,7 @@ def _running(connection: sqlite3.Connection) -> list[sqlite3.Row]:
 
 
 def _distinct(connection: sqlite3.Connection, column: str, source: str, which: str = "true") -> list[str]:
-    """The values of a column with an index, by jumps from one to the next and not by reading all of it."""
+    """Return the values of an indexed column by jumping from one to the next instead of reading all rows."""
     rows = connection.execute(
         f"""WITH RECURSIVE found(v) AS (
             SELECT min({column}) FROM {source}

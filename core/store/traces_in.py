@@ -99,11 +99,11 @@ class ForeignSpan:
     given: tuple[ForeignHit, ...] = ()
 
     def text(self, *names: str) -> str:
-        """The first of these attributes that is a text, else ""."""
+        """Return the first of these attributes that is a text, else ""."""
         return next((v for name in names if isinstance(v := self.attributes.get(name), str) and v), "")
 
     def number(self, *names: str) -> int:
-        """The first of these attributes that is a number, else 0."""
+        """Return the first of these attributes that is a number, else 0."""
         found = (_whole(self.attributes.get(name)) for name in names)
         return next((one for one in found if one is not None), 0)
 
@@ -130,8 +130,8 @@ class Read:
 
 
 def read(data: bytes, name: str) -> Read:
-    """The traces of a file: one JSON document, or one a line. BadInput where it is too large, is no JSON, or
-    has no trace in it; `name` begins the message.
+    """Read the traces of a file: one JSON document, or one per line. Raises BadInput, starting with `name`,
+    if it is too large, not JSON, or contains no trace.
     """
     if len(data) > MAX_BYTES:
         most = f"at most {MAX_BYTES // 2**20} MiB at a time are allowed"
@@ -160,7 +160,7 @@ def read_documents(documents: Iterable[Any], name: str, skipped: Counter[str] | 
 
 
 def spans_of(document: Any, skipped: Counter[str]) -> list[ForeignSpan]:
-    """The spans of one OTLP request; BadInput where it is none."""
+    """Return the spans of one OTLP request. Raises BadInput if it is not one."""
     if not isinstance(document, dict) or not any(
         name in document for name in ("resourceSpans", "resource_spans")
     ):
@@ -188,13 +188,13 @@ def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str] | None = None)
 
 
 def in_words(skipped: Mapping[str, int]) -> str:
-    """What was left out or mended, in words."""
+    """Describe what was left out or repaired."""
     return "; ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()) if count)
 
 
 def _ordered(own: dict[str, ForeignSpan], skipped: Counter[str]) -> list[ForeignSpan]:
-    """The spans of a trace as a tree: parents that are missing or go in a circle are taken away, and a span
-    does not end before it begins.
+    """Return the spans of a trace as a tree: missing or circular parents are removed, and no span ends before
+    it starts.
     """
     mended: dict[str, ForeignSpan] = {}
     for id, span in own.items():
@@ -252,7 +252,7 @@ def _circular(id: str, own: Mapping[str, ForeignSpan], mended: Mapping[str, Fore
 
 
 def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
-    """The JSON documents of a file: one, or one a line, of which bad ones are counted; or rows of parquet."""
+    """Yield the JSON documents of a file: one, or one per line, counting bad ones; or rows of parquet."""
     if data[:4] == b"PAR1":
         yield from _rows(data, name)
         return
@@ -287,8 +287,8 @@ def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
 
 
 def _whole_values(text: str, skipped: Counter[str]) -> Iterator[Any]:
-    """The JSON values that are whole in a text of several, one behind the other over many lines, or in a list
-    that was cut.
+    """Yield the complete JSON values in a text of several, concatenated over many lines, or in a truncated
+    list.
     """
     decoder, at = json.JSONDecoder(), 1 if text.lstrip().startswith("[") else 0
     at += len(text) - len(text.lstrip())
@@ -318,7 +318,7 @@ def _rows(data: bytes, name: str) -> Iterator[Any]:
 
 
 def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
-    """The spans of a JSON document of any of the known shapes."""
+    """Yield the spans of a JSON document of any known shape."""
     if isinstance(document, list):
         for one in document:
             yield from _spans(one, skipped) if isinstance(one, dict) else _no_span(skipped)
@@ -409,8 +409,8 @@ def _otlp_span(span: Mapping[str, Any], service: str) -> ForeignSpan:
 
 
 def _events(given: Any, own: Attributes) -> Attributes:
-    """A span's events as one attribute: their names and attributes; and what they, or its own attributes, say
-    of it.
+    """Return a span's events as one attribute, with their names and attributes, and the feedback in them or
+    in its own attributes.
     """
     found: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
@@ -432,7 +432,7 @@ def _evaluation(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
-    """A span as Phoenix and Arize export it: nested, or a row of a data frame with dots in its names."""
+    """Read a span as Phoenix and Arize export it: nested, or a row of a data frame with dots in its names."""
     given: Attributes = {}
     _flatten("", record, given)
     attributes = {
@@ -456,7 +456,7 @@ def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
 
 
 def _record(record: Mapping[str, Any]) -> ForeignSpan:
-    """A span as `core.store.trace_sources` gives it."""
+    """Read a span as `core.store.trace_sources` produces it."""
     return _span(
         record.get("trace_id"),
         record.get("span_id"),
@@ -520,7 +520,7 @@ def _kind(given: Any, attributes: Mapping[str, Any]) -> SpanKind:
 
 
 def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[ForeignHit, ...]]:
-    """The list that a span gave, and the one it was given where it reranks."""
+    """Return a span's output list, and its input list if it reranks."""
     found = span.attributes
     given = tuple(_listed(found, "reranker.input_documents."))
     for prefix in ("reranker.output_documents.", "retrieval.documents."):
@@ -542,7 +542,7 @@ def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[Forei
 
 
 def _of_events(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The documents that OpenLLMetry's events of a vector store's query have."""
+    """Yield the documents in OpenLLMetry's events of a vector store's query."""
     for one in attributes.get(EVENTS) or ():
         if one["name"] not in ("db.query.result", "db.search.result"):
             continue
@@ -553,7 +553,7 @@ def _of_events(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _inferred(span: ForeignSpan) -> tuple[ForeignHit, ...] | None:
-    """The list of documents in the output of a step that does not say that it retrieves; None for none."""
+    """Return the documents in the output of a step that is not marked as retrieval; None without any."""
     if span.hits is not None or span.kind in ("LLM", "EMBEDDING"):
         return None
     return tuple(_objects(listed(span.text(*OUTPUTS)))) or None
@@ -570,7 +570,7 @@ def _listed(attributes: Mapping[str, Any], prefix: str) -> Iterator[ForeignHit]:
 
 
 def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """The objects under `prefix`, in the order of their numbers."""
+    """Return the objects under `prefix`, in the order of their numbers."""
     found: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if not name.startswith(prefix):
@@ -588,7 +588,7 @@ def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]
 
 
 def _objects(given: Iterable[Any]) -> Iterator[ForeignHit]:
-    """Retrieved documents in the shapes that frameworks give them; what has neither id nor text is none."""
+    """Yield retrieved documents in the shapes of frameworks; one with neither id nor text is skipped."""
     for count, one in enumerate(given):
         if count >= MAX_HITS:
             return
@@ -625,7 +625,7 @@ def _hit(one: Mapping[str, Any]) -> ForeignHit | None:
 
 
 def _list_in(value: Any) -> list[Any]:
-    """The list in a retriever's output whose entries are no documents, as texts alone."""
+    """Return the list in a retriever's output whose entries are only texts."""
     if isinstance(value, dict):
         value = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
     return value if isinstance(value, list) else []
@@ -635,7 +635,7 @@ def _list_in(value: Any) -> list[Any]:
 
 
 def _attributes(given: Any) -> Attributes:
-    """The attributes of OTLP, flat."""
+    """Flatten the attributes of OTLP."""
     found: Attributes = {}
     for one in given if isinstance(given, list) else ():
         if isinstance(one, dict) and isinstance(one.get("key"), str):
@@ -676,7 +676,7 @@ def _flatten(name: str, value: Any, into: Attributes, depth: int = 0) -> None:
 
 
 def _nanoseconds(value: Any) -> int:
-    """A time since 1970 in nanoseconds, of a number of any usual unit or of ISO 8601."""
+    """Convert a time to nanoseconds since 1970, from a number of any usual unit or from ISO 8601."""
     if isinstance(value, str) and not value.strip().isdecimal():
         value = datetime.fromisoformat(value.strip())
     if isinstance(value, datetime):

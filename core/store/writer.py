@@ -84,7 +84,7 @@ class Writer:
         return result
 
     def waiting(self, run_id: str) -> Run | None:
-        """The run, if it is queued."""
+        """Return the queued run, or None."""
         with self._changed:
             return self._runs.get(run_id)
 
@@ -94,7 +94,7 @@ class Writer:
             self._changed.wait_for(lambda: not self._runs or self._trouble is not None, timeout)
 
     def warnings(self) -> list[str]:
-        """What is not stored and why, a line each."""
+        """Describe what is not stored and why, one line each."""
         with self._changed:
             lines = [self._trouble] if self._trouble else []
             if self._dropped:
@@ -125,7 +125,7 @@ class Writer:
             log.warning("runs that are not stored: %s; %s", ", ".join(self._runs), self._trouble)
 
     def _wake(self) -> None:
-        """Tell the thread, holding the lock; start it if there is none, also after a fork."""
+        """Notify the thread, holding the lock; start it if it is not running, also after a fork."""
         self._asked += 1
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
@@ -255,7 +255,7 @@ def _committed(connection: Connection, connect: Callable[[Any], Connection], pat
 
 
 def _identity(path: Place) -> tuple[int, int] | None:
-    """What tells a file from another one at the same place; None if there is none."""
+    """Return what distinguishes a file from another one at the same path, or None if there is none."""
     if not isinstance(path, Path):
         return None
     try:

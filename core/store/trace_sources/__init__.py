@@ -29,5 +29,5 @@ SOURCES: tuple[TraceSource, ...] = (langfuse, langsmith, mlflow)
 
 
 def source_of(document: Mapping[str, Any]) -> TraceSource | None:
-    """The tool that wrote a JSON document; None for OTLP and OpenInference's own."""
+    """Return the tool that wrote a JSON document; None for OTLP and OpenInference's own."""
     return next((one for one in SOURCES if one.mine(document)), None)

@@ -76,7 +76,9 @@ def listed(value: Any, depth: int = DEPTH) -> list[dict[str, Any]]:
 
 
 def document(value: Any) -> dict[str, Any] | None:
-    """Return a document as a dict with its text, id, score and metadata side by side; None if it is none."""
+    """Return a document as a dict with its text, id, score and metadata on one level, or None if it is not a
+    document.
+    """
     if isinstance(value, str):
         found = printed(value) if "page_content=" in value[:200] else []
         return found[0] if len(found) == 1 else None
@@ -151,7 +153,7 @@ def _literal(text: str) -> Any:
 
 
 def _columns(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The documents of a result that has a list for each of their fields, as Chroma's."""
+    """Return the documents of a result that has a list for each of their fields, like Chroma's."""
     ids, texts = value.get("ids"), value.get("documents")
     if not isinstance(ids, list) or not isinstance(texts, list):
         return []

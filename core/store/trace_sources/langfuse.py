@@ -33,7 +33,7 @@ _TOKENS = {
 
 
 def mine(document: Mapping[str, Any]) -> bool:
-    """Whether it is a trace, an observation, or a batch of events."""
+    """Return True if it is a trace, an observation, or a batch of events."""
     whole = document.get("trace") if isinstance(document.get("trace"), dict) else document
     return (
         isinstance(document.get("observations"), list)
@@ -60,7 +60,7 @@ def records(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _trace(trace: Mapping[str, Any], observations: Any, scores: Any) -> Iterator[dict[str, Any]]:
-    """The trace is the span above its observations."""
+    """Convert a trace to the span above its observations."""
     root = f"trace {trace.get('id')}"
     inside = []
     for one in observations if isinstance(observations, list) else ():
@@ -128,7 +128,7 @@ def _score(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _batch(events: list[Any]) -> Iterator[dict[str, Any]]:
-    """The events that SDKs send: what was created, with what updates added."""
+    """Merge the events that SDKs send: creations with the later updates."""
     traces: dict[str, dict[str, Any]] = {}
     observations: dict[str, dict[str, Any]] = {}
     scores: dict[str, list[Any]] = {}

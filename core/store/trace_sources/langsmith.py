@@ -14,7 +14,7 @@ NAME = "LangSmith"
 
 
 def mine(document: Mapping[str, Any]) -> bool:
-    """Whether it is a run."""
+    """Return True if it is a run."""
     return "run_type" in document and "id" in document
 
 

@@ -15,7 +15,7 @@ _KINDS = {"CHAT_MODEL": "LLM", "PARSER": "CHAIN", "UNKNOWN": None, "MEMORY": "CH
 
 
 def mine(document: Mapping[str, Any]) -> bool:
-    """Whether it is a trace with its info and data."""
+    """Return True if it is a trace with its info and data."""
     data = opened(document.get("data"))
     return "info" in document and isinstance(data, dict) and isinstance(data.get("spans"), list)
 
