@@ -1,36 +1,16 @@
-"""Cleaning what readers return: composed characters, no ligatures, words whole again across line ends."""
+"""Make words that were broken at line ends whole again."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 BROKEN_LINE = "\ue0ad"  # private use: a hyphen at a line end, before it is decided whether it stays
 MOST_WORDS = 2_000_000  # words of a corpus that are remembered
-_LETTERS = {
-    0xFB00: "ff",
-    0xFB01: "fi",
-    0xFB02: "fl",
-    0xFB03: "ffi",
-    0xFB04: "ffl",
-    0xFB05: "st",
-    0xFB06: "st",
-}
-_UNUSUAL = re.compile("[\ufb00-\ufb06\xad]")
 _BROKEN = re.compile(rf"([^\W\d_]+){BROKEN_LINE}([^\W\d_]+)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-
-
-def cleaned(text: str) -> str:
-    """Return `text` in Unicode's composed form (NFC), ligatures expanded and soft hyphens removed."""
-    if text.isascii():
-        return text
-    if _UNUSUAL.search(text):
-        text = text.translate({**_LETTERS, 0xAD: None})
-    return unicodedata.normalize("NFC", text)
 
 
 class Words:

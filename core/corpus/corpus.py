@@ -20,7 +20,6 @@ from core.backends.terms import Analyzer
 from core.backends.topk import top_k
 from core.backends.vector import FaissIndex
 from core.corpus import manifest
-from core.corpus.cleaning import cleaned
 from core.corpus.embeddings import VECTORS
 from core.corpus.metadata import Metadata
 from core.corpus.passages import Listed, PassageStore, Stored
@@ -28,6 +27,7 @@ from core.corpus.types import Document, FileRecord
 from core.domain.errors import BadInput, Unavailable
 from core.domain.filters import Filter
 from core.domain.program import COMMAND
+from core.domain.text import composed
 from core.domain.types import Hit, Passage, Ranking
 
 if TYPE_CHECKING:
@@ -98,18 +98,24 @@ class Corpus:
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of `ids` by id; ids the corpus does not have are left out."""
-        return self._store.by_ids(ids)
+        found = self._store.by_ids(ids)
+        others = {id: same for id in ids if id not in found and (same := composed(id)) != id}
+        if others:
+            known = self._store.by_ids(list(others.values()))
+            found |= {id: known[same] for id, same in others.items() if same in known}
+        return found
 
     def row(self, id: str) -> int:
         """The row of a passage; rows are sorted by id. Raises BadInput for an unknown id."""
         row = self._store.row(id)
+        row = self._store.row(composed(id)) if row is None else row
         if row is None:
             raise BadInput(f"corpus {self.name} has no passage {id!r}")
         return row
 
     def document(self, id: str) -> tuple[Document, list[Passage]]:
         """A document and its passages in order; raises BadInput for an unknown id."""
-        found = self._store.document(id) or self._store.document(cleaned(id))
+        found = self._store.document(id) or self._store.document(composed(id))
         if found is None:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found

@@ -12,6 +12,7 @@ from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, FileRecord, Reading
 from core.domain.encoding import decoded, shown
 from core.domain.errors import BadInput, describe, shortened
+from core.domain.text import composed
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 BROKEN = 0.45  # of the characters: with more that did not decode a file is no text, or of another encoding
@@ -61,8 +62,10 @@ def reason(error: Exception) -> str:
 
 
 def storable(text: str) -> str:
-    """Return `text` as UTF-8 can hold it: half of a surrogate pair becomes a replacement character."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
+    """Return `text` composed, and as UTF-8 can hold it: half of a surrogate pair becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return composed(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
 def flat(value: object) -> str:

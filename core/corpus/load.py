@@ -14,12 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.corpus import endings, files, rows, table_files
-from core.corpus.cleaning import cleaned
 from core.corpus.converted import unpackable
 from core.corpus.folder import walk
 from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, FileRecord, Reading
 from core.domain.errors import BadInput, Unavailable
+from core.domain.text import composed
 
 _READ = f"give a folder with corpus.jsonl (BEIR) or files ending in .sqlite, .db, {endings.IN_WORDS}"
 SURVEYED = 50  # files of rows that are looked into
@@ -175,7 +175,7 @@ def survey(path: Path, reading: Reading, report: LoadReport) -> dict[str, int]:
 def name_of(file: Path, path: Path) -> str:
     """Return a file's name in the source `path`: its path below it, composed (NFC), as UTF-8 can hold it."""
     relative = file.relative_to(path if path.is_dir() else path.parent)
-    return cleaned(os.fsencode(relative.as_posix()).decode("utf-8", "replace"))
+    return composed(os.fsencode(relative.as_posix()).decode("utf-8", "replace"))
 
 
 def documents_of(
@@ -190,7 +190,7 @@ def documents_of(
     for document, where in _documents_of(file, name, is_beir(path), reading, report, record):
         record.documents += 1
         record.characters += len(document.text)
-        yield replace(document, title=cleaned(document.title), text=cleaned(document.text)), where
+        yield document, where
     left = [why for why, one in report.left.items() if name in one.names]
     record.skipped = left[0] if left and not record.documents else record.skipped
 
@@ -228,7 +228,7 @@ def _archived(
     record.reader = "zip"
     with zipfile.ZipFile(io.BytesIO(unpackable(file))) as archive, TemporaryDirectory() as scratch:
         for member in archive.infolist():
-            parts = [part for part in cleaned(member.filename).split("/") if part not in ("", ".", "..")]
+            parts = [part for part in composed(member.filename).split("/") if part not in ("", ".", "..")]
             inside, ending = "/".join((name, *parts)), Path(member.filename).suffix.lower()
             if member.is_dir() or Path(member.filename).name.startswith((".", "__MACOSX")):
                 continue

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from core.corpus import columns, table_files
-from core.corpus.cleaning import cleaned
 from core.corpus.columns import TEXT_COLUMNS, Plan
 from core.corpus.files import REPLACED, flat, listed, storable, told
 from core.corpus.load_report import LoadReport
@@ -196,7 +195,7 @@ def _document(
         damaged()
     apart = {*ID_COLUMNS, *used, *([plan.title] if plan.title else [])}
     meta = {storable(key): flat(value) for key, value in cells.items() if key not in apart and value}
-    identity = f"{name}#{row.line}" if given is None else cleaned(storable(str(given)))
+    identity = f"{name}#{row.line}" if given is None else storable(str(given))
     yield Document(identity, storable(title or ""), clean, meta), where
 
 

@@ -14,6 +14,7 @@ from core.corpus.folder import WATCH
 from core.corpus.load_report import LoadReport
 from core.corpus.types import Document
 from core.domain.errors import BadInput, Unavailable
+from core.domain.text import composed
 
 ENDINGS = (".sqlite", ".sqlite3", ".db")
 TABLES = (".csv", ".tsv")
@@ -92,7 +93,8 @@ def csv_documents(file: Path, name: str, report: LoadReport) -> Iterator[Documen
 
 def _told(database: Database, name: str) -> Iterator[Document]:
     for table in database.tables:
-        yield Document(f"{name}/{table.name}", table.name.replace("_", " "), described(database, table))
+        title, text = composed(table.name.replace("_", " ")), composed(described(database, table))
+        yield Document(composed(f"{name}/{table.name}"), title, text)
 
 
 def described(database: Database, table: Table) -> str:

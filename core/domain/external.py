@@ -18,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from core.domain.errors import BadInput, shortened
+from core.domain.text import composed
 from core.domain.types import SpanKind
 
 if TYPE_CHECKING:
@@ -88,6 +89,12 @@ class ForeignHit:
     score: float | None = None  # None if the pipeline gave none; then the place alone ranks the hit
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Compose ids and texts, as a corpus has them."""
+        for name in ("doc_id", "text", "id", "title"):
+            if (given := getattr(self, name)) and not given.isascii():
+                object.__setattr__(self, name, composed(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +170,7 @@ def read_reply(value: Any, owner: str) -> Reply:
     return Reply(
         tuple(map(_hit, read.hits)),
         read.answer,
-        tuple(read.citations),
+        tuple(map(composed, read.citations)),
         tuple(read.rewritten),
         tuple(_stages(read.stages, owner)),
         None if read.usage is None else Usage(read.usage.prompt, read.usage.completion, read.usage.calls),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from core.domain.errors import BadInput
+from core.domain.text import composed
 
 Operator = Literal["=", "!=", "<", ">", "<=", ">=", "in", "~", "!~"]
 FORM = "write FIELD=VALUE, with = or !=, ~ (contains) or !~, < or > (also with =), or FIELD in A|B"
@@ -28,6 +29,8 @@ class Filter:
 
     def __post_init__(self) -> None:
         operator_of(self.operator)
+        object.__setattr__(self, "field", composed(self.field))
+        object.__setattr__(self, "values", tuple(map(composed, self.values)))
         if not self.values or (self.operator != "in" and len(self.values) != 1):
             raise BadInput(f"filter {self.field} {self.operator}: give one value, or with in at least one")
 

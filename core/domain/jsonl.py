@@ -9,6 +9,7 @@ from typing import Any
 
 from core.domain.encoding import decoded
 from core.domain.errors import BadInput
+from core.domain.text import composed, composed_values
 
 
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -35,9 +36,9 @@ def objects(path: Path, *, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
 
 
 def parse(text: str, where: str) -> Any:
-    """JSON, or BadInput that says where it is not."""
+    """Return JSON with composed texts. Raises BadInput naming where it is not JSON."""
     try:
-        return json.loads(text)
+        return composed_values(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{where}: not valid JSON: {error}") from None
 
@@ -45,7 +46,7 @@ def parse(text: str, where: str) -> Any:
 def any_text(path: Path) -> str:
     """Return a text file's content in whichever encoding it is. Raises BadInput if it is not text."""
     try:
-        return decoded(path.read_bytes())[0].removeprefix("\ufeff")
+        return composed(decoded(path.read_bytes())[0].removeprefix("\ufeff"))
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
 
@@ -53,6 +54,6 @@ def any_text(path: Path) -> str:
 def utf8_text(path: Path) -> str:
     """Return the content of a UTF-8 file. Raises BadInput if it is in another encoding."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return composed(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8 text (byte {error.start})") from None

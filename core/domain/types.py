@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, SupportsIndex, overload
 
 from core.domain.outputs import NOTHING, Output
 from core.domain.outputs import Scored as Scored
+from core.domain.text import composed
 
 SpanKind = Literal[
     "RETRIEVER", "RERANKER", "LLM", "EMBEDDING", "CHAIN", "EVALUATOR", "GUARDRAIL", "TOOL", "AGENT"
@@ -126,7 +126,7 @@ class Query:
     def __post_init__(self) -> None:
         """Compose the characters (NFC), as those of documents are."""
         if not self.text.isascii():
-            object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text))
+            object.__setattr__(self, "text", composed(self.text))
 
 
 @dataclass(frozen=True, slots=True)

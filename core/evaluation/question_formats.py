@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from core.domain.errors import BadInput
+from core.domain.text import composed
 from core.evaluation.question_rows import Row
 
 NAME_THEM = "name its columns with --columns question=COLUMN,answer=COLUMN,relevant=COLUMN"
@@ -387,7 +388,7 @@ def read_columns(given: str | Iterable[str]) -> dict[str, str]:
             raise BadInput(
                 f"--columns {part.strip()!r}: give FIELD=COLUMN with a field of {', '.join(FIELDS)}"
             )
-        found[name] = column
+        found[name] = composed(column)
     return found
 
 

@@ -7,13 +7,13 @@ import html
 import io
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.jsonl import any_text, parse, utf8_text
+from core.domain.text import composed_values
 
 Row = tuple[str, dict[str, Any]]  # where it stands, for messages, and its values by column
 
@@ -52,16 +52,7 @@ def rows(path: Path) -> Iterator[Row]:
     for count, row in enumerate(read(path)):
         if count >= MAX_ROWS:
             raise BadInput(f"{path}: more than {MAX_ROWS:,} rows, which is more than is read")
-        yield row[0], composed(row[1])
-
-
-def composed(value: Any) -> Any:
-    """Return a value with its texts in Unicode's composed form (NFC), as corpora have them."""
-    if isinstance(value, str):
-        return value if value.isascii() else unicodedata.normalize("NFC", value)
-    if isinstance(value, dict):
-        return {composed(key): composed(item) for key, item in value.items()}
-    return [composed(item) for item in value] if isinstance(value, list | tuple) else value
+        yield row[0], composed_values(row[1])
 
 
 def _delimited(path: Path) -> Iterator[Row]:

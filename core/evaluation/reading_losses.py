@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from core.corpus.cleaning import cleaned
 from core.corpus.manifest import CorpusInfo
 from core.corpus.types import Document, FileRecord, Span
 from core.domain.errors import BadInput, shortened
+from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation.dataset import Evidence, Written
 
@@ -58,7 +58,7 @@ def is_lost(id: str) -> bool:
 
 def find(quote: str, text: str) -> Span | None:
     """Return where a quote stands in a text, composed characters and white space not compared."""
-    words = [re.escape(word) for word in cleaned(quote).split()]
+    words = [re.escape(word) for word in composed(quote).split()]
     found = re.search(r"\s+".join(words), text) or re.search(_BETWEEN.join(words), text)
     return found.span() if found else None
 
@@ -108,7 +108,7 @@ def _unread(doc: str, quote: str, corpus: ReadCorpus) -> str:
         return f"{doc} was not read: {record.skipped}."
     wanted = " ".join(quote.split())
     for why, text in record.dropped.items():
-        if wanted and wanted in " ".join(cleaned(text).split()):
+        if wanted and wanted in " ".join(composed(text).split()):
             return f"It is in what was left out of {record.file}: {why}."
     if record.unread_pages:
         pages = ", ".join(map(str, record.unread_pages[:20]))

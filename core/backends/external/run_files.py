@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from core.domain.errors import BadInput, PipelineFailed, shortened
 from core.domain.external import MAX_HITS, read_reply
+from core.domain.text import composed, composed_values
 from core.domain.types import Query
 
 MAX_BYTES = 128 * 2**20
@@ -113,7 +114,7 @@ def read(path: Path, questions: Mapping[str, Query], of: str) -> RunFile:
     except OSError as error:
         raise BadInput(f"--run: cannot read {path}: {error.strerror or error}") from None
     try:
-        text = data.decode("utf-8-sig")
+        text = composed(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise BadInput(f"--run {path.name}: not UTF-8 text (byte {error.start})") from None
     jsonl = path.suffix.lower() == ".jsonl"
@@ -204,7 +205,7 @@ def _replies(text: str, ids: _Ids) -> dict[str, Answered]:
     for line, content in _lines(text):
         where = ids.where(line)
         try:
-            given = json.loads(content, parse_constant=_no_number)
+            given = composed_values(json.loads(content, parse_constant=_no_number))
         except (ValueError, RecursionError) as error:
             raise BadInput(f"{where}: not JSON: {error}") from None
         if not isinstance(given, dict):
@@ -270,7 +271,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _decoded(id: str) -> str:
     """Decode an id that RouteScope encoded for a run file, which allows no white space in its columns."""
-    return unquote(id) if _ENCODED.search(id) else id
+    return composed(unquote(id)) if _ENCODED.search(id) else id
 
 
 def _no_number(name: str) -> float:

@@ -296,7 +296,7 @@ def _passage(corpus: Documents, id: str, where: str) -> Passage:
         except BadInput:
             continue
         if passages:
-            return Passage(name, name, document.title, document.text, 0, len(document.text))
+            return Passage(document.id, document.id, document.title, document.text, 0, len(document.text))
     raise BadInput(
         f"{where}: {short(id)} is neither in the pool nor a passage or document of corpus {corpus.name}"
     )
