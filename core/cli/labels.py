@@ -117,6 +117,9 @@ def create_(
     for line in origins.about(written) if written else ():
         note(line)
     made = desk.create(store, name, known, asked, relevant_from=relevant_from)
+    labelled = sum(bool(entries) for entries in written.evidence.values()) if written else 0
+    if labelled and not with_labels:
+        note(f"the labels of {labelled} questions are not taken over; --with-labels does that")
     if written and with_labels:
         added = exchange.import_questions(store, name, written, "imported", shared_engine().corpus(known))
         note("; ".join([f"{added.added} labels taken over", *added.left_out]))

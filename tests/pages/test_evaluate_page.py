@@ -20,6 +20,7 @@ from core.evaluation.spec import Spec
 from tests.pages.reading import address, html, shown
 from tests.runs import HOSTILE
 from ui.app.routes import title
+from ui.evaluate import new
 
 ASKED = {
     "q1": ("How do I send something back for a refund?", "returns:0-90", "plain", "dev"),
@@ -28,6 +29,7 @@ ASKED = {
     "q4": ("Does customs hold a parcel?", "customs:0-80", "abstract", "test"),
     "q5": ("What is the meaning of life?", None, "no_answer", "test"),
 }
+READ = sets.read
 ROUTES = ("bm25", "dense", "hybrid_rrf")
 
 
@@ -192,6 +194,39 @@ def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, e
     assert app.selectbox(key="evaluate_baseline").value == "dense"
     spec = experiment_store.opened(experiment_store.place(engine.settings, name)).spec
     assert (spec["routes"], spec["split"], spec["baseline"]) == (["bm25", "dense"], "all", "dense")
+
+
+def test_questions_come_from_a_file_whose_columns_are_mapped(visit, questions, engine, monkeypatch):
+    """A file of no known format: its first rows are shown, its columns chosen, the rest named."""
+    monkeypatch.setattr(sets, "read", READ)
+    passage = engine.corpus("tiny").by_ids(["keys:0-80"])["keys:0-80"]
+    rows = [
+        {"Frage": "How long are keys stored?", "Kontext": passage.text, "Notiz": "x"},
+        {"Frage": "Where are keys stored?", "Kontext": passage.text, "Notiz": "y"},
+    ]
+    app = visit("evaluate.py")
+    app.selectbox(key="ev_questions").set_value(new.FILE).run()
+    app.file_uploader(key="ev_file").set_value(
+        ("Fragen 1.json", json.dumps(rows).encode(), "text/plain")
+    ).run()
+    assert frame(app, "Notiz")["Notiz"].tolist() == ["x", "y"]
+    app.selectbox(key="ev_column_question").set_value("Frage").run()
+    assert "No question of this file has a label" in shown(app)
+    app.selectbox(key="ev_column_relevant").set_value("Kontext").run()
+    assert "Columns not used: Notiz" in shown(app)
+    app.multiselect(key="ev_routes").set_value(["bm25"]).run()
+    assert app.button(key="ev_begin").label == "Evaluate 1 route on 2 questions"
+    name = next(one for one in app.text_input if one.label == "Name").value
+    app.button(key="ev_begin").click().run()
+    assert not app.exception
+    one = background.under_way(engine, name)
+    assert one.wait(30)
+    assert one.error is None
+    found = experiment_store.opened(experiment_store.place(engine.settings, name))
+    assert found.spec["columns"] == {"question": "Frage", "relevant": "Kontext"}
+    assert found.figures["routes"]["bm25"]["recall@10"] == 1.0
+    (path,) = found.spec["questions"]
+    assert path.startswith(str(engine.settings.home)), "it is there when the evaluation is resumed"
 
 
 def test_names_that_cannot_be_are_told(visit, questions, made):

@@ -116,7 +116,7 @@ def test_a_file_of_another_tool_is_previewed_and_its_labels_are_taken_over(visit
     app.selectbox(key="label_column_question").set_value("Frage").run()
     app.selectbox(key="label_column_relevant").set_value("Kontext").run()
     assert "Columns not used: Notiz" in shown(app)
-    assert app.dataframe[0].value["Question"].tolist() == ["Why?"]
+    assert app.dataframe[1].value["Question"].tolist() == ["Why?"]
     app.text_input(key="label_name").set_value("theirs").run()
     app.button(key="label_make").click().run()
     assert not app.exception

@@ -20,17 +20,21 @@ from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import background, dataset, experiment_index, experiment_store, sets
 from core.evaluation.audit import loops
+from core.evaluation.labels import origins
 from core.evaluation.spec import SEED, Spec
 from core.routes.registry import routes
 from ui.app import account, address, opening, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import by_family, directory, title
+from ui.components import question_file
 from ui.evaluate.options import hold, how
 from ui.evaluate.saved import BEGUN
 
+UPLOADED = "evaluate_new_file"  # name and content of the chosen file of questions
 CLOSE = "evaluate_new_close"  # the form is to be closed before it is drawn again
 OWN = ""
+FILE = "\0file"  # no label set is called so
 ANY = "all modes"
 ALL, SPLITS = "all", ("dev", "test")
 Kinds = dict[str, Counter[str | None]]  # split -> mode -> questions
@@ -76,9 +80,10 @@ def _cautions(corpus: str) -> tuple[cautions.Caution, ...]:
 
 
 def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
-    """Which questions are asked, and how many of each mode there are; None, and why, where there are none."""
+    """Draw which questions are asked, and count those of each mode; None, with the reason, if none."""
     made = _label_sets(corpus)
-    options = [OWN, *made]
+    options = [OWN, FILE, *made]
+    named = {OWN: "from the corpus", FILE: "from a file"}
     hold("questions", options)
     source = place.selectbox(
         "Questions",
@@ -86,14 +91,34 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
         key="ev_questions",
         persist_state="session",
         width=280,
-        format_func=lambda one: "from the corpus" if one == OWN else f"label set: {one}",
+        format_func=lambda one: named.get(one, f"label set: {one}"),
     )
+    if source == FILE:
+        return _of_file(place, corpus)
     try:
         kinds = _kinds(corpus, None if source == OWN else source, str(state.engine().settings.home))
     except RouteScopeError as error:
         st.info(md(f"No labelled questions: {error}"))
         st.page_link("label.py", label="Label questions")
         return None
+    return _part(place, Spec(corpus, labels=None if source == OWN else source), kinds)
+
+
+def _of_file(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
+    """Draw the choice of a file of questions with labels; it is stored when the evaluation begins."""
+    given = question_file.choose("ev")
+    if given is None:
+        return None
+    if not any(given.written.evidence.values()):
+        st.info("No question of this file has a label. Choose the column that names what is relevant, or")
+        st.page_link("label.py", label="Label these questions")
+        return None
+    st.session_state[UPLOADED] = given.name, given.content
+    return _part(place, Spec(corpus, questions=(given.name,), columns=given.columns), _counted(given.written))
+
+
+def _part(place: DeltaGenerator, spec: Spec, kinds: Kinds) -> tuple[Spec, Counter[str | None]]:
+    """Draw the choice of a split and of a mode, and return the spec with them."""
     splits = [*sorted(kinds.keys() - {ALL}), ALL]
     hold("split", splits, "test" if "test" in splits else ALL)
     split = place.selectbox(
@@ -117,8 +142,7 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
     )
     if mode != ANY:
         counts = Counter({mode: counts[mode]})
-    labels = None if source == OWN else source
-    return Spec(corpus, split=split, mode=None if mode == ANY else mode, labels=labels), counts
+    return replace(spec, split=split, mode=None if mode == ANY else mode), counts
 
 
 def _label_sets(corpus: str) -> list[str]:
@@ -298,6 +322,9 @@ def _begin(spec: Spec, count: int) -> None:
                 if name.strip() in taken:
                     st.error(md(f"The name {name.strip()} is taken. Choose another one."))
                     return
+                if spec.questions:
+                    kept = origins.keep(*st.session_state[UPLOADED], engine.settings)
+                    spec = replace(spec, questions=(str(kept),))
                 background.begin(engine, name.strip(), spec, workers=by)
         except RouteScopeError as error:
             st.error(md(str(error)))

@@ -11,7 +11,7 @@ import streamlit as st
 from core.corpus.index_record import current_fingerprint
 from core.corpus.variants import base_of
 from core.domain.errors import RouteScopeError
-from core.evaluation.dataset import Question, Written
+from core.evaluation.dataset import Question
 from core.evaluation.first_start import EXAMPLE
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, origins
@@ -19,11 +19,13 @@ from core.evaluation.labels.types import Desk, LabelSet
 from ui.app import account, address, opening, state
 from ui.app.help_mark import term
 from ui.app.markup import md
-from ui.label import from_file
+from ui.components import question_file
+from ui.components.question_file import QuestionFile
 from ui.label.desk import SET, choose_annotator, in_words, store
 
 DELETED = "label_deleted"  # the name of the set that was deleted last, for Undo
 CORPUS, FILE, PASTED, ASKED = "the corpus", "a file", "pasted text", "stored sessions"
+WITH = "label_with"  # whether the labels of the file are taken over
 SEED = 13  # of the sample of questions
 MAX_PASTED = 200_000  # characters of pasted questions
 ENOUGH = 50  # questions that are offered first: with 20 passages each, a thousand judgements
@@ -95,9 +97,11 @@ def make() -> None:
     corpus = st.session_state[state.CORPUS]
     name = st.text_input("Name", key="label_name", placeholder="release-1", max_chars=64, width=320)
     origin = st.radio("Questions from", [CORPUS, FILE, PASTED, ASKED], key="label_origin", horizontal=True)
-    written = from_file.choose() if origin == FILE else None
+    given = question_file.choose("label") if origin == FILE else None
+    if given is not None and any(given.written.evidence.values()):
+        st.checkbox("Take over the labels of the file, as judgements of “imported”", value=True, key=WITH)
     try:
-        questions = written.questions if written else _questions(origin or CORPUS, corpus)
+        questions = given.written.questions if given else _questions(origin or CORPUS, corpus)
     except RouteScopeError as error:
         st.info(md(str(error)))
         questions = ()
@@ -106,19 +110,19 @@ def make() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         ready = bool(name.strip() and questions)
         made = st.button("Create set", key="label_make", type="primary", disabled=not ready)
-        if made and in_words(lambda: _create(name, corpus, questions, written)):
+        if made and in_words(lambda: _create(name, corpus, questions, given)):
             st.session_state[WANTED] = " ".join(name.split())
             st.rerun()
         if not ready:
             st.caption("Enter a name." if questions else "Choose questions first.")
 
 
-def _create(name: str, corpus: str, questions: Sequence[Question], written: Written | None) -> None:
-    """Make the set; with the labels of its file if they are wanted."""
+def _create(name: str, corpus: str, questions: Sequence[Question], given: QuestionFile | None) -> None:
+    """Create the set, with the labels of its file if they are wanted."""
     desks.create(store(), name, corpus, questions)
-    if written is None or not st.session_state.get(from_file.WITH):
+    if given is None or not st.session_state.get(WITH):
         return
-    some = replace(written, questions=tuple(questions))
+    some = replace(given.written, questions=tuple(questions))
     if any(some.evidence.get(one.id) for one in questions):
         opening.wait_for(corpus)
         added = exchange.import_questions(store(), name, some, "imported", state.engine().corpus(corpus))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from core.corpus import catalogue
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, shortened
 from core.domain.types import Query, Turn
 from core.evaluation import dataset, sets
 from core.evaluation.dataset import Question, Written
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from core.store import Store
 
 NEWEST = 1000  # runs that are looked through for questions
+CELL = 200  # characters of a cell in a preview
 
 
 def of_corpus(corpus: str, settings: Settings) -> tuple[Question, ...]:
@@ -42,10 +44,21 @@ def of_file(name: str, content: bytes, columns: Mapping[str, str] | None = None)
         return dataset.written([path], name=name, columns=columns)
 
 
-def columns_of(name: str, content: bytes) -> list[str]:
-    """Return the columns of an uploaded file. Raises BadInput as `of_file`."""
+def first_rows(name: str, content: bytes, count: int) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the columns of an uploaded file and its first rows. Raises BadInput as `of_file`."""
     with _saved(name, content) as path:
-        return column_names([*rows(path)])
+        found = [*rows(path)]
+    shown = [{key: shortened(str(cell), CELL) for key, cell in row.items()} for _, row in found[:count]]
+    return column_names(found), shown
+
+
+def keep(name: str, content: bytes, settings: Settings) -> Path:
+    """Store an uploaded file of questions in the home folder, so that an evaluation can read it again."""
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    path = settings.home / "questions" / digest / re.sub(r"[^\w.-]+", "-", Path(name).name)[-80:]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
 
 
 @contextmanager
