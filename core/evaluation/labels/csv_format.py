@@ -12,7 +12,6 @@ from reprlib import repr as short
 from urllib.parse import quote
 
 from core.domain.errors import BadInput
-from core.domain.text import composed
 from core.evaluation.files import whole_grade
 from core.evaluation.labels.types import GRADES
 
@@ -57,7 +56,7 @@ def bare(cell: str) -> str:
 def decoded(content: bytes, file: str) -> str:
     """A file's text; BadInput where it is not UTF-8."""
     try:
-        return composed(content.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
+        return content.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise BadInput(f"{file}: not UTF-8 text (byte {error.start})") from None
 

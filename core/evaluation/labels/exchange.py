@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from reprlib import repr as short
 from typing import Any
@@ -14,6 +14,7 @@ from core.corpus.corpus import Corpus
 from core.domain import people
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
+from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation import sets
 from core.evaluation.dataset import Written
@@ -107,10 +108,10 @@ def import_qrels(
     said: dict[Pair, Judgement] = {}
     found: dict[str, list[Pooled]] = {}
     for where, asked, passage, grade in csv_format.graded_lines(csv_format.decoded(content, file), file):
-        question = questions.get(asked)
+        question = questions.get(asked, questions.get(composed(asked)))
         if question is None:
             raise BadInput(f"{where}: label set {short(desk.set.name)} has no question {short(asked)}")
-        id = pooled[question].get(passage)
+        id = pooled[question].get(passage, pooled[question].get(composed(passage)))
         if id is None:
             new = _passage(corpus, passage, where)
             id = pooled[question][passage] = new.id
@@ -136,7 +137,8 @@ def import_table(
     said: dict[tuple[Pair, str, bool], Judgement] = {}
     found: dict[str, list[Pooled]] = {}
     for where, row in csv_format.table_lines(csv_format.decoded(content, file), file):
-        question, id = row["question_id"], row["passage_id"]
+        question = _same(row["question_id"], desk.asked)
+        id = _same(row["passage_id"], desk.pool.get(question, ()))
         if question not in desk.asked:
             raise BadInput(f"{where}: label set {short(desk.set.name)} has no question {short(question)}")
         if id not in desk.pool[question]:
@@ -282,6 +284,11 @@ def _words(ids: Iterable[str]) -> dict[str, str]:
     """Ids by how `qrels` writes them, and as they are where that is no other's."""
     known = list(ids)
     return {id: id for id in known} | {csv_format.word(id): id for id in known}
+
+
+def _same(id: str, known: Container[str]) -> str:
+    """Return the id as it is known: composed if only that is."""
+    return composed(id) if id not in known and composed(id) in known else id
 
 
 def _passage(corpus: Documents, id: str, where: str) -> Passage:

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,12 +21,15 @@ from core.corpus.load_report import LoadReport
 from core.corpus.types import Reading
 from core.domain.external import ForeignHit, parse_reply
 from core.domain.filters import read_filter
-from core.domain.types import Query
+from core.domain.types import Passage, Query
 from core.evaluation import dataset
+from core.evaluation.dataset import Question
 from core.evaluation.files import read_qrels
-from core.evaluation.labels import csv_format
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import exchange
+from core.evaluation.labels.types import Pooled
 from core.evaluation.question_formats import read_columns
-from core.store import traces_in
+from core.store import Store, traces_in
 
 LETTERS = "äéîõůñçşåžaeouﬁ가각ぱ-"
 WORDS = st.text(LETTERS, min_size=1, max_size=12).map(lambda text: f"x{text}.md")
@@ -93,16 +97,6 @@ def _reply(id: str) -> list[str]:
     return [hit.doc_id, str(hit.id), hit.text, *reply.citations]
 
 
-def _graded(id: str) -> list[str]:
-    text = csv_format.decoded(f"q 0 {id} 1".encode(), "f")
-    return [passage for _, _, passage, _ in csv_format.graded_lines(text, "f")]
-
-
-def _table(id: str) -> list[str]:
-    text = csv_format.decoded(f"question_id,passage_id,kind,grade\nq,{id},grade,1\n".encode(), "f")
-    return [row["passage_id"] for _, row in csv_format.table_lines(text, "f")]
-
-
 def _trace(id: str) -> list[str]:
     document = {"page_content": id, "metadata": {"source": id}, "id": id}
     run = {
@@ -146,8 +140,6 @@ IMPORTERS: dict[str, Callable[[str], list[str]]] = {
         "r.jsonl", lambda id: json.dumps({"question": id, "hits": [{"doc_id": id, "text": id}]}) + "\n"
     ),
     "a pipeline's reply": _reply,
-    "TREC labels": _graded,
-    "a table of labels": _table,
     "a trace": _trace,
     "a filter": _filter,
     "a hit and a question": _hit,
@@ -179,3 +171,25 @@ def test_a_corpus_finds_a_decomposed_id() -> None:
     asked = unicodedata.normalize("NFD", "Über.md:0-4")
     assert Corpus.row(corpus, asked) == 7  # type: ignore[arg-type]
     assert Corpus.by_ids(corpus, [asked, "gone"]) == {asked: "passage"}  # type: ignore[arg-type]
+
+
+def test_labels_with_decomposed_ids_are_those_of_the_pool(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.sqlite")
+    passage = Passage("Über.md:0-4", "Über.md", "", "Text", 0, 4)
+    desks.create(store, "mine", "c", [Question("Ü1", Query("Wie?"))])
+    desks.add_to_pool(store, "mine", {"Ü1": [Pooled(passage, ())]})
+    corpus: Any = SimpleNamespace(name="c")
+    for number, content in enumerate(
+        ("Ü1 0 Über.md:0-4 2\n", "question_id,passage_id,kind,grade\nÜ1,Über.md:0-4,grade,2\n")
+    ):
+        data = unicodedata.normalize("NFD", content).encode()
+        if number:
+            exchange.import_table(store, "mine", data, "f", "two")
+        else:
+            exchange.import_qrels(store, "mine", data, "f", "one", corpus)
+    found = desks.load(store, "mine")
+    assert {(one.question, one.passage, one.annotator) for one in found.current()} == {
+        ("Ü1", passage.id, "one"),
+        ("Ü1", passage.id, "two"),
+    }
+    assert list(found.pool["Ü1"]) == [passage.id]
