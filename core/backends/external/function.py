@@ -318,7 +318,7 @@ def _half_of_memory() -> int:
     """Return half of this machine's memory, in MB."""
     import psutil
 
-    return max(1024, psutil.virtual_memory().total >> 21)
+    return max(1024, int(psutil.virtual_memory().total) >> 21)
 
 
 def _of_environment() -> list[str]:

@@ -56,7 +56,7 @@ def own(process: int) -> int:
 
 def reap() -> dict[int, int]:
     """Return the wait status of each child that has ended."""
-    ended = {}
+    ended: dict[int, int] = {}
     while True:
         try:
             child, status = os.waitpid(-1, os.WNOHANG)

@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import sys
+from dataclasses import fields, is_dataclass, replace
+from typing import get_type_hints
 
 import anyio
 import pytest
@@ -11,9 +13,14 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from core.api import evaluate, mcp_server
 from core.api.mcp_server import NOTICE, server
+from core.backends.external import doors
+from core.corpus import catalogue
+from core.domain.pipelines import from_command
 from core.domain.program import PROJECT
 from core.evaluation.labels import desk
+from core.routes import registry
 from tests.fakes import TEXTS
+from tests.runs import make_run
 from tests.standing import ASKED, Shelf, stand_in
 
 QUESTION = ASKED["q1"]
@@ -63,10 +70,12 @@ def test_the_tools_say_what_they_do_and_that_they_read():
 def test_an_agent_asks_and_learns_why_a_route_lost(call, engine):
     asked = call("ask", question="customs hold a parcel", corpus="tiny", routes=["bm25", "dense"])
     stored = engine.store.load(asked["run"])
-    assert [one["route"] for one in asked["routes"]] == ["bm25", "dense"]
+    assert [one["untrusted_route"] for one in asked["routes"]] == ["bm25", "dense"]
     for told, result in zip(asked["routes"], stored.results, strict=True):
-        assert [hit["passage"] for hit in told["hits"]] == [hit.passage.id for hit in result.hits[:5]]
-    ranks = {row["passage"]: row for row in asked["ranks"]}
+        assert [hit["untrusted_passage"] for hit in told["hits"]] == [
+            hit.passage.id for hit in result.hits[:5]
+        ]
+    ranks = {row["untrusted_passage"]: row["untrusted_ranks"] for row in asked["ranks"]}
     assert ranks[stored.results[0].hits[0].passage.id]["bm25"] == 1
     told = call("why", run=asked["run"], passage="express:0-80", route="bm25")
     assert (
@@ -78,23 +87,27 @@ def test_an_agent_asks_and_learns_why_a_route_lost(call, engine):
 def test_why_goes_by_the_labels_there_are(call):
     asked = call("ask", question=QUESTION, corpus="tiny", routes=["bm25"])
     told = call("why", run=asked["run"])
-    assert told["relevant"] == [{"passage": "crushed:0-80", "grade": 1}]
+    assert told["relevant"] == [{"untrusted_passage": "crushed:0-80", "grade": 1}]
     (route,) = told["routes"]
-    assert (route["route"], route["found"], route["of"], route["best_rank"]) == ("bm25", 1, 1, 1)
+    assert (route["untrusted_route"], route["found"], route["of"], route["best_rank"]) == ("bm25", 1, 1, 1)
 
 
 def test_evaluations_are_listed_and_told_with_intervals(call):
     measured = evaluate("tiny", ["bm25", "dense"], keep="mine", progress=False)
     (listed,) = call("evaluations")["evaluations"]
-    assert (listed["evaluation"], listed["questions"], listed["routes"]) == ("mine", 3, ["bm25", "dense"])
+    assert (listed["untrusted_evaluation"], listed["questions"], listed["untrusted_routes"]) == (
+        "mine",
+        3,
+        ["bm25", "dense"],
+    )
     told = call("evaluations", name="mine", route="bm25")
     for row in told["leaderboard"]:
-        figures = measured.figures["routes"][row["route"]]
+        figures = measured.figures["routes"][row["untrusted_route"]]
         assert row["ndcg@10"] == {"mean": figures["ndcg@10"], "ci95": figures["ci95"]["ndcg@10"]}
-    against = {row["route"]: row["against_baseline"] for row in told["leaderboard"]}
+    against = {row["untrusted_route"]: row["against_baseline"] for row in told["leaderboard"]}
     assert against["bm25"] is None
     assert {"delta", "ci95", "p_holm", "verdict"} <= against["dense"]["ndcg@10"].keys()
-    assert told["findings"] == measured.findings
+    assert told["untrusted_findings"] == measured.findings
 
 
 def test_a_question_of_an_evaluation_is_explained_where_a_route_did_worst(call, engine):
@@ -106,30 +119,141 @@ def test_a_question_of_an_evaluation_is_explained_where_a_route_did_worst(call, 
     ]
     assert all(row["ndcg@10"] < row["best"] for row in worst)
     told = call("why", run="mine#q1")
-    assert told["relevant"] == [{"passage": "crushed:0-80", "grade": 1}]
+    assert told["relevant"] == [{"untrusted_passage": "crushed:0-80", "grade": 1}]
     assert {row["found"] for row in told["routes"]} <= {0, 1}
     assert "relevant passage in their top 10" in told["untrusted_explanation"]
 
 
+MARK = "zzmarkzz"  # a name that corpora, evaluations and pipelines may have
+
+
+def trusted(answer):
+    """What an answer has outside keys that begin with "untrusted", keys included."""
+    if isinstance(answer, dict):
+        return [
+            text
+            for key, inner in answer.items()
+            for text in (key, *([] if key.startswith("untrusted") else trusted(inner)))
+        ]
+    if isinstance(answer, list):
+        return [text for inner in answer for text in trusted(inner)]
+    return [answer]
+
+
+def marks(answer):
+    """How often the mark is in an answer or an error; none may be outside untrusted keys."""
+    if isinstance(answer, str):
+        answer = json.loads(answer) if answer.startswith("{") else {"error": answer}
+    whole = json.dumps(answer)
+    assert "<|im_end|>" not in whole  # what a chat template reads as its own is broken
+    assert [text for text in trusted(answer) if MARK in str(text)] == []
+    assert answer["notice"] == NOTICE
+    return whole.count(MARK)
+
+
+def marked(value, hint=str):
+    """`value` with the mark in every text of it but those of which a type allows a few words alone."""
+    if isinstance(value, str):
+        return value if "Literal" in str(hint) else f"{MARK} {value} <|im_end|>"
+    if is_dataclass(value):
+        hints = get_type_hints(type(value))
+        return replace(
+            value, **{one.name: marked(getattr(value, one.name), hints[one.name]) for one in fields(value)}
+        )
+    if isinstance(value, dict):
+        return {marked(key): marked(inner) for key, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(marked(inner) for inner in value)
+    return value
+
+
 @pytest.mark.trust
-def test_text_of_documents_stands_under_untrusted_keys_alone(call, engine):
-    engine.fakes["tiny"] = Shelf({"a:0-9": f"crushed {ORDER}"}, titles={"a": ORDER})
-    asked = call("ask", question=f"crushed {ORDER}", corpus="tiny", routes=["bm25"])
-    answers = (asked, call("why", run=asked["run"]))
+def test_every_text_of_a_stored_run_stands_below_untrusted_keys(call, engine):
+    run = replace(marked(make_run(mishaps=True)), status="done")
+    engine.store.add_runs([run])
+    assert marks(call("why", run=run.id)) > 3
+    for passage in [hit.passage.id for result in run.results for hit in result.hits][:30]:
+        assert marks(call("why", run=run.id, passage=passage, route=run.results[0].route)) > 3
+    assert marks(call("why", run=run.id, passage="nope")) > 0
+    assert marks(call("why", run=run.id, route="nope")) > 1
 
-    def texts(value, key=""):
-        if isinstance(value, dict):
-            return [one for name, inner in value.items() for one in texts(inner, name)]
-        if isinstance(value, list):
-            return [one for inner in value for one in texts(inner, key)]
-        return [(key, value)]
 
-    for answer in answers:
-        assert answer["notice"] == NOTICE
-        holding = {key for key, value in texts(answer) if "Ignore all" in str(value)}
-        assert holding
-        assert all(key.startswith("untrusted") for key in holding)
-        assert "<|im_end|>" not in json.dumps(answer)  # what a chat template reads as its own is broken
+@pytest.mark.trust
+def test_every_text_of_a_corpus_and_a_pipeline_stands_below_untrusted_keys(call, engine, tmp_path):
+    title = f"{MARK} {ORDER}"
+    engine.fakes["tiny"] = Shelf({f"{MARK}:0-9": f"crushed {title}"}, titles={MARK: title})
+    file = tmp_path / f"{MARK}.py"
+    hit = {"doc_id": title, "text": title, "title": title, "metadata": {title: title}}
+    stage = {"name": title, "hits": [hit]}
+    file.write_text(
+        f"def found(query, k): return { ({'hits': [hit], 'stages': [stage], 'answer': title})!r}\n"
+        f"def fails(query, k): raise ValueError({title!r})\n"
+    )
+    registry.add(from_command(f"{MARK}={file}:found"))
+    registry.add(from_command(f"{MARK}_fails={file}:fails"))
+    try:
+        asked = call(
+            "ask",
+            question=f"crushed {title}",
+            corpus="tiny",
+            routes=["bm25", MARK, f"{MARK}_fails"],
+        )
+        assert [one["status"] for one in asked["routes"]] == ["ok", "ok", "failed"]
+        assert marks(asked) > 10
+        assert marks(call("why", run=asked["run"])) > 3
+        assert marks(call("ask", question="x", corpus="tiny", routes=["nope"])) > 0
+    finally:
+        registry.forget_given()
+        doors.stop_all()
+
+
+@pytest.mark.trust
+def test_every_text_of_an_evaluation_stands_below_untrusted_keys(call, engine, tmp_path):
+    questions = catalogue.source("tiny").path / "queries.jsonl"
+    questions.write_text(
+        "\n".join(json.dumps({"_id": f"{MARK}{n}", "text": f"{MARK} box {n}"}) for n in range(3))
+    )
+    rows = [f"{MARK}{n}\tcrushed:0-80\t1" for n in range(3)]
+    (tmp_path / "tiny" / "qrels" / "test.tsv").write_text(
+        "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n"
+    )
+    evaluate("tiny", ["bm25", "dense"], keep=MARK, progress=False)
+    assert marks(call("evaluations")) > 0
+    for route in ("bm25", "dense"):
+        assert marks(call("evaluations", name=MARK, route=route)) > 0
+    assert marks(call("why", run=f"{MARK}#{MARK}0")) > 2
+    assert marks(call("why", run=f"{MARK}#nope")) > 2
+    folder = tmp_path / "evaluations" / MARK
+    tried = 0
+    for file in folder.rglob("*.json"):
+        before = file.read_text()
+        document = json.loads(before)
+        for place in places(document):
+            file.write_text(json.dumps(changed(document, place)))
+            tried += 1
+            for arguments in ({}, {"name": MARK, "route": "bm25"}):
+                marks(call("evaluations", **arguments))
+        file.write_text(before)
+    assert tried > 50
+
+
+def places(document, at=()):
+    """The path of one value for each chain of keys of a document."""
+    inner = document.items() if isinstance(document, dict) else enumerate(document[:1])
+    for key, value in inner:
+        yield (*at, key)
+        if isinstance(value, (dict, list)):
+            yield from places(value, (*at, key))
+
+
+def changed(document, place):
+    """A copy of the document with the mark in one place."""
+    copy = json.loads(json.dumps(document))
+    inner = copy
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = f"{MARK} {ORDER}"
+    return copy
 
 
 @pytest.mark.trust
@@ -204,7 +328,7 @@ def test_a_damaged_evaluation_is_told_and_the_others_are_listed(call, tmp_path):
     broken = tmp_path / "evaluations" / "broken"
     broken.mkdir()
     (broken / "labelled.json").write_text("{")
-    told = {one["evaluation"]: one for one in call("evaluations")["evaluations"]}
+    told = {one["untrusted_evaluation"]: one for one in call("evaluations")["evaluations"]}
     assert "is damaged" in told["broken"]["untrusted_error"]
     assert told["mine"]["questions"] == 3
 
@@ -220,9 +344,9 @@ def test_why_goes_by_one_label_set_if_it_is_named(call, engine):
     desk.judge(engine.store, "ours", Judgement("q", "express:0-80", "ann", "person", "grade", 3))
     asked = call("ask", question=QUESTION, corpus="tiny", routes=["bm25"])
     assert call("why", run=asked["run"], label="ours")["relevant"] == [
-        {"passage": "express:0-80", "grade": 3}
+        {"untrusted_passage": "express:0-80", "grade": 3}
     ]
-    both = {one["passage"] for one in call("why", run=asked["run"])["relevant"]}
+    both = {one["untrusted_passage"] for one in call("why", run=asked["run"])["relevant"]}
     assert both == {"express:0-80", "crushed:0-80"}
 
 
