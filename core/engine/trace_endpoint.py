@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import threading
 import zlib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from typing import Any
+
+import uvicorn
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.engine.trace_collector import Collector
@@ -16,14 +24,16 @@ HOST = "127.0.0.1"  # never another: what is sent here is stored unasked
 PORT = 4318  # OTLP's own
 PATH = "/v1/traces"
 MAX_BYTES = 16 * 2**20  # of a request, as it is sent and unpacked
+MAX_HEADER = 16 * 2**10  # bytes
 AT_ONCE = 8  # requests
-READ_S = 10.0
-DIGITS = 15  # of a Content-Length; Python refuses to read thousands
+CONNECTIONS = 32
+REQUEST_S = 10.0  # from the start of a connection to the end of its only request
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
+LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class Refused(Exception):
-    """A request that is not taken: its HTTP status, and why."""
+    """A refused request: its HTTP status, and why."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -31,145 +41,152 @@ class Refused(Exception):
 
 
 class Endpoint:
-    """The server; `port` 0 chooses a free one. Raises Unavailable where the port is taken."""
+    """The server; `port` 0 chooses a free one. Raises Unavailable if the port is taken."""
 
     def __init__(self, collector: Collector, port: int = PORT) -> None:
-        self._stop = threading.Event()
         self._collector = collector
-
-        class Handler(_Handler):
-            taken = collector
-            slots = threading.BoundedSemaphore(AT_ONCE)
-
+        self._taking = 0
+        self._reading = asyncio.Lock()  # one request at a time is parsed, which takes most of the memory
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._server = _Server((HOST, port), Handler)
+            self._socket.bind((HOST, port))
+            self._socket.listen(CONNECTIONS)
         except (OSError, OverflowError) as error:
+            self._socket.close()
             raise Unavailable(f"cannot listen on {HOST}:{port}: {error}; choose another --port") from None
-        self.port: int = self._server.server_address[1]
+        self.port: int = self._socket.getsockname()[1]
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self._asked,
+                interface="asgi3",
+                http=_Connection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                h11_max_incomplete_event_size=MAX_HEADER,
+                timeout_graceful_shutdown=2,
+            )
+        )
 
     @property
     def address(self) -> str:
-        """Return the URL for sending traces."""
+        """The address to send traces to."""
         return f"http://{HOST}:{self.port}{PATH}"
 
     def serve(self, stop: threading.Event) -> None:
-        """Take requests until `stop`; all that came is stored then."""
-        serving = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
-        )
+        """Take requests until `stop`, then store all traces that came."""
+        serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
         serving.start()
         try:
             self._collector.run(stop)
         finally:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.should_exit = True
             serving.join()
+            self._socket.close()
         self._collector.store(all_of_them=True)
 
+    async def _asked(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ClientDisconnect:
+            return
+        await response(scope, receive, send)
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 32
-
-
-class _Handler(BaseHTTPRequestHandler):
-    taken: ClassVar[Collector]
-    slots: ClassVar[threading.BoundedSemaphore]
-    timeout = READ_S
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "RouteScope", ""
-
-    def do_POST(self) -> None:
-        """Take one request."""
+    async def _answer(self, request: Request) -> Response:
         kind = JSON
         try:
-            kind = self._kind()
-            if not self.slots.acquire(blocking=False):
+            kind = _kind(request)
+            if self._taking >= AT_ONCE:
                 raise Refused(503, f"more than {AT_ONCE} requests at once; send it again later")
+            self._taking += 1
             try:
-                data = self._body()
-                document = self._json(data) if kind == JSON else from_protobuf(data)
-                rejected, why = self.taken.add(document)
+                data = await _body(request)
+                async with self._reading:
+                    rejected, why = await run_in_threadpool(self._take, kind, data, _encoding(request))
             finally:
-                self.slots.release()
+                self._taking -= 1
         except Refused as refused:
-            self._answer(refused.status, kind, {"message": str(refused)})
-            return
+            return _response(refused.status, kind, {"message": str(refused)})
         except BadInput as error:
-            self._answer(400, kind, {"message": str(error)})
-            return
+            return _response(400, kind, {"message": str(error)})
         except RouteScopeError as error:
-            self._answer(503, kind, {"message": str(error)})
-            return
-        partial = (
-            {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}} if rejected else {}
-        )
-        self._answer(200, kind, partial)
+            return _response(503, kind, {"message": str(error)})
+        partial = {"rejectedSpans": str(rejected), "errorMessage": why}
+        return _response(200, kind, {"partialSuccess": partial} if rejected else {})
 
-    def do_GET(self) -> None:
-        """Nothing is to be read here."""
-        self._answer(405, JSON, {"message": f"only POST {PATH} is taken"})
-
-    do_PUT = do_DELETE = do_OPTIONS = do_HEAD = do_PATCH = do_GET  # noqa: N815 - http.server's names
-
-    def _kind(self) -> str:
-        """Return the content type. Raises Refused for requests that no exporter sends, such as those of web
-        pages.
-        """
-        host = (self.headers.get("Host") or "").rsplit(":", 1)[0].strip("[]").lower()
-        if host not in (HOST, "localhost", "::1"):
-            raise Refused(403, "the request is for another host")
-        if self.headers.get("Origin") is not None:
-            raise Refused(403, "requests of web pages are not taken")
-        if self.path.split("?", 1)[0].rstrip("/") != PATH:
-            raise Refused(404, f"only {PATH} is there")
-        kind = (self.headers.get("Content-Type") or "").split(";", 1)[0].strip().lower()
-        if kind not in (JSON, PROTOBUF):
-            raise Refused(415, f"Content-Type {kind or 'missing'!r}; send {JSON} or {PROTOBUF}")
-        return kind
-
-    def _body(self) -> bytes:
-        length = self.headers.get("Content-Length") or ""
-        if self.headers.get("Transfer-Encoding") or not length.isdecimal():
-            raise Refused(411, "Content-Length is missing")
-        if len(length) > DIGITS or not length.isascii():
-            raise Refused(400, f"Content-Length is no number of bytes: {length[:DIGITS]}")
-        if int(length) > MAX_BYTES:
-            raise Refused(413, f"{int(length):,} bytes; at most {MAX_BYTES:,} in one request")
+    def _take(self, kind: str, data: bytes, encoding: str) -> tuple[int, str]:
+        data = _unpacked(data) if encoding == "gzip" else data
+        if kind == PROTOBUF:
+            return self._collector.add(from_protobuf(data))
         try:
-            data = self.rfile.read(int(length))
-        except TimeoutError:
-            raise Refused(408, f"the request did not come within {READ_S:.0f} s") from None
-        if len(data) < int(length):
-            raise Refused(400, "the request ended before its Content-Length")
-        encoding = (self.headers.get("Content-Encoding") or "identity").strip().lower()
-        if encoding == "gzip":
-            return _unpacked(data)
-        if encoding != "identity":
-            raise Refused(415, f"Content-Encoding {encoding!r}; send gzip or none")
-        return data
-
-    def _json(self, data: bytes) -> Any:
-        try:
-            return json.loads(data)
+            document = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise Refused(400, f"the request is not JSON: {error}") from None
+        return self._collector.add(document)
 
-    def _answer(self, status: int, kind: str, document: dict[str, Any]) -> None:
-        body = json.dumps(document).encode() if kind == JSON else _protobuf(status, document)
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        if status != 200:  # what is left of the request is not read
-            self.send_header("Connection", "close")
-            self.close_connection = True
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: the collector reports what was stored."""
+class _Connection(H11Protocol):
+    """A connection that ends unless its request arrives in time: uvicorn only limits idle connections."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS:
+            transport.abort()
+        else:
+            self.loop.call_later(REQUEST_S, self._end)
+
+    def _end(self) -> None:
+        arrived = self.cycle is not None and not self.cycle.more_body
+        if not arrived and not self.transport.is_closing():
+            self.transport.write(LATE)
+            self.transport.close()
+
+
+def _kind(request: Request) -> str:
+    """Return the content type. Raises Refused for what no exporter sends, least of all a browser's page."""
+    if request.method != "POST":
+        raise Refused(405, f"only POST {PATH} is taken")
+    host = request.headers.get("host", "").rsplit(":", 1)[0].strip("[]").lower()
+    if host not in (HOST, "localhost", "::1"):
+        raise Refused(403, "the request is for another host")
+    if "origin" in request.headers:
+        raise Refused(403, "requests of web pages are not taken")
+    if request.scope["path"].rstrip("/") != PATH:
+        raise Refused(404, f"only {PATH} is there")
+    kind = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+    if kind not in (JSON, PROTOBUF):
+        raise Refused(415, f"Content-Type {kind or 'missing'!r}; send {JSON} or {PROTOBUF}")
+    if (encoding := _encoding(request)) not in ("identity", "gzip"):
+        raise Refused(415, f"Content-Encoding {encoding!r}; send gzip or none")
+    return kind
+
+
+def _encoding(request: Request) -> str:
+    return request.headers.get("content-encoding", "identity").strip().lower()
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body as it was sent; Refused if it is too large, which its length may already say."""
+    length = int(request.headers.get("content-length", "0"))
+    body = bytearray()
+    if length <= MAX_BYTES:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BYTES:
+                break
+    if max(length, len(body)) > MAX_BYTES:
+        raise Refused(413, f"{max(length, len(body)):,} bytes; at most {MAX_BYTES:,} in one request")
+    return bytes(body)
+
+
+def _response(status: int, kind: str, document: dict[str, Any]) -> Response:
+    body = json.dumps(document).encode() if kind == JSON else _protobuf(status, document)
+    return Response(body, status, {"Connection": "close"}, kind)
 
 
 def _unpacked(data: bytes) -> bytes:

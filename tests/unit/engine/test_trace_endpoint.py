@@ -7,7 +7,9 @@ import http.client
 import json
 import socket
 import threading
-from contextlib import contextmanager
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -26,6 +28,7 @@ from core.engine.trace_intake import Intake
 from core.store import Store
 from core.store.otlp import from_protobuf
 from tests.unit.store.test_traces_in import SHOP, otlp, spans_of
+from tests.until import until
 
 
 def as_protobuf(document):
@@ -169,8 +172,7 @@ LARGE, TORN = gzip.compress(bytes(17 * 2**20), mtime=0), gzip.compress(b"{}", mt
         (b"{}", {"Origin": "http://evil.example"}, "/v1/traces", "POST", 403, "web pages"),
         (b"{}", {"Host": "evil.example"}, "/v1/traces", "POST", 403, "another host"),
         (b"{}", {"Content-Length": "900000000"}, "/v1/traces", "POST", 413, "at most"),
-        (b"{}", {"Content-Length": "many"}, "/v1/traces", "POST", 411, "Content-Length"),
-        (b"{}", {"Content-Length": "9" * 5000}, "/v1/traces", "POST", 400, "no number"),
+        (b"{}", {"Content-Length": "900000000000000000"}, "/v1/traces", "POST", 413, "at most"),
         (b"{}", {}, "/v1/metrics", "POST", 404, "only /v1/traces"),
         (None, {}, "/v1/traces", "GET", 405, "only POST"),
     ],
@@ -200,22 +202,102 @@ def test_protobuf_that_is_none_is_refused_in_protobuf(collector):
 @pytest.mark.trust
 def test_it_listens_on_this_machine_alone(collector):
     with served(collector) as (_, endpoint):
-        assert endpoint._server.server_address[0] == "127.0.0.1"
+        assert endpoint._socket.getsockname()[0] == "127.0.0.1"
         assert endpoint.address.startswith("http://127.0.0.1:")
         with pytest.raises(Unavailable, match="choose another --port"):
             Endpoint(collector, endpoint.port)
 
 
-def test_a_request_that_does_not_end_does_not_stop_others(collector, monkeypatch):
-    monkeypatch.setattr(trace_endpoint._Handler, "timeout", 0.5)
-    with (
-        served(collector) as (ask, endpoint),
-        socket.create_connection(("127.0.0.1", endpoint.port)) as slow,
-    ):
-        slow.sendall(b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n")
-        slow.sendall(b"Content-Length: 100\r\n\r\n{")
+def raw(endpoint, head, *parts, pause=0.0):
+    """The answer to a request that is sent byte for byte, b"" if the connection ended without one."""
+    with socket.create_connection(("127.0.0.1", endpoint.port), timeout=20) as connection:
+        answer = b""
+        try:
+            for part in (head, *parts):
+                connection.sendall(part)
+                time.sleep(pause)
+            while block := connection.recv(1 << 16):
+                answer += block
+        except (ConnectionError, BrokenPipeError):
+            pass
+        return answer
+
+
+START = b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize(
+    "head",
+    [
+        START + b"Content-Length: many\r\n\r\n{}",
+        START + b"Content-Length: -1\r\n\r\n{}",
+        START + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n{}",
+        START + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        START + b"Transfer-Encoding: strange\r\n\r\n{}",
+        START + b"X: " + b"a" * 100_000 + b"\r\n\r\n",
+        START + b"X: y\r\n" * 10_000 + b"\r\n",
+        START + b"X\0: y\r\n\r\n",
+        START + b": y\r\n\r\n",
+        b"POST /v1/traces\r\n\r\n",
+        b"\0" * 100_000,
+        b"GET " + b"/a" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        b"POST /v1/traces HTTP/1.1\r\n\r\n",
+    ],
+    ids=range(13),
+)
+def test_absurd_headers_are_answered_with_400(collector, head):
+    with served(collector) as (ask, endpoint):
+        assert raw(endpoint, head).startswith(b"HTTP/1.1 400 ")
+        assert ask(json.dumps(otlp()))[0] == 200, "the next one is taken"
+
+
+@pytest.mark.trust
+def test_a_body_in_parts_has_the_same_limit(collector, monkeypatch):
+    monkeypatch.setattr(trace_endpoint, "MAX_BYTES", 100_000)
+    head = START + b"Transfer-Encoding: chunked\r\n\r\n"
+    with served(collector) as (_, endpoint):
+        body = json.dumps(otlp()).encode()
+        assert b" 200 OK" in raw(endpoint, head, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+        parts = [b"1000\r\n" + b"a" * 0x1000 + b"\r\n"] * 200
+        assert raw(endpoint, head, *parts)[:12] in (b"HTTP/1.1 413", b"")
+    assert collector.received == 5
+
+
+@pytest.mark.trust
+@pytest.mark.parametrize("where", ["header", "body", "nothing"])
+def test_a_request_has_one_time_for_all_of_it(collector, monkeypatch, where):
+    monkeypatch.setattr(trace_endpoint, "REQUEST_S", 0.5)
+    slow = {
+        "header": [b"X: y\r\n"] * 30,
+        "body": [b"Content-Length: 100\r\n\r\n", *[b"{"] * 30],
+        "nothing": [],
+    }
+    with served(collector) as (ask, endpoint):
+        began = time.monotonic()
+        with ThreadPoolExecutor() as pool:
+            late = pool.submit(raw, endpoint, START if slow[where] else b"", *slow[where], pause=0.1)
+            assert ask(json.dumps(otlp()))[0] == 200, "others are taken meanwhile"
+            assert late.result()[:12] in (b"HTTP/1.1 408", b"")
+        assert time.monotonic() - began < 10
+        assert raw(endpoint, START).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.trust
+def test_connections_and_requests_at_once_are_limited(collector):
+    with served(collector) as (ask, endpoint), ExitStack() as held:
+        for _ in range(trace_endpoint.AT_ONCE):
+            one = held.enter_context(socket.create_connection(("127.0.0.1", endpoint.port)))
+            one.sendall(START + b"Content-Length: 100\r\n\r\n{")
+        until(lambda: endpoint._taking == trace_endpoint.AT_ONCE)
+        assert ask(b"{}")[0] == 503
+        for _ in range(trace_endpoint.CONNECTIONS):
+            held.enter_context(socket.create_connection(("127.0.0.1", endpoint.port)))
+        until(lambda: raw(endpoint, START) == b"")
+        assert len(endpoint._server.server_state.connections) <= trace_endpoint.CONNECTIONS
+        held.close()
+        until(lambda: not endpoint._taking)
         assert ask(json.dumps(otlp()))[0] == 200
-        assert b"408" in slow.recv(100)
 
 
 def test_what_cannot_be_stored_is_said(store, now):
