@@ -41,12 +41,12 @@ class Doubt(Decided):
 
 
 class Doubting(StepBase):
-    @step("EVALUATOR", STEP)
+    @step("EVALUATOR", STEP, returns=Doubt)
     def doubt(self, text: str) -> Doubt:
         again = text.startswith("maybe")
         return Doubt("search again" if again else "keep", f"{text!r} is {'' if again else 'not '}doubted")
 
-    @step("LLM", "find other words")
+    @step("LLM", "find other words", returns=str)
     def other_words(self, text: str) -> str:
         return self._ask(AGAIN, max_tokens=8, question=text).text
 

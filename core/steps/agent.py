@@ -156,7 +156,7 @@ class Agent(Decompose):
             return "search", "look_up", "answer"
         return "search", "look_up", "sql", "answer"
 
-    @step("CHAIN", "choose again or stop")
+    @step("CHAIN", "choose again or stop", returns=Turn)
     def may_choose(self, chosen: int, steps: int, collected: int, last: Did, lacking: str) -> Turn:
         """Decide whether the agent chooses again after `chosen` actions, the latest being `last`. It stops
         once the collected passages answer the question: a small model's further choices are noise.
@@ -173,7 +173,7 @@ class Agent(Decompose):
             return Turn("budget spent", lacking)
         return Turn("choose", f"{chosen} of {steps} actions are chosen")
 
-    @step("AGENT", "choose an action")
+    @step("AGENT", "choose an action", returns=Choice)
     def choose_action(self, question: str, done: tuple[Did, ...], offered: tuple[str, ...]) -> Choice:
         """Ask the model for the next action out of `offered`. The model sees no retrieved text.
 
@@ -205,7 +205,7 @@ class Agent(Decompose):
             return Choice("answered", "", why)
         return Choice(action, words, why)  # type: ignore[arg-type] # one of `offered`
 
-    @step("GUARDRAIL", "was it asked before")
+    @step("GUARDRAIL", "was it asked before", returns=Guard)
     def asked_before(self, action: str, words: str, done: tuple[Did, ...]) -> Guard:
         """Check whether an action repeats an earlier one of its kind: the share of common words is at least
         `ALIKE`. The first repetition is reported to the model, the second ends the loop.
@@ -230,7 +230,7 @@ class Agent(Decompose):
         )
         return self.fill_in(text, answers, question)
 
-    @step("LLM", "copy words from the passages")
+    @step("LLM", "copy words from the passages", returns=str, optional=True)
     def copied_words(self, question: str, hits: Ranking, most: int) -> str | None:
         """Copy at most `most` words from `hits` that answer `question`; return None, with a note, if the
         passages contain no answer. The words are used in a search and nowhere else.
@@ -264,7 +264,7 @@ class Agent(Decompose):
         self.span.output = ShortAnswer(question, copied, quoted_in(said, hits) or "")
         return copied
 
-    @step("RETRIEVER", "look up words")
+    @step("RETRIEVER", "look up words", returns=Ranking)
     def look_up(self, words: str, collected: Ranking) -> Ranking:
         """Return the passages that contain all of `words`, in the documents of `collected`; see `holding`.
 
@@ -281,7 +281,7 @@ class Agent(Decompose):
         self.span.output = Search((words,), where=self.context.where)
         return holding(words, passages)[:POOL]
 
-    @step("EVALUATOR", "do the passages answer the question")
+    @step("EVALUATOR", "do the passages answer the question", returns=Enough)
     def enough(self, question: str, collected: Ranking, threshold: float) -> Enough:
         """Yes or No of a call that reads the passages and can do nothing else, "yes" where P(Yes) is at least
         `threshold`; else "unknown".

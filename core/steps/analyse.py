@@ -56,7 +56,7 @@ def choose(query: Query, nearest: float | None, strange: float) -> Analysis:
 class Analyse(StepBase):
     """Deciding on a transformation."""
 
-    @step("CHAIN", "analyse the question")
+    @step("CHAIN", "analyse the question", returns=Analysis)
     def analyse(self, query: Query, dense: Ranking, strange: float) -> Analysis:
         """See `choose`; `dense` is what the question as it stands is near to."""
         return choose(query, dense[0].score if dense else None, strange)

@@ -44,7 +44,7 @@ class Worth(Decided):
 class Calibrated(StepBase):
     """Thresholds that were measured."""
 
-    @step("CHAIN", CHECKED)
+    @step("CHAIN", CHECKED, returns=Worth)
     def calibrated(self, about: Name, given: float, fallback: float) -> Worth:
         """Return the threshold of the decision `about`. If `given` is 0, the threshold calibrated for the
         current model applies; without a calibration, `fallback` does.

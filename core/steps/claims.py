@@ -107,7 +107,7 @@ class CheckClaims(Generate):
     Generation Models", arXiv:2112.12870 (comparing a sentence with its cited sources).
     """
 
-    @step("EVALUATOR", "check the claims")
+    @step("EVALUATOR", "check the claims", returns=Checked)
     def check_claims(self, text: str, hits: Ranking, draft: Draft, threshold: float) -> Checked:
         """Check each sentence of `draft`, an answer to `text` from `hits`, against the `HELD_AGAINST` nearest
         sentences of its cited passages, or of all passages if it cites none.
@@ -131,7 +131,7 @@ class CheckClaims(Generate):
             return Checked(draft.text, claims, "some not checked", why)
         return Checked(draft.text, claims, "some unsupported" if right else "none supported", why)
 
-    @step("EVALUATOR", "check a claim")
+    @step("EVALUATOR", "check a claim", returns=Claim)
     def check_claim(self, text: str, sentence: str, hits: Ranking, threshold: float) -> Claim:
         """Return the verdict on one sentence."""
         cited = tuple(n for n in markers(sentence) if 1 <= n <= len(hits)) or tuple(range(1, len(hits) + 1))
@@ -163,7 +163,7 @@ class CheckClaims(Generate):
         why = f"P(Yes) {share:.2f} is {'at least' if enough else 'below'} {threshold:.2f}, by {found.by}"
         return Claim(sentence, numbers, evidence, share, enough, why)
 
-    @step("CHAIN", "revise or keep")
+    @step("CHAIN", "revise or keep", returns=Revision)
     def revise(self, checked: Checked, done: int, rounds: int, lacking: str) -> Revision:
         """Decide how to proceed after `done` of at most `rounds` revisions.
 
@@ -181,7 +181,7 @@ class CheckClaims(Generate):
             return Revision("abstain", f"{checked.why}; {ended}")
         return Revision("leave out", f"{checked.why}; {ended}")
 
-    @step("LLM", "rewrite the unsupported claims")
+    @step("LLM", "rewrite the unsupported claims", returns=Draft)
     def rewrite_claims(self, text: str, hits: Ranking, checked: Checked) -> Draft:
         """Rewrite each unsupported claim from the sentences nearest to it, or drop it if the passages do not
         cover it. The other claims stay unchanged.
@@ -225,7 +225,7 @@ class CheckClaims(Generate):
             better += f" [{next(iter(self._nearest(better, shown, 1)))}]"
         return better
 
-    @step("CHAIN", "keep what is supported")
+    @step("CHAIN", "keep what is supported", returns=Draft)
     def keep_supported(
         self, drafts: tuple[Draft, ...], checked: tuple[Checked, ...], plan: Revision | None, hits: Ranking
     ) -> Draft:

@@ -87,7 +87,7 @@ class Classify(AskTables):
         links = self.link_values(query.text, "tables").found if self._tables_here() else ()
         return self._classify(query.text, bool(query.history or self.context.memory), sparse, dense, links)
 
-    @step("CHAIN", "classify by features")
+    @step("CHAIN", "classify by features", returns=Classified)
     def _classify(
         self, text: str, conversation: bool, sparse: Ranking, dense: Ranking, links: tuple[Link, ...]
     ) -> Classified:
@@ -124,7 +124,7 @@ class Classify(AskTables):
         except Unavailable:
             return ()
 
-    @step("CHAIN", "choose the route")
+    @step("CHAIN", "choose the route", returns=Dispatch)
     def choose_route(self, asked: QuestionClass) -> Dispatch:
         """Choose the best available route for the class, else the default route. Routes passed over are
         listed with the reason.
@@ -154,7 +154,7 @@ class Classify(AskTables):
             raise BadInput(f"there is no route {name!r} to run")
         return route.run(query, self)
 
-    @step("CHAIN", "keep what it found")
+    @step("CHAIN", "keep what it found", returns=Kept)
     def keep_found(self, name: str, hits: Ranking) -> Kept:
         """Fall back to the default route if the chosen route found nothing, such as a query without rows."""
         if hits:
@@ -170,7 +170,7 @@ class Classify(AskTables):
             return self.answer(query.text, ())
         return self.direct(query).over(())
 
-    @step("LLM", "reply without a search")
+    @step("LLM", "reply without a search", returns=Draft)
     def direct(self, query: Query) -> Draft:
         """Reply from the message and the conversation alone."""
         said = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])

@@ -32,7 +32,7 @@ class Choice:
 class Compress(Refine):
     """Contextual compression: far passages out, then sentences that do not matter."""
 
-    @step("EVALUATOR", "drop passages far from the question")
+    @step("EVALUATOR", "drop passages far from the question", returns=Ranking)
     def near(self, text: str, hits: Ranking, floor: float) -> Ranking:
         """Keep the hits whose cosine with `text` is at least `floor`, in their order.
 
@@ -46,7 +46,7 @@ class Compress(Refine):
             self.span.attributes["note"] = "every passage reaches the threshold; none is dropped"
         return kept
 
-    @step("EVALUATOR", "ask for the sentences that help")
+    @step("EVALUATOR", "ask for the sentences that help", returns=tuple[Sentence, ...])
     def helpful(self, text: str, hits: Ranking) -> tuple[Sentence, ...]:
         """Split the hits into strips, and keep the strips that the model considers helpful to answer `text`,
         one passage per call.
@@ -76,7 +76,7 @@ class Compress(Refine):
         self.span.output = SentenceFilter(tuple(strips))
         return tuple(strips)
 
-    @step("LLM", "choose sentences")
+    @step("LLM", "choose sentences", returns=Choice)
     def choose(self, text: str, passage: Passage) -> Choice:
         """Ask the model which strips of `passage` help to answer `text`."""
         pieces = [" ".join(piece.split()) for piece in cut(passage.text)]
@@ -96,7 +96,7 @@ class Compress(Refine):
         chosen = numbers(reply, len(pieces))
         return Choice(passage.id, chosen, "" if chosen is not None else f"not {wanted}: {reply[:80]!r}")
 
-    @step("CHAIN", "write the excerpts")
+    @step("CHAIN", "write the excerpts", returns=dict[str, str])
     def excerpts(self, hits: Ranking, strips: tuple[Sentence, ...]) -> dict[str, str]:
         """Join the kept strips by passage and record the size saved. Passages without a kept strip are left
         out.
@@ -113,7 +113,7 @@ class Compress(Refine):
         self.span.output = Excerpts(kept, before, after)
         return kept
 
-    @step("CHAIN", "take the passages with excerpts")
+    @step("CHAIN", "take the passages with excerpts", returns=Ranking)
     def with_excerpts(self, hits: Ranking, excerpts: Mapping[str, str]) -> Ranking:
         """Those of `hits` of which something was kept, in their old order."""
         self.span.output = Selection("named", why="those of which something was kept")

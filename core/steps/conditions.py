@@ -45,7 +45,7 @@ class Written(BaseModel):
 class Conditions(Retrieve):
     """Searching by metadata."""
 
-    @step("CHAIN", "read filters from the question")
+    @step("CHAIN", "read filters from the question", returns=FiltersRead)
     def read_filters(self, text: str, by: By = "rules") -> FiltersRead:
         """Extract the conditions on documents that `text` states. A condition that matches no passage, alone
         or combined with the earlier ones, is dropped with a reason.
@@ -67,7 +67,7 @@ class Conditions(Retrieve):
                 held = held if why else (*held, one.filter)
         return FiltersRead(tuple(found), self._met(held), corpus.size, by)
 
-    @step("RERANKER", "weigh by age")
+    @step("RERANKER", "weigh by age", returns=Ranking)
     def by_age(self, hits: Ranking, half_life: float) -> Ranking:
         """`hits` by score times 0.5 to the power of age / `half_life`, both in days; ties by id. The age is
         that before the newest document of the corpus, by the field of dates that most documents have. A

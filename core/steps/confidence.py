@@ -89,7 +89,7 @@ def no_answer(text: str) -> bool:
 class AskConfidence(StepBase):
     """The model's own knowledge, and how sure it is."""
 
-    @step("LLM", "answer without searching")
+    @step("LLM", "answer without searching", returns=Unaided)
     def answer_unsearched(self, text: str) -> Unaided:
         """One short answer; a refusal is not asked again, as it says what is to be known here."""
         request = LLMRequest(
@@ -101,7 +101,7 @@ class AskConfidence(StepBase):
         mean, minimum = sure or (None, None)
         return Unaided(said, mean, minimum, no_answer(said))
 
-    @step("LLM", "ask how sure it is")
+    @step("LLM", "ask how sure it is", returns=float, optional=True)
     def stated_confidence(self, text: str, answer: str) -> float | None:
         """Ask the model for the probability that `answer` is right, 0 to 1; return None, with a note, if it
         states none.
@@ -118,7 +118,7 @@ class AskConfidence(StepBase):
             self.span.attributes["note"] = f"no number from 0 to 100: {reply.text[:60]!r}"
         return sure
 
-    @step("EVALUATOR", "decide by confidence")
+    @step("EVALUATOR", "decide by confidence", returns=Confidence)
     def decide_by_confidence(self, text: str, unaided: Unaided, how: How, threshold: float) -> Confidence:
         """Answer without searching if the confidence is at least `threshold`.
 

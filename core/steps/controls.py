@@ -15,7 +15,7 @@ LOOKED_AT = 0.9  # share of the scores among which the largest drop is looked fo
 class Controls(StepBase):
     """Cutting and disturbing rankings."""
 
-    @step("CHAIN", "cut at the largest drop of scores")
+    @step("CHAIN", "cut at the largest drop of scores", returns=Ranking)
     def cut_at_drop(self, hits: Ranking, least: int, beyond: int) -> Ranking:
         """Keep the passages before the largest drop between adjacent scores, plus `beyond` more, and at least
         `least`: uncalibrated rerankers often score the first hit far above all others.
@@ -33,7 +33,7 @@ class Controls(StepBase):
             self.span.attributes["note"] = "all scores are equal: nothing is cut"
         return hits[:kept]
 
-    @step("CHAIN", "put unrelated passages among those found")
+    @step("CHAIN", "put unrelated passages among those found", returns=Ranking)
     def with_noise(self, hits: Ranking, count: int, top: int, seed: int) -> Ranking:
         """`hits` with `count` passages of the corpus, drawn by `seed` from those that it has not, at
         places drawn among its first `top`. Scores become 1 / rank, as the drawn passages have none.

@@ -60,7 +60,7 @@ class Correct(Evaluate, Transform):
             return (), f"the web search failed: {error}"
         return found, "" if found else "the web search found nothing"
 
-    @step("CHAIN", "act on the grades")
+    @step("CHAIN", "act on the grades", returns=Act)
     def act(self, verdict: Grading, lack: str = "", web: WebGrades | None = None) -> Act:
         """Choose CRAG's action; `lack` explains why there is no web result.
 
@@ -72,7 +72,7 @@ class Correct(Evaluate, Transform):
         """
         return act(verdict, lack, () if web is None else web.grades)
 
-    @step("GUARDRAIL", "say what is missing")
+    @step("GUARDRAIL", "say what is missing", returns=Draft)
     def knowledge_gap(self, text: str, verdict: Grading, lack: str) -> Draft:
         """Return the answer for a knowledge gap: the question searched, the best grade found, and why there
         is nothing else.

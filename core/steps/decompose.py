@@ -83,7 +83,7 @@ def quoted_in(answer: str, hits: Ranking) -> str | None:
 class Decompose(Transform):
     """Sub-questions, side by side or one after another."""
 
-    @step("CHAIN", "split or keep")
+    @step("CHAIN", "split or keep", returns=Split)
     def worth_splitting(self, text: str, threshold: float) -> Split:
         """Split a question of at least `threshold` different terms: a question about two things, or about a
         thing known only through another, needs words for both. A small model cannot distinguish the two
@@ -94,7 +94,7 @@ class Decompose(Transform):
         why = f"{terms} different terms are {'at least' if enough else 'fewer than'} {threshold:g}"
         return Split("split" if enough else "keep", why, float(terms), threshold)
 
-    @step("LLM", "split into simpler questions")
+    @step("LLM", "split into simpler questions", returns=tuple[str, ...])
     def decompose(self, text: str, n: int, in_turn: bool = False) -> tuple[str, ...]:
         """Two to `n` sub-questions; the question alone, and a note, if the model has no two that differ.
 
@@ -123,7 +123,7 @@ class Decompose(Transform):
         self.span.output = Rewrite(text, tuple(parts[:n]), "parts")
         return tuple(parts[:n])
 
-    @step("LLM", "look for a short answer")
+    @step("LLM", "look for a short answer", returns=str, optional=True)
     def short_answer(self, question: str, hits: Ranking) -> str | None:
         """Copy a few words from `hits` that answer `question`. Return None, with a note, if the passages have
         no answer or do not contain the model's words.
@@ -152,7 +152,7 @@ class Decompose(Transform):
         self.span.output = ShortAnswer(question, answer, source)
         return answer
 
-    @step("CHAIN", "fill in earlier answers")
+    @step("CHAIN", "fill in earlier answers", returns=str)
     def fill_in(self, text: str, answers: tuple[str | None, ...], question: str) -> str:
         """See `fill_in`; the span notes what was left out."""
         missing = [

@@ -72,7 +72,7 @@ class Evaluate(Rerank):
         background = _background(hits, others) if evaluator == LIGHTWEIGHT else ()
         return self._grade_web(text, hits, background, evaluator, high)
 
-    @step("EVALUATOR", "grade the web results")
+    @step("EVALUATOR", "grade the web results", returns=WebGrades)
     def _grade_web(
         self, text: str, hits: Ranking, others: Ranking, evaluator: Which, high: float
     ) -> WebGrades:
@@ -113,7 +113,7 @@ class Evaluate(Rerank):
                 with suppress(Unavailable):
                     self.context.prepared(Need.TOKENS)
 
-    @step("EVALUATOR", "grade and decide")
+    @step("EVALUATOR", "grade and decide", returns=Grading)
     def _evaluate_signals(
         self, text: str, hits: Ranking, others: Ranking, low: float, high: float
     ) -> Grading:
@@ -137,7 +137,7 @@ class Evaluate(Rerank):
             for hit, grade, row in zip(hits, grades, values, strict=True)
         ]
 
-    @step("EVALUATOR", "measure the passages")
+    @step("EVALUATOR", "measure the passages", returns=Signals)
     def signals(self, text: str, hits: Ranking, others: Ranking) -> Signals:
         """Compute the search signals of how well each hit fits `text`, in the order of FEATURES.
 
@@ -181,7 +181,7 @@ class Evaluate(Rerank):
         )
         return values
 
-    @step("EVALUATOR", "grade and decide")
+    @step("EVALUATOR", "grade and decide", returns=Grading)
     def _evaluate_pairs(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
         """Grade with the configured cross-encoder's score through the logistic function.
 

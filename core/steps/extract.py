@@ -27,7 +27,7 @@ LONGEST = 400  # characters of one sentence: what is longer is a table or a list
 class Extract(Refine):
     """Extractive answers."""
 
-    @step("CHAIN", "copy the best sentences")
+    @step("CHAIN", "copy the best sentences", returns=Draft)
     def extract_answer(
         self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None = None, floor: float = EVIDENCE
     ) -> Draft:

@@ -46,7 +46,7 @@ class WeightedQuery:
 class Feedback(Retrieve):
     """Searching again with what the first passages say."""
 
-    @step("CHAIN", "add feedback terms (RM3)")
+    @step("CHAIN", "add feedback terms (RM3)", returns=WeightedQuery)
     def rm3(
         self, text: str, first: Ranking, passages: int = 10, terms: int = 10, original: float = 0.5
     ) -> WeightedQuery:
@@ -70,7 +70,7 @@ class Feedback(Retrieve):
         new = tuple(term for term, _ in found if term not in asked)
         return WeightedQuery(text, found, new, tuple(hit.passage.id for hit in believed))
 
-    @step("RETRIEVER", "search BM25 by weighted terms")
+    @step("RETRIEVER", "search BM25 by weighted terms", returns=Ranking)
     def weighted_terms(self, query: WeightedQuery, k: int = POOL) -> Ranking:
         """Return the `k` passages with the highest weighted sum of the terms' BM25 scores."""
         where = self.context.where
@@ -81,7 +81,7 @@ class Feedback(Retrieve):
         )
         return found
 
-    @step("EMBEDDING", "move the vector towards the first passages (Rocchio)")
+    @step("EMBEDDING", "move the vector towards the first passages (Rocchio)", returns=Vector)
     def rocchio(
         self, vector: Vector, text: str, first: Ranking, passages: int = 3, feedback: float = 0.4
     ) -> Vector:
@@ -104,7 +104,7 @@ class Feedback(Retrieve):
         unit: Vector = (moved / length).astype(np.float32) if length > 1e-6 else np.asarray(vector)
         return unit
 
-    @step("CHAIN", "expand the question with passages")
+    @step("CHAIN", "expand the question with passages", returns=str)
     def query_to_document(self, text: str, passages: tuple[str, ...], times: int = 5) -> str:
         """`text`, `times` times, then `passages`: longer texts would otherwise outweigh it.
 

@@ -103,7 +103,7 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
             fitted.fingerprint,
         )
 
-    @step("CHAIN", "fuse by fitted weights")
+    @step("CHAIN", "fuse by fitted weights", returns=Ranking)
     def _fuse_fitted(
         self,
         lists: tuple[Ranking, ...],

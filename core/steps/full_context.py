@@ -50,7 +50,7 @@ class FullContext(Generate):
     the endpoint keeps it from one question to the next, as long as nothing else is asked in between.
     """
 
-    @step("CHAIN", "take the whole corpus")
+    @step("CHAIN", "take the whole corpus", returns=Ranking)
     def whole_corpus(self) -> Ranking:
         """Every passage in the order of the documents; none is ranked, so all score 0.
 
@@ -78,7 +78,7 @@ class FullContext(Generate):
         }
         return passages, too_long(corpus.name, corpus.size, size, context)
 
-    @step("EVALUATOR", "is what was found enough")
+    @step("EVALUATOR", "is what was found enough", returns=FoundOrAll)
     def found_or_all(self, text: str, hits: Ranking, threshold: float) -> FoundOrAll:
         """Decide whether to answer from `hits`, from the whole corpus if it fits the model's context, or not
         at all, by the model's P(Yes) that `hits` state the answer; see `evidence`.
@@ -99,7 +99,7 @@ class FullContext(Generate):
         )
         return FoundOrAll(other, why, score, threshold, ways)
 
-    @step("LLM", "answer from the whole corpus")
+    @step("LLM", "answer from the whole corpus", returns=Draft)
     def answer_from_all(self, text: str, hits: Ranking) -> Draft:
         """Write a cited answer from the whole corpus; the span records how much of the prompt was cached."""
         if not hits:
@@ -127,7 +127,7 @@ class FullContext(Generate):
             )
         return resolve(reply.text, [hit.passage.id for hit in hits])
 
-    @step("CHAIN", "list the cited passages")
+    @step("CHAIN", "list the cited passages", returns=Ranking)
     def cited(self, hits: Ranking, citations: tuple[str, ...]) -> Ranking:
         """Return the cited hits in the order of citation. Their score is 1 / place, which says nothing about
         relevance.

@@ -14,7 +14,7 @@ from core.steps.step import step
 class Fuse(StepBase):
     """Fusion as traced steps."""
 
-    @step("CHAIN", "fuse by reciprocal rank")
+    @step("CHAIN", "fuse by reciprocal rank", returns=Ranking)
     def rrf(
         self, lists: tuple[Ranking, ...], k: float = 60, weights: tuple[float, ...] | None = None
     ) -> Ranking:
@@ -22,7 +22,7 @@ class Fuse(StepBase):
         self.span.output = Fusion("rrf")
         return rrf(lists, k=k, weights=weights)
 
-    @step("CHAIN", "fuse by normalised scores")
+    @step("CHAIN", "fuse by normalised scores", returns=Ranking)
     def linear(
         self, lists: tuple[Ranking, ...], weights: tuple[float, ...] | None = None, norm: Norm = "min_max"
     ) -> Ranking:
@@ -30,7 +30,7 @@ class Fuse(StepBase):
         self.span.output = Fusion("linear")
         return linear(lists, weights=weights, norm=norm)
 
-    @step("CHAIN", "append the rest")
+    @step("CHAIN", "append the rest", returns=Ranking)
     def append(self, first: Ranking, rest: Ranking) -> Ranking:
         """`first`, then what `rest` has besides; scores become 1 / rank, because the two lists' do not
         compare.
@@ -38,7 +38,7 @@ class Fuse(StepBase):
         self.span.output = Fusion("append")
         return _in_turn((first, rest))
 
-    @step("CHAIN", "put lists one behind another")
+    @step("CHAIN", "put lists one behind another", returns=Ranking)
     def concat(self, *lists: Ranking) -> Ranking:
         """`append` for any number of lists: what `+` does, but the trace knows the lists."""
         self.span.output = Fusion("concat")

@@ -30,7 +30,7 @@ class FusionInDecoder(StepBase):
                 self._reader()
         return self._read_together(text, hits)
 
-    @step("LLM", "read the passages together")
+    @step("LLM", "read the passages together", returns=Draft)
     def _read_together(self, text: str, hits: Ranking) -> Draft:
         """Source: Izacard & Grave 2021, arXiv:2007.01282, section 3; attention as relevance: the same
         authors' arXiv:2012.04584, section 3. The passages are read as data by a model that was trained to

@@ -142,7 +142,7 @@ def _is_code(token: str) -> bool:
 class Gatekeeper(StepBase):
     """Deciding by the look of the question alone."""
 
-    @step("CHAIN", "look for exact terms")
+    @step("CHAIN", "look for exact terms", returns=Gate)
     def gate(self, text: str) -> Gate:
         """See `exact_terms`; a question with any of them goes to hybrid search, each other to HyDE: a model
         that imagines an answer makes up other numbers than the ones asked for.

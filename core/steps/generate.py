@@ -84,7 +84,7 @@ class Generate(Extract):
         floor = self.context.evidence if evidence is None else evidence
         return self._write_answer(text, hits, excerpts, order, floor)
 
-    @step("LLM", "write answer")
+    @step("LLM", "write answer", returns=Draft)
     def _write_answer(
         self,
         text: str,
@@ -110,7 +110,7 @@ class Generate(Extract):
         )
         return resolve(reply.text, ids)
 
-    @step("EVALUATOR", "is the answer in the passages")
+    @step("EVALUATOR", "is the answer in the passages", returns=Evidence)
     def evidence(
         self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None, threshold: float
     ) -> Evidence:

@@ -23,7 +23,7 @@ Action = Literal["correct", "ambiguous", "incorrect"]
 class Judge(StepBase):
     """Grading passages and deciding on the grades."""
 
-    @step("EVALUATOR", "grade passage")
+    @step("EVALUATOR", "grade passage", returns=PassageGrade)
     def grade(self, text: str, passage: Passage) -> PassageGrade:
         """Grade a passage by the probability of Yes against No at the first token, or by the word alone.
 
@@ -38,7 +38,7 @@ class Judge(StepBase):
         )
         return _scored(passage, answer)
 
-    @step("EVALUATOR", "judge relevance by guidelines")
+    @step("EVALUATOR", "judge relevance by guidelines", returns=PassageGrade)
     def relevance(self, text: str, passage: Passage, policy: str, relevant_from: int) -> PassageGrade:
         """Grade like `grade`, but ask whether the passage is relevant by the annotators' guidelines,
         `policy`.
@@ -55,7 +55,7 @@ class Judge(StepBase):
         )
         return _scored(passage, answer)
 
-    @step("EVALUATOR", "grade and decide")
+    @step("EVALUATOR", "grade and decide", returns=Grading)
     def judge(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
         """Grade each hit and choose CRAG's action.
 
@@ -77,7 +77,7 @@ class Judge(StepBase):
                 grades.append(PassageGrade(hit.passage.id, None, "error", str(error)))
         return grades
 
-    @step("RERANKER", "order by grade")
+    @step("RERANKER", "order by grade", returns=Ranking)
     def by_grade(self, hits: Ranking, verdict: Grading | WebGrades) -> Ranking:
         """Sort the hits by grade, best first; ungraded hits come last."""
         grades = {grade.id: grade for grade in verdict.grades}

@@ -25,7 +25,7 @@ class WalkGraph(StepBase):
     Source: Gutiérrez et al. 2025, "From RAG to Memory" (HippoRAG 2), arXiv:2502.14802, section 3.
     """
 
-    @step("CHAIN", "find the question's entities in the graph")
+    @step("CHAIN", "find the question's entities in the graph", returns=Entities)
     def entities(self, text: str, vector: Vector, relations: Relations = "rules", facts: int = 5) -> Entities:
         """Return the seed phrases of a walk: those `text` names, the nearest phrases for unknown names, and,
         in a graph of triples, those in the `facts` nearest to `vector`. A phrase weighs its score (1 if
@@ -57,7 +57,7 @@ class WalkGraph(StepBase):
             tuple(sorted(seeds.values(), key=lambda one: (-one.weight, one.node))), tuple(lacking)
         )
 
-    @step("RETRIEVER", "walk the graph")
+    @step("RETRIEVER", "walk the graph", returns=Ranking)
     def walk(
         self,
         entities: Entities,

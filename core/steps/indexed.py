@@ -25,7 +25,7 @@ class Indexed(StepBase):
         """Return the passages whose keys score best by BM25."""
         return self._key_words(need.name.lower(), text, k)
 
-    @step("RETRIEVER", "search vectors of keys")
+    @step("RETRIEVER", "search vectors of keys", returns=Ranking)
     def _nearest_key(self, keys: str, vector: Vector, k: int) -> Ranking:
         return self._found(self._index(keys).search_dense(vector, k, self.allowed()))
 
@@ -35,7 +35,7 @@ class Indexed(StepBase):
         """
         return self._collapsed_tree(need.name.lower(), vector, k)
 
-    @step("RETRIEVER", "search the collapsed tree")
+    @step("RETRIEVER", "search the collapsed tree", returns=Ranking)
     def _collapsed_tree(self, keys: str, vector: Vector, k: int) -> Ranking:
         corpus = self.context.corpus
         above = self._index(keys).search_dense(vector, k, self.allowed())
@@ -50,7 +50,7 @@ class Indexed(StepBase):
         self.span.output = Search(keys=by_summary, alone=tuple(alone), where=self.context.where)
         return tuple(Hit(found[id].passage, best[id]) for id in ids)
 
-    @step("RETRIEVER", "search BM25 of keys")
+    @step("RETRIEVER", "search BM25 of keys", returns=Ranking)
     def _key_words(self, keys: str, text: str, k: int) -> Ranking:
         return self._found(self._index(keys).search_words(text, k, self.allowed()), text)
 

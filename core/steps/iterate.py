@@ -101,14 +101,14 @@ class Iterate(Retrieve):
             return f"{tokens} of {context.max_tokens} model tokens are left, too few for {needed} calls"
         return ""
 
-    @step("CHAIN", "collect what is new")
+    @step("CHAIN", "collect what is new", returns=Ranking)
     def collect(self, collected: Ranking, found: Ranking, each: int, keep: int) -> Ranking:
         """Append new passages as `collect` does; the span records them."""
         kept = collect(collected, found, each, keep)
         self.span.output = Fusion("collect", new=tuple(hit.passage.id for hit in kept[len(collected) :]))
         return kept
 
-    @step("CHAIN", "count what was found")
+    @step("CHAIN", "count what was found", returns=Seen)
     def seen(self, question: str, hits: Ranking, collected: Ranking, each: int) -> Seen:
         """Count the `hits` and the new ones among the first `each`, and compute the best cosine with the
         question.
@@ -120,7 +120,7 @@ class Iterate(Retrieve):
         cosines = self.vectors_of(hits[:each]) @ self.embed(question)
         return Seen(len(hits), new, round(float(cosines.max()), 4))
 
-    @step("CHAIN", "go on or stop")
+    @step("CHAIN", "go on or stop", returns=Round)
     def another_round(self, done: int, steps: int, new: int, lacking: str) -> Round:
         """Decide whether another search follows after `done` further ones, the last of which added `new`
         passages.
@@ -133,7 +133,7 @@ class Iterate(Retrieve):
             return Round("budget spent", lacking)
         return Round("go on", f"{new} new passages, {done} of {steps} further searches are done")
 
-    @step("CHAIN", "find a name to look up")
+    @step("CHAIN", "find a name to look up", returns=Missing)
     def find_name(self, question: str, read: Ranking, threshold: float, searched: tuple[str, ...]) -> Missing:
         """Return the likeliest name that `read` or the question mentions and that none of `read` is about;
         see `core.steps.linked_names`. It is looked up if its score is at least `threshold` and it was not
@@ -151,7 +151,7 @@ class Iterate(Retrieve):
         decision: Literal["look up", "nothing missing"] = "look up" if enough else "nothing missing"
         return Missing(decision, why, best.score, threshold, best.query, names)
 
-    @step("AGENT", "choose the name to look up")
+    @step("AGENT", "choose the name to look up", returns=NameChoice)
     def choose_name(self, question: str, names: tuple[LinkedName, ...], read: Ranking) -> NameChoice:
         """Ask the model which of `names`, best first, it would look up. The letter's probability decides;
         without probabilities the word does, and the first name if it names none.

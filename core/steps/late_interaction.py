@@ -47,7 +47,7 @@ def _told(cosines: NDArray[np.float32], digits: int) -> list[Any]:
 class LateInteraction(StepBase):
     """MaxSim (Khattab & Zaharia 2020, arXiv:2004.12832) over the token vectors made for the corpus."""
 
-    @step("EMBEDDING", "embed tokens")
+    @step("EMBEDDING", "embed tokens", returns=TokenVectors)
     def embed_tokens(self, text: str) -> TokenVectors:
         """Return the tokens of `text` and their unit vectors, shape (tokens, dim)."""
         index = self._token_index()
@@ -55,7 +55,7 @@ class LateInteraction(StepBase):
         self.span.output = Embedding((text,))
         return index.embed_query(text)
 
-    @step("RERANKER", "score by matching tokens")
+    @step("RERANKER", "score by matching tokens", returns=Ranking)
     def maxsim(self, asked: TokenVectors, lists: tuple[Ranking, ...], candidates: int) -> Ranking:
         """Score the first `candidates` of each of `lists` by exact MaxSim and return the best 2 * POOL
         (ibid., section 3.5).
@@ -78,7 +78,7 @@ class LateInteraction(StepBase):
         self.span.output = Rerank(index.name, scored=len(ids), tokens=matches)
         return tuple(Hit(found[ids[at]], scores[at]) for at in order)
 
-    @step("RETRIEVER", "search all token vectors")
+    @step("RETRIEVER", "search all token vectors", returns=Ranking)
     def maxsim_all(self, asked: TokenVectors, k: int = POOL) -> Ranking:
         """Return the `k` passages of the whole corpus with the highest MaxSim, computed exactly; ties break
         by passage id.

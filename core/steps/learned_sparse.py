@@ -20,7 +20,7 @@ TOLD = 5  # first hits whose terms the span keeps
 class LearnedTerms(StepBase):
     """Learned sparse retrieval."""
 
-    @step("RETRIEVER", "search learned term weights")
+    @step("RETRIEVER", "search learned term weights", returns=Ranking)
     def learned_sparse(self, text: str, k: int = POOL) -> Ranking:
         """Return the `k` passages with the highest inner product of term weights, above 0; ties break by id.
 

@@ -44,7 +44,7 @@ def _ranked(lists: Sequence[Ranking], scores: dict[str, float]) -> Ranking:
 class Merge(Fuse):
     """Merging as traced steps: `texts` are what the lists were searched with, one each."""
 
-    @step("CHAIN", "unite the lists")
+    @step("CHAIN", "unite the lists", returns=Ranking)
     def union(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> Ranking:
         """Return the first 2 * POOL of `union`. The span records, per text, the passages that only it found
         ("only").

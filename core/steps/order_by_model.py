@@ -27,7 +27,7 @@ Order = list[int]  # positions in the ranking that was given
 class OrderByModel(Rerank):
     """Listwise and setwise reranking. What the order given does to the order returned is on the span."""
 
-    @step("RERANKER", "rerank listwise by the model")
+    @step("RERANKER", "rerank listwise by the model", returns=Ranking)
     def listwise(self, text: str, hits: Ranking, window: int, stride: int, reverse: bool) -> Ranking:
         """Reorder the hits with a model; a window of `window` passages slides from the end to the start by
         `stride`. With `reverse`, repeat from the reversed order, which measures the effect of the given
@@ -39,7 +39,7 @@ class OrderByModel(Rerank):
             hits, reverse, lambda order, notes: self._slide(text, hits, order, window, stride, notes)
         )
 
-    @step("RERANKER", "rerank setwise by the model")
+    @step("RERANKER", "rerank setwise by the model", returns=Ranking)
     def setwise(self, text: str, hits: Ranking, size: int, top: int, reverse: bool) -> Ranking:
         """Return the `top` best hits by heap sort over sets of `size`, followed by the rest in their order.
 

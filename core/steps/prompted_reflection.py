@@ -71,7 +71,7 @@ class Judged:
 class PromptedReflection(StepBase):
     """The questions that stand for reflection tokens."""
 
-    @step("EVALUATOR", "decide whether to look it up")
+    @step("EVALUATOR", "decide whether to look it up", returns=LookUp)
     def worth_searching(self, text: str, threshold: float) -> LookUp:
         """Retrieve where P(Yes) is at least `threshold`, and where the model says neither Yes nor No."""
         reply = self._ask(LOOK_UP, max_tokens=1, top_logprobs=10, question=text)
@@ -86,7 +86,7 @@ class PromptedReflection(StepBase):
             why += "; from the word, as the endpoint gives no probabilities"
         return LookUp("retrieve" if enough else "no retrieval", why, share, threshold, found.by)
 
-    @step("LLM", "answer from what the model knows")
+    @step("LLM", "answer from what the model knows", returns=Draft)
     def unaided(self, text: str) -> Draft:
         """Answer without passages; nothing is cited."""
         reply = self._ask(UNAIDED, max_tokens=100, stream=True, question=text)
@@ -105,7 +105,7 @@ class PromptedReflection(StepBase):
             raise BudgetSpent("the route's budget was spent before any segment was written and judged")
         return written
 
-    @step("CHAIN", "answer from one passage and judge it")
+    @step("CHAIN", "answer from one passage and judge it", returns=Judged)
     def judged_segment(self, text: str, passage: Passage, relevant_from: float) -> Judged:
         """Relevance of `passage`, a sentence from it, and how far that is supported and useful.
 
@@ -154,7 +154,7 @@ class PromptedReflection(StepBase):
             (relevance.by, support.by, utility.by),
         )
 
-    @step("RERANKER", "order by the segments written")
+    @step("RERANKER", "order by the segments written", returns=Ranking)
     def by_judged(
         self, hits: Ranking, segments: tuple[Judged | None, ...], weights: Mapping[str, float]
     ) -> Ranking:
@@ -177,7 +177,7 @@ class PromptedReflection(StepBase):
         )
         return tuple(Hit(hit.passage, 1 / rank) for rank, (_, hit) in enumerate(order, 1))
 
-    @step("EVALUATOR", "choose the best segment")
+    @step("EVALUATOR", "choose the best segment", returns=Draft)
     def choose_segment(
         self, segments: tuple[Judged | None, ...], weights: Mapping[str, float], supported_from: float
     ) -> Draft:

@@ -26,7 +26,7 @@ class Proximity(Rerank):
         first = self._rerank_proximity(text, hits[:candidates])
         return self.append(first, hits) if len(hits) > len(first) else first
 
-    @step("RERANKER", "rerank by BM25 with word pairs, cosine and MaxSim")
+    @step("RERANKER", "rerank by BM25 with word pairs, cosine and MaxSim", returns=Ranking)
     def _rerank_proximity(self, text: str, hits: Ranking) -> Ranking:
         """Rank by the sum of `core.backends.rerankers.proximity.parts`; ties keep their order. If token
         vectors are not prepared, only the first `READ_NOW` are ranked.

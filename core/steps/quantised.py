@@ -16,7 +16,7 @@ from core.steps.step import step
 class Quantised(Retrieve):
     """Both passes as traced steps."""
 
-    @step("RETRIEVER", "search coded vectors")
+    @step("RETRIEVER", "search coded vectors", returns=Ranking)
     def coded(self, vector: Vector, kind: Kind, k: int) -> Ranking:
         """Return the `k` passages whose codes are nearest to `vector`; see `core.backends.quantised`."""
         where = self.context.where
@@ -25,7 +25,7 @@ class Quantised(Retrieve):
         self.span.output = Search(codes=kind, where=where)
         return found
 
-    @step("RERANKER", "score by exact inner product")
+    @step("RERANKER", "score by exact inner product", returns=Ranking)
     def exactly(self, vector: Vector, first: Ranking, k: int = POOL) -> Ranking:
         """Return the `k` of `first` with the highest inner product with `vector`; ties break by id."""
         scores = (self.vectors_of(first) @ np.asarray(vector)).tolist()

@@ -23,7 +23,7 @@ STRIP = (60, 220)  # characters: about one or two sentences, as the paper's stri
 class Refine(Retrieve):
     """Decompose, filter, recompose."""
 
-    @step("EVALUATOR", "keep the sentences that matter")
+    @step("EVALUATOR", "keep the sentences that matter", returns=tuple[Sentence, ...])
     def whole_sentences(self, text: str, hits: Ranking, floor: float) -> tuple[Sentence, ...]:
         """Cut passages into whole sentences and keep those whose cosine with the question is at least
         `floor`, and each passage's best.
@@ -52,7 +52,7 @@ class Refine(Retrieve):
         self.span.output = SentenceFilter(strips, float(floor))
         return strips
 
-    @step("EVALUATOR", "keep the strips that matter")
+    @step("EVALUATOR", "keep the strips that matter", returns=tuple[Sentence, ...])
     def strips(self, text: str, hits: Ranking, floor: float, titled: bool = False) -> tuple[Sentence, ...]:
         """Cut passages into strips and keep those whose cosine with the question is at least `floor`, and
         each passage's best.

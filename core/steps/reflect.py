@@ -41,7 +41,7 @@ class Reflection(Decided):
 class Reflect(Generate):
     """Rounds of searching and reflecting."""
 
-    @step("EVALUATOR", "reflect on the round")
+    @step("EVALUATOR", "reflect on the round", returns=Reflection)
     def reflect(
         self,
         text: str,
@@ -66,7 +66,7 @@ class Reflect(Generate):
         why = _why(score, more, threshold, gain) + f": {reason or f'round {number} of {rounds}'}"
         return Reflection(searched, number, score, more, threshold, decision, reason, why)
 
-    @step("LLM", "ask in another way")
+    @step("LLM", "ask in another way", returns=str)
     def reformulate(self, text: str, found: Ranking, tried: tuple[str, ...]) -> str:
         """Another query to search with, written with sight of what was found and what was searched for.
 
@@ -87,7 +87,7 @@ class Reflect(Generate):
         self.span.output = Rewrite(text, (other,), "question")
         return other
 
-    @step("CHAIN", "is it another question")
+    @step("CHAIN", "is it another question", returns=bool)
     def another(self, question: str, tried: tuple[str, ...]) -> bool:
         """Return True if `question` was not searched before: it shares less than `ALIKE` of its words with
         every earlier one.
@@ -101,7 +101,7 @@ class Reflect(Generate):
         self.span.output = Decision(decision, ("try again", "stop"), why, details={"reason": reason})
         return new
 
-    @step("CHAIN", "keep the best round")
+    @step("CHAIN", "keep the best round", returns=Ranking)
     def best_round(
         self, found: tuple[Ranking, ...], rounds: tuple[Reflection, ...], reason: Reason | None
     ) -> Ranking:

@@ -39,7 +39,7 @@ def as_passage(turn: Remembered) -> Passage:
 class Remember(Retrieve):
     """The conversation as a second index."""
 
-    @step("RETRIEVER", "search the conversation")
+    @step("RETRIEVER", "search the conversation", returns=Ranking)
     def remembered(self, text: str, decay: float, relevance: float, k: int) -> Ranking:
         """Return the `k` earlier turns that weigh most for `text`; the span records each weight."""
         turns = self.context.memory
@@ -65,7 +65,7 @@ class Remember(Retrieve):
         self.span.output = Search((text,), recalled=tuple(best))
         return tuple(Hit(passages[recall.id], recall.score) for recall in best)
 
-    @step("EVALUATOR", "does the question stand alone")
+    @step("EVALUATOR", "does the question stand alone", returns=bool)
     def stands_alone(self, found: Ranking, threshold: float) -> bool:
         """Return True if the best cosine in `found` is at least `threshold`, so that earlier turns would only
         distract.
@@ -89,7 +89,7 @@ class Remember(Retrieve):
         )
         return alone
 
-    @step("CHAIN", "put recalled turns before the question")
+    @step("CHAIN", "put recalled turns before the question", returns=str)
     def in_context(self, text: str, recalled: Ranking) -> str:
         """Join the recalled turns, oldest first, and `text` into a text for BM25 and for the answer."""
         order = {as_passage(turn).id: place for place, turn in enumerate(self.context.memory)}
@@ -98,7 +98,7 @@ class Remember(Retrieve):
         self.span.output = Rewrite(text, (joined,), "context")
         return joined
 
-    @step("EMBEDDING", "mean with recalled turns")
+    @step("EMBEDDING", "mean with recalled turns", returns=Vector)
     def drawn_to(self, text: str, recalled: Ranking, weight: float) -> Vector:
         """Add `weight` times each turn's vector times its score to the question's vector; length 1, shape
         (dim,).

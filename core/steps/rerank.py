@@ -71,7 +71,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
                 with suppress(Unavailable):
                     self.context.prepared(need)
 
-    @step("RERANKER", "rerank by BM25, cosine and MaxSim")
+    @step("RERANKER", "rerank by BM25, cosine and MaxSim", returns=Ranking)
     def _rerank_blend(self, text: str, hits: Ranking) -> Ranking:
         """Equal shares of the three signals, see `core.backends.rerankers.blend`; ties keep their order. The
         first `READ_NOW` alone where token vectors are not prepared.
@@ -142,7 +142,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
             inputs["no BM25 score"] = f"{outside} passages are not of the corpus: it counts as 0"
         return found
 
-    @step("RERANKER", "rerank with a model of pairs")
+    @step("RERANKER", "rerank with a model of pairs", returns=Ranking)
     def _rerank_paired(self, text: str, hits: Ranking, share: float) -> Ranking:
         """Order by the scores of the configured cross-encoder or server; what fails, fails the step.
 
@@ -170,7 +170,7 @@ class Rerank(LateInteraction, Judge, Retrieve, Fuse):
 
         return self._ordered(hits, (first + second).tolist(), f"{share:.0%} {reranker.name}", describe)
 
-    @step("RERANKER", "rerank by the model's grades")
+    @step("RERANKER", "rerank by the model's grades", returns=Ranking)
     def _rerank_llm(self, text: str, hits: Ranking) -> Ranking:
         """Score each passage by P(Yes) of its own model call; see `grade`, whose work it shares.
 

@@ -27,7 +27,7 @@ SearchBy = Literal["index", "exact"]
 class Retrieve(StepBase):
     """Embedding and searching."""
 
-    @step("EMBEDDING", "embed")
+    @step("EMBEDDING", "embed", returns=Vector)
     def embed(self, text: str) -> Vector:
         """Return the unit vector of `text`, shape (dim,)."""
         self.span.output = Embedding((text,))
@@ -70,14 +70,14 @@ class Retrieve(StepBase):
         own = corpus.by_ids(ids)
         return {at: corpus.row(id) for at, id in enumerate(ids) if own.get(id) == hits[at].passage}
 
-    @step("RETRIEVER", "search vectors")
+    @step("RETRIEVER", "search vectors", returns=Ranking)
     def nearest(self, vector: Vector, k: int = POOL) -> Ranking:
         """Return the `k` passages of highest inner product with `vector`."""
         self.span.attributes["index"] = self.context.corpus.info.vector_index
         self.span.output = Search(where=self.context.where)
         return self.context.corpus.search_dense(vector, k, self.context.where)
 
-    @step("RETRIEVER", "search vectors")
+    @step("RETRIEVER", "search vectors", returns=Ranking)
     def nearest_by(self, vector: Vector, k: int, search: SearchBy, ef_search: int) -> Ranking:
         """`nearest`, past the index where `search` is "exact", or by a graph at another effort."""
         exact, where = search == "exact", self.context.where
@@ -91,7 +91,7 @@ class Retrieve(StepBase):
             return self.nearest(self.embed(text), k)
         return self.nearest_by(self.embed(text), k, search, ef_search)
 
-    @step("RETRIEVER", "search full text")
+    @step("RETRIEVER", "search full text", returns=Ranking)
     def full_text(self, text: str, k: int = POOL) -> Ranking:
         """Return the `k` passages of highest ts_rank_cd for any of the words of `text`; passages without one
         are not hits. Raises Unavailable if the corpus is not in PostgreSQL.
@@ -101,7 +101,7 @@ class Retrieve(StepBase):
         self.span.output = Search((text,), where=self.context.where)
         return self.context.corpus.search_full_text(text, k, self.context.where)
 
-    @step("RETRIEVER", "search BM25")
+    @step("RETRIEVER", "search BM25", returns=Ranking)
     def sparse(self, text: str, k: int = POOL, engine: Engine = "bm25s") -> Ranking:
         """Return the `k` passages of highest BM25 score; a passage without a common term is not a hit.
 
@@ -118,7 +118,7 @@ class Retrieve(StepBase):
             self.span.output = Search((text,), unfound=why or corpus.why_no_words(text), where=where)
         return found
 
-    @step("TOOL", "search the web")
+    @step("TOOL", "search the web", returns=Ranking)
     def web(self, text: str, k: int = 5) -> Ranking:
         """Up to `k` results from outside the corpus; Unavailable without a web search, WebFailed when it
         gives no usable answer.

@@ -53,7 +53,7 @@ def overlap(lists: Sequence[Ranking]) -> float | None:
 class Samples(Retrieve):
     """Embedding and comparing samples."""
 
-    @step("EMBEDDING", "mean of embeddings")
+    @step("EMBEDDING", "mean of embeddings", returns=Vector)
     def mean_of(self, texts: tuple[str, ...], question: str | None = None) -> Vector:
         """Return the mean of the vectors of `texts`, and of `question` if given; see `mean_vector`. The span
         records the `spread` of the texts alone.
@@ -62,7 +62,7 @@ class Samples(Retrieve):
         self.span.output = Embedding(tuple(texts), question, spread=spread(vectors))
         return mean_vector(vectors if question is None else np.vstack([vectors, self.embed(question)]))
 
-    @step("RETRIEVER", "search with each sample")
+    @step("RETRIEVER", "search with each sample", returns=tuple[Ranking, ...])
     def search_each(self, texts: tuple[str, ...], k: int = NEAR) -> tuple[Ranking, ...]:
         """Return the `k` passages nearest to each text, in one search of the index."""
         vectors = np.stack([self.embed(text) for text in texts])

@@ -150,7 +150,7 @@ def duplicates(similarity: NDArray[np.floating], threshold: float) -> dict[int, 
 class Select(Retrieve):
     """Diversity and near-duplicates."""
 
-    @step("RERANKER", "order by marginal relevance")
+    @step("RERANKER", "order by marginal relevance", returns=Ranking)
     def mmr(
         self,
         asked: str | Vector,
@@ -200,7 +200,7 @@ class Select(Retrieve):
         ordered |= {hit.passage.id: hit.passage for hit in hits if hit.passage.id not in ordered}
         return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(ordered.values(), 1))
 
-    @step("GUARDRAIL", "drop near-duplicates")
+    @step("GUARDRAIL", "drop near-duplicates", returns=Ranking)
     def dedupe(self, hits: Ranking, by: Alike, threshold: float) -> Ranking:
         """Drop the hits whose similarity to a better hit that is kept is at least `threshold`.
 

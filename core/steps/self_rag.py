@@ -110,7 +110,7 @@ class SelfRag(StepBase):
     Source: Asai et al. 2023, arXiv:2310.11511, algorithm 1 and section 3.3.
     """
 
-    @step("EVALUATOR", "decide whether to retrieve")
+    @step("EVALUATOR", "decide whether to retrieve", returns=Wanted)
     def wants_passages(self, text: str, when: When, threshold: float) -> Wanted:
         """adaptive: retrieve where P([Retrieval]) is at least `threshold` of the two tokens'."""
         if when != "adaptive":
@@ -127,13 +127,13 @@ class SelfRag(StepBase):
         told = f"P({RETRIEVE}) is {share[0]:.2f}, {'at least' if enough else 'below'} {threshold:g}"
         return Wanted("retrieve" if enough else "no retrieval", told, share[0], float(threshold))
 
-    @step("LLM", "answer without passages")
+    @step("LLM", "answer without passages", returns=Draft)
     def answer_unaided(self, text: str) -> Draft:
         """Return the model's continuation of [No Retrieval]; nothing is cited."""
         reply = self._reflect(opening(text) + NO_RETRIEVAL, 3 * LENGTH, stop=(RETRIEVE,))
         return Draft(_worded(spoken(reply.text), reply.model), unaided=True)
 
-    @step("LLM", "write a segment for each passage")
+    @step("LLM", "write a segment for each passage", returns=Written)
     def write_segments(self, text: str, before: str, hits: Ranking, threshold: float | None) -> Written:
         """Write a continuation of `before` from each passage, in parallel. Failed ones are dropped with a
         note; raises ModelFailed if all failed, or if none was judged for relevance.
@@ -167,7 +167,7 @@ class SelfRag(StepBase):
         self.span.output = Pass([{"passage": hit.passage.id, **plain(segment)} for hit, segment in written])
         return written
 
-    @step("EVALUATOR", "keep the best paths")
+    @step("EVALUATOR", "keep the best paths", returns=Tree)
     def keep_best(self, tree: Tree, grown: tuple[Written, ...]) -> Tree:
         """`tree` with what was written from each of its open ends, cut back to the beam."""
         branches, found = list(tree.branches), list(tree.found)
@@ -213,7 +213,7 @@ class SelfRag(StepBase):
         )
         return replace(tree, branches=tuple(branches), kept=result.kept, open=going, found=tuple(found))
 
-    @step("RERANKER", "order by the segments written")
+    @step("RERANKER", "order by the segments written", returns=Ranking)
     def by_segments(self, tree: Tree) -> Ranking:
         """Rank the passages by the best score of a segment written from each; the answer's own come first."""
         scores = [score_of(branch.recorded(), tree.weights) for branch in tree.branches]
@@ -230,7 +230,7 @@ class SelfRag(StepBase):
         )
         return tuple(Hit(passages[id], 1 / rank) for rank, id in enumerate(order, 1))
 
-    @step("EVALUATOR", "choose the best path")
+    @step("EVALUATOR", "choose the best path", returns=Draft)
     def choose_path(self, tree: Tree, hits: Ranking) -> Draft:
         """Return the answer along the best path, each segment with the number of its passage among `hits`.
         The span keeps the whole tree (see `core.steps.beam`).

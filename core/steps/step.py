@@ -7,55 +7,74 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_origin, overload
 
 import numpy as np
 
 from core.domain.outputs import OUTPUTS, Output, Pass
 from core.domain.traced_vector import TracedVector
-from core.domain.types import Origin, SpanKind, TracedTuple
+from core.domain.types import Origin, Ranking, SpanKind, TracedTuple
 from core.steps.arguments import Arguments, read
 from core.steps.base import Context, StepBase
 from core.steps.decisions import FORCED
 from core.steps.memo import Doing, Work, add_tokens, digest, under_way
 from core.steps.trace import OpenSpan, Trace, plain
 
-MADE: dict[str, tuple[str, Callable[..., Any]]] = {}  # by qualified name of a method: its step, and it
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=StepBase)
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class StepContract:
     """The properties shared by all calls of a step."""
 
     kind: SpanKind
     name: str
-    ranks: bool
+    returns: Any  # the type of its result; for Ranking, the span records the hits
+    optional: bool  # the result may be None
     lists: frozenset[str]  # the parameters that take a ranking, or several
 
+    @property
+    def ranks(self) -> bool:
+        """Return True if the step returns a ranking."""
+        return bool(self.returns == Ranking)
 
+    def check(self, result: Any) -> None:
+        """Raise TypeError if `result` is not of the declared type."""
+        if self.optional and result is None:
+            return
+        if not isinstance(result, get_origin(self.returns) or self.returns):
+            raise TypeError(f"step {self.name!r} returned {type(result).__name__}, not {self.returns}")
+
+
+CONTRACTS: dict[str, StepContract] = {}  # by the method's qualified name
+
+
+@overload
 def step(
-    kind: SpanKind, name: str
-) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
-    """Make a method a traced step: one span with its arguments and where they come from, shared with other
-    routes of the run.
+    kind: SpanKind, name: str, *, returns: type[R]
+) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]: ...
+@overload
+def step(
+    kind: SpanKind, name: str, *, returns: type[R], optional: Literal[True]
+) -> Callable[[Callable[Concatenate[S, P], R | None]], Callable[Concatenate[S, P], R | None]]: ...
+def step(kind: SpanKind, name: str, *, returns: Any, optional: bool = False) -> Any:
+    """Make a method a traced step: one span with its arguments and their origins, shared by the routes of a
+    run.
 
-    What the method reads has to be among its arguments, or the same for all routes of the run (but for the
-    conditions on passages, which count as well): its work is known by them. It puts its outcome on the span
-    as one of `core.domain.outputs`, or returns one, or something with a method `recorded` that gives one.
+    `returns` is the type of the result. For `Ranking` the span records the hits. Another result is recorded
+    as one of `core.domain.outputs`: set on the span by the method, or the result itself, or the value of its
+    method `recorded`. With `optional` the result may be None. A call raises TypeError for another type.
+
+    All data the method reads must be among its arguments, or the same for all routes of the run (except the
+    filters on passages, which count as well): a step's work is shared by its arguments.
     """
 
     def wrap(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-        MADE[method.__qualname__] = name, method
         signature = inspect.signature(method)
-        known = _Step(
-            kind,
-            name,
-            signature.return_annotation == "Ranking",
-            frozenset(p.name for p in signature.parameters.values() if "Ranking" in str(p.annotation)),
-        )
+        lists = frozenset(p.name for p in signature.parameters.values() if "Ranking" in str(p.annotation))
+        known = CONTRACTS[method.__qualname__] = StepContract(kind, name, returns, optional, lists)
 
         def call(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
             bound = signature.bind(self, *args, **kwargs)
@@ -98,7 +117,9 @@ def step(
     return wrap
 
 
-def _do(context: Context, work: Work, known: _Step, given: Arguments, method: Callable[[], Any]) -> Any:
+def _do(
+    context: Context, work: Work, known: StepContract, given: Arguments, method: Callable[[], Any]
+) -> Any:
     """Do a step's work in a span and leave the outcome for the other routes."""
     trace, around = context.trace, under_way()
     opened: OpenSpan | None = None
@@ -108,6 +129,7 @@ def _do(context: Context, work: Work, known: _Step, given: Arguments, method: Ca
             Doing(work),
         ):
             outcome = method()
+            known.check(outcome)
             result = context.decided(known.name, outcome)
             if result is not outcome:
                 opened.attributes[FORCED] = outcome.decision
@@ -135,7 +157,7 @@ def _do(context: Context, work: Work, known: _Step, given: Arguments, method: Ca
         work.done.set()
 
 
-def _reuse(context: Context, work: Work, known: _Step, given: Arguments) -> Any:
+def _reuse(context: Context, work: Work, known: StepContract, given: Arguments) -> Any:
     """Take over a step's outcome. The first time the route is charged what it took; a repeat is free."""
     first = work.key not in context.used
     trace = context.trace

@@ -90,7 +90,7 @@ class AskTables(Generate, Fuse):
         """
         return self._ask_tables(question, source, tables, repairs, rows)
 
-    @step("TOOL", "ask the tables")
+    @step("TOOL", "ask the tables", returns=Asked)
     def _ask_tables(self, question: str, source: Source, tables: int, repairs: int, rows: int) -> Asked:
         try:
             return self.query_database(question, tables, repairs, rows, source)
@@ -108,7 +108,7 @@ class AskTables(Generate, Fuse):
         joins = self.find_joins(chosen, source)
         return self.query_tables(question, chosen, links, joins, repairs, rows, source)
 
-    @step("RETRIEVER", "look up values")
+    @step("RETRIEVER", "look up values", returns=Links)
     def link_values(self, text: str, source: Source) -> Links:
         """Find stored values that the question names; see `linking.link`."""
         left = self.context.left()
@@ -127,7 +127,7 @@ class AskTables(Generate, Fuse):
                 self.context.trace.cut_short()
         return Links(found, complete=not note)
 
-    @step("RETRIEVER", "find joins")
+    @step("RETRIEVER", "find joins", returns=tuple[Join, ...])
     def find_joins(self, tables: tuple[str, ...], source: Source) -> tuple[Join, ...]:
         """Find the join conditions between the tables: foreign keys, or inferred ones; see `joins.joins`."""
         left = self.context.left()
@@ -141,7 +141,7 @@ class AskTables(Generate, Fuse):
                 self.context.trace.cut_short()
         return found
 
-    @step("RETRIEVER", "choose tables")
+    @step("RETRIEVER", "choose tables", returns=tuple[str, ...])
     def choose_tables(self, text: str, links: Links, most: int, source: Source) -> tuple[str, ...]:
         """Choose the tables the model sees, in the order of the database.
 
@@ -188,7 +188,7 @@ class AskTables(Generate, Fuse):
         )
         return tuple(table.name for table in tables if table.name in joined)
 
-    @step("AGENT", "write and run SQL")
+    @step("AGENT", "write and run SQL", returns=Asked)
     def query_tables(
         self,
         text: str,
@@ -254,7 +254,7 @@ class AskTables(Generate, Fuse):
         except SqlError as error:
             return error
 
-    @step("EVALUATOR", "decide on another query")
+    @step("EVALUATOR", "decide on another query", returns=Judged)
     def judge_query(
         self,
         sql: str,
@@ -283,7 +283,7 @@ class AskTables(Generate, Fuse):
             return Judged("another", "no rows, and not for want of the values", hint)
         return Judged("keep", "no rows, and each value stands in the column it is compared with", UNSURE)
 
-    @step("LLM", "write SQL")
+    @step("LLM", "write SQL", returns=Written)
     def write_sql(
         self,
         text: str,
@@ -349,7 +349,7 @@ class AskTables(Generate, Fuse):
             reply = ask("")
         return Written(extract_sql(reply.text), reply.finish == "length", bool(bound))
 
-    @step("TOOL", "run SQL")
+    @step("TOOL", "run SQL", returns=Result)
     def run_sql(self, sql: str, rows: int, source: Source) -> Result:
         """Run one SELECT and return its rows. Raises SqlError, which the step shows."""
         database = self._database(source)
@@ -377,7 +377,7 @@ class AskTables(Generate, Fuse):
         written = self.answer(text, ranking, None, shown)
         return self.put_first(result, written).over(ranking)
 
-    @step("CHAIN", "put the result first")
+    @step("CHAIN", "put the result first", returns=Draft)
     def put_first(self, result: Draft, written: Answer) -> Draft:
         """Append the written text to `result`, unless it abstains or failed."""
         if written.text is None or written.abstained:
@@ -393,13 +393,13 @@ class AskTables(Generate, Fuse):
             more.shown,
         )
 
-    @step("CHAIN", "take the result as a passage")
+    @step("CHAIN", "take the result as a passage", returns=Ranking)
     def result_passage(self, asked: Asked) -> Ranking:
         """See `table_hits`."""
         self.span.output = Selection("named", why="the result of the query")
         return table_hits(asked)
 
-    @step("CHAIN", "say the result")
+    @step("CHAIN", "say the result", returns=Draft)
     def say_result(self, asked: Asked) -> Draft:
         """Describe the result in one sentence without a model, or why there is none."""
         return said(asked)
@@ -409,7 +409,7 @@ class AskTables(Generate, Fuse):
         asked, found = self.parallel(tables, passages)
         return cast("Asked", asked), cast("Ranking", found)
 
-    @step("EVALUATOR", "choose the side")
+    @step("EVALUATOR", "choose the side", returns=Sides)
     def choose_side(self, asked: Asked, hits: Ranking) -> Sides:
         """Choose whether tables, passages or both provide the answer."""
         rows, found = len(asked.rows), len(hits)

@@ -21,7 +21,7 @@ WORDINGS = 20_000  # texts whose wording is remembered: names and titles come ag
 class Transform(StepBase):
     """Rewriting, variants, a more general question, hypothetical passages, keywords."""
 
-    @step("LLM", "rewrite as a standalone question")
+    @step("LLM", "rewrite as a standalone question", returns=str)
     def standalone(self, query: Query) -> str:
         """Rewrite the last message as a standalone question; without a conversation it is returned unchanged
         and no model is called.
@@ -42,7 +42,7 @@ class Transform(StepBase):
         self.span.output = Rewrite(before, (after,), role)
         return after
 
-    @step("LLM", "write query variants")
+    @step("LLM", "write query variants", returns=tuple[str, ...])
     def variants(self, text: str, n: int) -> tuple[str, ...]:
         """Return `n` rephrasings (fewer, with a note on the span, if the model repeats itself).
 
@@ -60,7 +60,7 @@ class Transform(StepBase):
         self.span.output = Rewrite(text, found, "variants")
         return found
 
-    @step("LLM", "write a more general question")
+    @step("LLM", "write a more general question", returns=str)
     def step_back(self, text: str) -> str:
         """Return a question about the rule or principle that `text` depends on, or `text` itself, with a
         note, if the model repeats it.
@@ -75,7 +75,7 @@ class Transform(StepBase):
             return self._one(text, text)
         return self._one(text, general)
 
-    @step("LLM", "write hypothetical passages")
+    @step("LLM", "write hypothetical passages", returns=tuple[str, ...])
     def hypothesize(self, text: str, n: int, instruction: str = "") -> tuple[str, ...]:
         """`n` imagined passages that would answer the question; sampled with seeds 0..n-1 where n > 1, side
         by side if the model is not on this machine.
@@ -94,7 +94,7 @@ class Transform(StepBase):
         self.span.output = Rewrite(text, written, "passages")
         return written
 
-    @step("LLM", "write web search keywords")
+    @step("LLM", "write web search keywords", returns=str)
     def web_keywords(self, text: str) -> str:
         """Rewrite the question as keywords for a web search, or return the question itself, with a note, if
         the model provides none.

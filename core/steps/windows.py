@@ -18,7 +18,7 @@ REACH = 2_000  # characters before and behind a passage in which neighbouring se
 class Windows(Indexed):
     """Reading less than a passage, or more."""
 
-    @step("CHAIN", "take the sentences around")
+    @step("CHAIN", "take the sentences around", returns=dict[str, str])
     def sentences_around(self, hits: Ranking, vector: Vector, window: int) -> dict[str, str]:
         """By passage, its sentence nearest to `vector` with `window` sentences on each side of it, also those
         of the passages before and behind.
@@ -48,7 +48,7 @@ class Windows(Indexed):
         )
         return " ".join(parts[place] for place in places[max(0, at - window) : at + window + 1])
 
-    @step("CHAIN", "merge pieces into their passages")
+    @step("CHAIN", "merge pieces into their passages", returns=Merging)
     def merge_pieces(self, hits: Ranking, vector: Vector, pieces: int, share: float) -> Merging:
         """Choose the text read for each of `hits`: the whole passage if more than `share` of its pieces are
         among the `pieces` nearest to `vector`, else those pieces; at least the nearest one of each passage.

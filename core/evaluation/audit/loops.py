@@ -7,14 +7,13 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import SimpleNamespace
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from core.routes.declare import Route
 from core.routes.registry import routes
 from core.steps import Steps
 from core.steps.decisions import ANY, Decided
-from core.steps.step import MADE
+from core.steps.step import CONTRACTS
 
 BASELINE = "hybrid_rrf"
 BASELINES = (BASELINE, "rerank")
@@ -27,12 +26,9 @@ def fires() -> Mapping[str, Pairs]:
     out.
     """
     found: dict[str, Pairs] = {}
-    for name, method in MADE.values():
-        hints = SimpleNamespace(__annotations__={"return": method.__annotations__.get("return")})
-        given = get_type_hints(hints, globalns=method.__globals__)["return"]
-        for kind in (given, *get_args(given)):
-            if isinstance(kind, type) and issubclass(kind, Decided) and kind.FIRES:
-                found[name] = kind.FIRES
+    for one in CONTRACTS.values():
+        if isinstance(one.returns, type) and issubclass(one.returns, Decided) and one.returns.FIRES:
+            found[one.name] = one.returns.FIRES
     return found
 
 
@@ -75,8 +71,8 @@ def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
         if one in seen:
             continue
         seen.add(one)
-        if one.__qualname__ in MADE:
-            found.add(MADE[one.__qualname__][0])
+        if one.__qualname__ in CONTRACTS:
+            found.add(CONTRACTS[one.__qualname__].name)
         for name in _taken(one, variable):
             method = getattr(Steps, name, None)
             if inspect.isfunction(method):
