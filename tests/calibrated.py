@@ -78,7 +78,7 @@ def crag(n: int, name: str = "crag") -> RouteResult:
 def kept(folder: Path, labelled: LabelledSet, results: Mapping[str, Sequence[RouteResult]]) -> None:
     """Write an evaluation with its runs to `folder`, as one that was performed leaves it."""
     folder.mkdir(parents=True)
-    write_labelled(folder, labelled, {"corpus": "tiny", "split": "all", "knobs": {}})
+    write_labelled(folder, labelled, {"corpus": "tiny", "split": "all", "parameters": {}})
     with Journal.open(folder, {}) as journal, closing(Store(folder / RUNS)) as store:
         for question in labelled.questions:
             run = Run(

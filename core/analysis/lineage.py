@@ -228,11 +228,6 @@ class Lineage:
         return found
 
 
-def not_stored(step: Span) -> bool:
-    """Whether a list of unknown origin is one that an earlier version did not store, not the route's own."""
-    return "not stored" in step.attributes
-
-
 def is_search(span: Span) -> bool:
     """Whether a step found its list itself: it made none of others."""
     return isinstance(span.output, Search)

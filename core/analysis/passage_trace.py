@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from core.analysis.filtered import Unmet, not_known
-from core.analysis.lineage import Lineage, Loss, Source, is_search, not_stored
+from core.analysis.lineage import Lineage, Loss, Source, is_search
 from core.analysis.loss_evidence import (
     abstained,
     behind_summaries,
@@ -283,9 +283,7 @@ class PassageTrace:
         """It was in a list of the route's own making, or may have been."""
         step = loss.step if loss is not None else None
         words = "The route's own code made its final list"
-        if step is not None and not_stored(step):
-            words = f"The run does not record the input lists of {self.called(step)}"
-        elif step is not None:
+        if step is not None:
             words = f"The route's own code made the list for {self.called(step)}"
         before = f"{_upper(self._at(best))}. " if best is not None else ""
         end = f"; it ends at rank {rank}" if rank is not None else ""

@@ -36,12 +36,7 @@ def output_options(function: F) -> F:
 
 
 def parameter_options(function: F) -> F:
-    """Add --parameter ROUTE.NAME=VALUE, given as `parameters`; --knob, its earlier name, still works."""
-
-    @wraps(function)
-    def call(*args: Any, parameters: Sequence[str], knobs: Sequence[str], **options: Any) -> Any:
-        return function(*args, parameters=(*parameters, *knobs), **options)
-
+    """Add --parameter ROUTE.NAME=VALUE as the argument `parameters`."""
     given = click.option(
         "--parameter",
         "parameters",
@@ -49,15 +44,7 @@ def parameter_options(function: F) -> F:
         metavar="ROUTE.NAME=VALUE",
         help="Set a parameter of a route; repeatable.",
     )
-    earlier = click.option(
-        "--knob",
-        "knobs",
-        multiple=True,
-        hidden=True,
-        metavar="ROUTE.NAME=VALUE",
-        deprecated="Use --parameter.",
-    )
-    return cast("F", given(earlier(call)))
+    return given(function)
 
 
 def filter_option(function: F) -> F:
@@ -156,18 +143,8 @@ def with_own(chosen: Sequence[Route], own: Sequence[str]) -> list[Route]:
 
 
 def preset_option(help: str) -> Callable[[F], F]:
-    """Add --preset NAME, given as `preset`; --settings, its earlier name, still works."""
-
-    def add(function: F) -> F:
-        @wraps(function)
-        def call(*args: Any, preset: str | None, settings: str | None, **options: Any) -> Any:
-            return function(*args, preset=preset if preset is not None else settings, **options)
-
-        given = click.option("--preset", metavar="NAME", help=help)
-        earlier = click.option("--settings", metavar="NAME", hidden=True, deprecated="Use --preset.")
-        return cast("F", given(earlier(call)))
-
-    return add
+    """Add --preset NAME as the argument `preset`."""
+    return click.option("--preset", metavar="NAME", help=help)
 
 
 def emit(document: Any, text: Callable[[], str], *, as_json: bool) -> None:

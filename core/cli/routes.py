@@ -72,7 +72,7 @@ def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
         "needs": [need.value for need in route.needed(route.settle({}))],
         "available": lack is None,
         "why_not": lack,
-        "knobs": [
+        "parameters": [
             {**asdict(parameter), "type": parameter.type.__name__, "choices": list(parameter.choices)}
             for parameter in route.parameters
         ],
@@ -92,7 +92,7 @@ def _text(listed: list[dict[str, Any]], affected: Mapping[str, Mapping[str, None
             parameter["help"],
         )
         for route in listed
-        for parameter in route["knobs"]
+        for parameter in route["parameters"]
     ]
     reasons = sorted({route["why_not"] for route in listed if route["why_not"]})
     return "\n".join(

@@ -55,7 +55,7 @@ def _result(result: RouteResult, passages: Mapping[str, Passage]) -> dict[str, A
         "answer_span": result.answer_span,
         "origin": None if result.origin is None else _link(result.origin),
         "spans": [_span(span, passages, models, thought) for span in result.spans],
-        "knobs": dict(result.parameters),
+        "parameters": dict(result.parameters),
         "error": result.error,
     }
 

@@ -156,7 +156,7 @@ def _document(found: Curve) -> dict[str, Any]:
     return {
         "evaluation": about.evaluation.name,
         "route": about.route,
-        "knobs": list(about.names),
+        "parameters": list(about.names),
         "metric": found.metric,
         "in_use": about.values(about.now),
         "best": about.values(found.best.point),

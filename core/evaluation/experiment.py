@@ -456,7 +456,7 @@ def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
         "routes": list(plan.routes),
-        "knobs": plan.parameters,
+        "parameters": plan.parameters,
         "timing": plan.timing,
         "answers": asdict(plan.style) if plan.style else None,
         "llm": llm.model,

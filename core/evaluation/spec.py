@@ -13,8 +13,6 @@ from core.evaluation.stored import checked
 
 SEED = 13  # of the sample of questions
 
-STORED = "knobs"  # what files call the parameters
-
 
 @dataclass(frozen=True, slots=True)
 class Spec:
@@ -58,7 +56,6 @@ class Spec:
     def document(self) -> dict[str, Any]:
         """The spec as JSON values."""
         document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        document[STORED] = document.pop("parameters")
         return document
 
     @classmethod
@@ -68,8 +65,6 @@ class Spec:
 
         try:
             given = dict(document)
-            if STORED in given:
-                given["parameters"] = given.pop(STORED)
             given |= {name: given.get(name) or () for name in ("routes", "questions")}  # null: none
             return checked(TypeAdapter(cls), given)
         except ValueError as error:

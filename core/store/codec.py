@@ -1,8 +1,7 @@
 """A Run as one JSON document and back, exactly; what is not of the types is refused by name.
 
 Scores and times may be NaN or infinite, text may be any Python string (lone surrogates too): all are kept.
-Each result says in which `FORMAT` it is written; one without a number is of before there was one, and is
-brought up to date as it is read.
+Each result has the number of its `FORMAT`; any other is refused.
 """
 
 from __future__ import annotations
@@ -14,19 +13,15 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from reprlib import repr as short
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from core.domain import outputs
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Scored, Span, Turn
 
-if TYPE_CHECKING:
-    from core.store.upgrade import Earlier
-
 T = TypeVar("T")
-FORMAT = 2  # of results: 1, which is never written down, had the inputs of spans and any JSON as their output
+FORMAT = 1  # of results
 APART = {"query", "results", "passages", "spans"}  # fields that a document has elsewhere, or in another form
-STORED = {"parameters": "knobs"}  # fields that files and the database know by an earlier name
 Lists = dict[Scored, int]  # the rankings of a run's spans, each once, numbered in order of appearance
 
 
@@ -67,7 +62,7 @@ def to_document(run: Run) -> dict[str, Any]:
 
 def result_document(result: RouteResult, lists: Lists) -> dict[str, Any]:
     """One result; its spans name their rankings by number in `lists`, which grows."""
-    document = {STORED.get(field.name, field.name): getattr(result, field.name) for field in fields(result)}
+    document = {field.name: getattr(result, field.name) for field in fields(result)}
     document["format"] = FORMAT
     document["hits"] = [(hit.passage.id, hit.score) for hit in result.hits]
     document["spans"] = [_span_document(span, lists) for span in result.spans]
@@ -82,8 +77,9 @@ def from_document(document: Any) -> Run:
     passages = {p.id: p for p in (_decode(Passage, p) for p in _list(given.pop("passages", []), "passages"))}
     rankings = [_ranking(r) for r in _list(given.pop("rankings", []), "rankings")]
     query = _decode(Query, {"text": given.pop("question", None)}, history=_turns(given.pop("history", [])))
-    read = [_result(result, passages, rankings) for result in _list(given.pop("results", []), "results")]
-    results = _up_to_date(read, query.text)
+    results = tuple(
+        _result(result, passages, rankings) for result in _list(given.pop("results", []), "results")
+    )
     return _decode(Run, given, query=query, results=results, passages=passages)
 
 
@@ -118,48 +114,24 @@ def _span_document(span: Span, lists: Lists) -> dict[str, Any]:
     return document
 
 
-def _result(
-    document: Any, passages: Mapping[str, Passage], rankings: list[Scored]
-) -> RouteResult | tuple[RouteResult, tuple[Earlier, ...]]:
-    """A result; one of an earlier format without its spans, and these."""
+def _result(document: Any, passages: Mapping[str, Passage], rankings: list[Scored]) -> RouteResult:
     given = _dict(document, "a result")
-    known = _named("a result's format", _whole, given.pop("format", 1))
-    if not 1 <= known <= FORMAT:
-        raise BadInput(f"a result has format {known}; this RouteScope reads formats up to {FORMAT}")
-    for now, stored in STORED.items():
-        if stored in given:
-            given[now] = given.pop(stored)
+    if (written := given.pop("format", None)) != FORMAT:
+        raise BadInput(f"a result has format {short(written)}; this RouteScope reads format {FORMAT}")
     hits = _ranking(given.pop("hits", []))
     spans = [_dict(span, "a span") for span in _list(given.pop("spans", []), "spans")]
     try:
         found = tuple(Hit(passages[id], score) for id, score in hits)
-        if known == FORMAT:
-            return _decode(RouteResult, given, hits=found, spans=_spans(Span, spans, rankings))
-        from core.store.upgrade import Earlier
-
-        return _decode(RouteResult, given, hits=found), _spans(Earlier, spans, rankings)
+        return _decode(RouteResult, given, hits=found, spans=_spans(spans, rankings))
     except (KeyError, IndexError, TypeError) as error:
         raise BadInput(f"a result refers to a missing passage or ranking: {error}") from None
 
 
-def _spans(kind: type[T], spans: list[dict[str, Any]], rankings: list[Scored]) -> tuple[T, ...]:
+def _spans(spans: list[dict[str, Any]], rankings: list[Scored]) -> tuple[Span, ...]:
     return tuple(
-        _decode(kind, span, hits=None if (n := span.pop("hits", None)) is None else rankings[n])
+        _decode(Span, span, hits=None if (n := span.pop("hits", None)) is None else rankings[n])
         for span in spans
     )
-
-
-def _up_to_date(
-    read: list[RouteResult | tuple[RouteResult, tuple[Earlier, ...]]], question: str
-) -> tuple[RouteResult, ...]:
-    """Results as they are written today."""
-    earlier = [one for one in read if isinstance(one, tuple)]
-    if not earlier:
-        return tuple(one for one in read if not isinstance(one, tuple))
-    from core.store.upgrade import upgraded
-
-    anew = iter(upgraded(earlier, question))
-    return tuple(next(anew) if isinstance(one, tuple) else one for one in read)
 
 
 def _sparse(value: Any) -> dict[str, Any]:

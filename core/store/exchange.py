@@ -21,8 +21,7 @@ from core.domain.types import Run
 from core.store import codec
 from core.store.run_annotations import clean_note, clean_tags
 
-FORMAT, VERSION = "routescope-sessions", 2
-READABLE = (1, 2)  # 1: of before steps recorded what they were given; brought up to date as it is read
+FORMAT, VERSION = "routescope-session-bundle", 1
 MANIFEST = "manifest.json"
 MAX_RUNS = 10_000
 MAX_MEMBER = 64 * 2**20  # bytes, unpacked
@@ -138,7 +137,7 @@ def jsonl(run: Run) -> str:
             "answer": result.answer,
             "citations": list(result.citations),
             "abstained": result.abstained,
-            "knobs": dict(result.parameters),
+            "parameters": dict(result.parameters),
             "error": result.error,
         }
         for result in run.results
@@ -173,10 +172,9 @@ def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
     manifest = json.loads(members.pop(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BadInput(f"this is not a session bundle: its manifest has not the format {FORMAT!r}")
-    if manifest.get("version") not in READABLE:
+    if manifest.get("version") != VERSION:
         version = short(manifest.get("version"))
-        known = " and ".join(map(str, READABLE))
-        raise BadInput(f"the bundle has version {version}; this RouteScope reads versions {known}")
+        raise BadInput(f"the bundle has version {version}; this RouteScope reads version {VERSION}")
     listed = manifest.get("members")
     if not isinstance(listed, dict) or listed.keys() != members.keys():
         raise BadInput("the bundle's members are not the ones in its manifest")

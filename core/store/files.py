@@ -10,9 +10,9 @@ from pathlib import Path
 
 from core.domain.errors import BadInput, Unavailable, describe
 from core.domain.program import COMMAND
-from core.store import postgres
+from core.store import migrations, postgres
+from core.store.migrations import APPLICATION, SCHEMA, UNRELEASED, migrate
 from core.store.postgres import Dsn
-from core.store.schema import APPLICATION, SCHEMA
 
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _NO_PLACE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # for WAL's shared memory: then nobody writes there either
@@ -42,8 +42,6 @@ def open_to_write(path: Place) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         if version(connection, path) < SCHEMA:
-            from core.store.migrations import migrate
-
             migrate(connection)
         _use_wal(connection)
     except BaseException:
@@ -128,8 +126,6 @@ def vacuum(path: Path) -> tuple[int, int]:
 def open_to_read(path: Path) -> sqlite3.Connection:
     """A connection that cannot change the file; to an empty one in memory if it is not there."""
     if not path.exists() or path.stat().st_size == 0:
-        from core.store.migrations import migrate
-
         empty = sqlite3.connect(":memory:", isolation_level=None)
         migrate(empty)
         return empty
@@ -146,7 +142,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of a file that is ours or empty; BadInput for any other."""
+    """Return the schema version of a file that is ours or empty. Raises BadInput for any other file."""
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -157,14 +153,9 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
         raise BadInput(
             f"{path} is not a RouteScope session file, or is damaged: {error}; if it was one, {rescue(path)}"
         ) from None
-    if application != APPLICATION and (application or tables):
+    if application not in (APPLICATION, UNRELEASED) and (application or tables):
         raise BadInput(f"{path} is another program's database; use a RouteScope session file or a new path")
-    if version > SCHEMA:
-        raise BadInput(
-            f"{path} was written by a newer RouteScope (schema {version}; this one knows up to {SCHEMA}); "
-            "update RouteScope or use another home folder"
-        )
-    return int(version)
+    return migrations.check(path, version, unreleased=application == UNRELEASED)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -23,8 +23,8 @@ from core.domain.postgres import INSTALL, escaped, unescaped
 from core.domain.postgres import Dsn as Dsn
 from core.domain.postgres import is_dsn as is_dsn
 from core.store import codec
+from core.store.postgres_schema import NAMESPACE, WRITING, migrate
 from core.store.rows import Encoded
-from core.store.schema import NAMESPACE, WRITING
 
 CONNECT_S = 10
 AWAY_S = 20.0  # how long a server that was there before is waited for
@@ -174,8 +174,6 @@ class Connection:
 
 def open_to_write(dsn: Dsn) -> sqlite3.Connection:
     """A connection in autocommit mode to tables at this program's schema; makes them if there are none."""
-    from core.store.postgres_schema import migrate
-
     connection = Connection(dsn)
     try:
         migrate(connection)
@@ -207,8 +205,6 @@ def reading(dsn: Dsn) -> Iterator[sqlite3.Connection]:
 
 def _taken(dsn: Dsn) -> Connection:
     """One kept open that still answers, or a new one; in a transaction."""
-    from core.store.postgres_schema import check
-
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     while kept := _idle.get(dsn):
         try:
@@ -222,7 +218,7 @@ def _taken(dsn: Dsn) -> Connection:
             return connection
     connection = Connection(dsn)
     try:
-        check(connection)
+        migrate(connection)
         connection.execute(begin)
     except BaseException:
         connection.close()

@@ -39,13 +39,13 @@ def every(store: Store, corpus: str | None = None) -> tuple[Preset, ...]:
     """All presets, or those made for a corpus, by name."""
     with reading(store.path) as connection:
         rows = connection.execute(
-            "SELECT name, corpus, knobs, evidence, note, changed FROM presets"
+            "SELECT name, corpus, parameters, evidence, note, changed FROM presets"
         ).fetchall()
     found = [
         Preset(
             text(row["name"]),
             text(row["corpus"]),
-            parsed(row["knobs"]),
+            parsed(row["parameters"]),
             row["evidence"],
             text(row["note"]),
             row["changed"],
@@ -111,7 +111,7 @@ def _put(connection: sqlite3.Connection, preset: Preset) -> None:
     if others >= MAX_PRESETS:
         raise BadInput(f"there are {others} presets, which is the limit; delete some first")
     connection.execute(
-        "INSERT OR REPLACE INTO presets (name, corpus, knobs, evidence, note, changed) "
+        "INSERT OR REPLACE INTO presets (name, corpus, parameters, evidence, note, changed) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         (
             bind(preset.name),

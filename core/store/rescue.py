@@ -31,7 +31,12 @@ TABLES = (
     "deeds",
     "spent",
 )  # each after those it names rows of
-_JSON = {"label_questions": "question", "label_pool": "found", "playlists": "entries", "presets": "knobs"}
+_JSON = {
+    "label_questions": "question",
+    "label_pool": "found",
+    "playlists": "entries",
+    "presets": "parameters",
+}
 _UNTIED = (  # rows whose other half is lost
     "DELETE FROM passages WHERE text NOT IN (SELECT hash FROM texts)",
     "INSERT OR IGNORE INTO memories (session, last) SELECT session, max(number) FROM memory GROUP BY session",
@@ -175,11 +180,7 @@ def _mended(path: Path, copy: Path, sound: Path) -> sqlite3.Connection:
 
 def _copy(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> None:
     """Every row of a table that can be read."""
-    wanted = [row["name"] for row in new.execute(f"PRAGMA table_info({table})")]
-    known = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
-    columns = [name for name in wanted if name in known]
-    if not columns:
-        return  # of a schema before this table
+    columns = [row["name"] for row in new.execute(f"PRAGMA table_info({table})")]
     given = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     (made,) = new.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     read = _both_ways if "WITHOUT ROWID" in made else _by_number

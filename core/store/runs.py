@@ -14,8 +14,8 @@ from core.domain import quick_json
 from core.domain.types import ASKED_BY, Passage, RouteResult, Run
 from core.store import codec, process_liveness, purge
 from core.store.codec import Lists, dumps
+from core.store.migrations import SCHEMA
 from core.store.rows import bind, parsed, real, text
-from core.store.schema import SCHEMA
 from core.store.search import index
 
 REMEMBERED = 20_000  # passages whose row numbers are kept at hand
@@ -57,12 +57,12 @@ RESULT_COLUMNS = (
     "answer",
     "citations",
     "abstained",
-    "knobs",
+    "parameters",
     "error",
     "spans",
 )
-RECORDED = "recorded"  # a column with the rest of a result's document; NULL: from before there was one
-JSON_COLUMNS = ("hits", "citations", "abstained", "knobs", "spans")
+RECORDED = "recorded"  # a column with the rest of a result's document
+JSON_COLUMNS = ("hits", "citations", "abstained", "parameters", "spans")
 REAL_COLUMNS = ("ms", "start_ms", "wall_ms")
 KNOWN = {"route", *RESULT_COLUMNS}
 
@@ -264,12 +264,11 @@ def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
 
 
 def result_document(row: sqlite3.Row) -> dict[str, Any]:
-    """A result's row as `core.store.codec` has it; a file that cannot be written may lack newer columns."""
-    found = set(row.keys())
+    """Return a result's row as the document that `core.store.codec` reads."""
     document: dict[str, Any] = (
-        parsed((RECORDED in found and row[RECORDED]) or "{}")
-        | {column: text(row[column]) for column in KNOWN & found}
-        | {column: parsed(row[column]) for column in JSON_COLUMNS if column in found}
+        parsed(row[RECORDED])
+        | {column: text(row[column]) for column in KNOWN}
+        | {column: parsed(row[column]) for column in JSON_COLUMNS}
         | {column: float(row[column]) for column in REAL_COLUMNS}
     )
     return document

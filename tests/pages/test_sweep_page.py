@@ -103,12 +103,6 @@ def test_two_parameters_make_a_map(visit, evaluation):
     assert "Dashed frame: in use" in shown(app)
 
 
-def test_a_link_with_the_earlier_names_opens_the_same_view(visit, evaluation):
-    app = settled(sweeps(visit, route="hybrid_rrf", knob="k", knob2="dense_weight"))
-    assert chart(app)["data"][0]["type"] == "heatmap"
-    assert "knob" not in app.query_params
-
-
 def test_values_that_take_a_run_are_run_where_no_model_is_asked(visit, evaluation):
     app = settled(sweeps(visit, route="rerank", parameter="candidates", grid="5, 20"))
     assert "needs a run" not in html(app)

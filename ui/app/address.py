@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -54,11 +54,3 @@ def here(path: str | None = None, **parameters: str) -> str:
     if path is None:
         return urlunsplit((now.scheme, now.netloc, now.path, urlencode(st.query_params.to_dict()), ""))
     return urlunsplit((now.scheme, now.netloc, path, urlencode(parameters), ""))
-
-
-def renamed(names: Mapping[str, str]) -> None:
-    """Take parts of a link by their earlier names, earlier -> now, so that old links open the same view."""
-    for earlier, now in names.items():
-        if (value := st.query_params.get(earlier)) is not None:
-            st.query_params.pop(earlier)
-            st.query_params.setdefault(now, value)

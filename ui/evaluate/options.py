@@ -119,7 +119,7 @@ def _parameters(
     turned = sum(map(len, compared.values()))
     labels = {DEFAULTS: "defaults", COMPARE: f"as chosen on Compare ({turned} changed)"}
     options = [DEFAULTS, *([COMPARE] if turned else []), *(f"preset:{name}" for name in named)]
-    hold("knobs", options)
+    hold("parameters", options)
     chosen = place.selectbox(
         "Parameters",
         options,

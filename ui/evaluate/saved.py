@@ -149,7 +149,7 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
     timing = {"shared": "routes run together", "isolated": "routes run one after the other"}
     parameters = ", ".join(
         f"{title(route)} {key} = {value}"
-        for route, given in spec["knobs"].items()
+        for route, given in spec["parameters"].items()
         for key, value in given.items()
     )
     parts = [

@@ -39,7 +39,7 @@ def draw(measured: Measured, decision: Decision) -> None:
             state.engine(),
             name,
             spec["corpus"],
-            (spec.get("knobs") or {}).get(name, {}),
+            (spec.get("parameters") or {}).get(name, {}),
             evidence=spec.get("evidence"),
             purpose=f"as measured in evaluation {evaluation.name}",
             file=FILE,

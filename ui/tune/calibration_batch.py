@@ -23,7 +23,7 @@ def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
     get it on the page, while there is none.
     """
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
-    parameters = dict((evaluation.spec.get("knobs") or {}).get(route, {}))
+    parameters = dict((evaluation.spec.get("parameters") or {}).get(route, {}))
     if batches.begun(state.engine(), corpus, {route: parameters}, models=False) is None:
         st.caption(
             md(

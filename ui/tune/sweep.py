@@ -65,7 +65,6 @@ def _of(evaluation: Evaluation) -> None:
         st.caption("Evaluate a route with parameters, then try their values here.")
         st.page_link("evaluate.py", label="Go to Evaluate")
         return
-    address.renamed({"knob": "parameter", "knob2": "parameter2"})
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         free = [
             name

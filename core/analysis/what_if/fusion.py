@@ -27,7 +27,7 @@ SETTINGS: Mapping[Method, tuple[str, ...]] = {  # besides the weights of the lis
 Changes = Mapping[str, Any]  # by setting: "k", "weights.0", "norm", "lam", "pool"
 Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score, 0 if it has it not
 BY_HAND = "{} was made by the route's own code, not by a step, so the run does not store it"
-DEEP = "its selection scores are not stored: the run is from an earlier version, or the list was very long"
+DEEP = "its selection scores are not stored: the list was very long"
 OTHER = "its stored lists do not reproduce its ranking"
 PARTS = ("relevance", "similarity to selected passages")  # of an MMR score
 

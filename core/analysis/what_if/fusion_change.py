@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.analysis.lineage import Lineage, Source, not_stored
+from core.analysis.lineage import Lineage, Source
 from core.analysis.search_inputs import Asked, asked
 from core.analysis.what_if.fusion import PARTS, Fusion, Shares
 from core.domain.types import RouteResult, Scored
@@ -40,8 +40,7 @@ def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str,
     if fusion.method == "marginal":
         return PARTS
     flow, texts = Lineage(result), asked(result)
-    own = "a list that the run does not store" if not_stored(fusion.span) else OWN
-    names = [_name(source, texts, question) or own for source in flow.sources(fusion.span)]
+    names = [_name(source, texts, question) or OWN for source in flow.sources(fusion.span)]
     return tuple(
         f"{name} ({names[: n + 1].count(name)})" if names.count(name) > 1 else name
         for n, name in enumerate(names)

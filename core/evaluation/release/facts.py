@@ -131,7 +131,7 @@ def used_parameters(measured: Measured, route: str) -> dict[str, Any]:
     from core.routes.registry import routes
 
     spec = measured.evaluation.spec if measured.evaluation else {}
-    given = dict((spec.get("knobs") or {}).get(route) or {})
+    given = dict((spec.get("parameters") or {}).get(route) or {})
     known = routes().get(route)
     try:
         return dict(known.settle(given)) if known else given

@@ -41,7 +41,7 @@ class Shipped(TypedDict):
     calls: Figure
     tokens: Figure
     cost: Figure
-    knobs: dict[str, Any]  # the route's parameters, by the name that snapshots have always had for them
+    parameters: dict[str, Any]  # of the route
 
 
 class Asked(TypedDict):
@@ -160,7 +160,7 @@ def _route(measured: Measured, decision: Decision, route: str, metrics: list[str
         "calls": one.calls,
         "tokens": one.tokens,
         "cost": one.cost,
-        "knobs": used_parameters(measured, route),
+        "parameters": used_parameters(measured, route),
     }
 
 

@@ -135,7 +135,7 @@ def subject(
     if not good:
         raise BadInput(f"route {route} completed no labelled question of {evaluation.name}")
     (known_route,) = pick([route])
-    ran = known_route.settle(evaluation.spec.get("knobs", {}).get(route, {}))
+    ran = known_route.settle(evaluation.spec.get("parameters", {}).get(route, {}))
     path = way(known_route, parameters, good, ran)
     return Subject(
         evaluation,

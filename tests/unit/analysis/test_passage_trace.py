@@ -243,17 +243,6 @@ def test_a_list_of_the_routes_own_making_is_said_and_nothing_is_guessed():
     assert [stage.used for stage in PassageTrace(result).stages("b")] == [None, None, True]
 
 
-def test_a_list_that_an_earlier_version_did_not_store_is_not_called_the_routes_own():
-    old = span(4, "rerank", "RERANKER", "fae", output=Rerank(), links=[Link("hits", None, 3)])
-    old = replace(old, attributes={"not stored": "which step made: hits"})
-    one = fate(route([SPARSE, EMBED, DENSE, old], "fae"), "b")
-    assert (one.kind, one.step) == ("not recorded", old)
-    assert one.words == (
-        "At rank 2 in “search BM25”. The run does not record the input lists of “rerank”, so its trace "
-        "cannot show where the passage was lost."
-    )
-
-
 def test_a_ranking_of_the_routes_own_making_is_said():
     result = route([SPARSE, EMBED, DENSE], "gb", origin=None)
     lost, low = fate(result, "c"), fate(result, "b", 1)

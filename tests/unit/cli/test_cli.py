@@ -254,7 +254,7 @@ def test_parameters_reach_the_routes(engine, call):
         "ask", "box", "--corpus", "tiny", "--routes", "hybrid_rrf", "--parameter", "hybrid_rrf.k=7", "--json"
     )
     assert code == 0
-    assert json.loads(out)["results"][0]["knobs"]["k"] == 7
+    assert json.loads(out)["results"][0]["parameters"]["k"] == 7
 
 
 ASK = ("ask", "box", "--corpus", "tiny")
@@ -630,7 +630,7 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
         "needs",
         "available",
         "why_not",
-        "knobs",
+        "parameters",
         "paper",
     }
     assert by_name["bm25"]["available"]
@@ -733,21 +733,3 @@ def test_tables_align_wide_letters_and_cut_the_last_column(monkeypatch):
     assert lines[2].startswith("字字   1  xxx")
     assert lines[2].endswith("…")
     assert lines[3] == "abc   22  y"
-
-
-def test_the_earlier_names_of_options_work_and_say_what_to_write_instead(engine, call):
-    earlier = (
-        "ask",
-        "box",
-        "--corpus",
-        "tiny",
-        "--routes",
-        "hybrid_rrf",
-        "--knob",
-        "hybrid_rrf.k=7",
-        "--json",
-    )
-    code, out, err = call(*earlier)
-    assert code == 0
-    assert json.loads(out)["results"][0]["knobs"]["k"] == 7
-    assert "Use --parameter" in err

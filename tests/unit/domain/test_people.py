@@ -22,8 +22,8 @@ from core.evaluation.labels import desk, exchange
 from core.evaluation.labels.types import Judgement
 from core.store import Store, presets
 from tests.fakes import FakeEngine
-from tests.fixtures.store.build import POOLED
 from tests.runs import make_run
+from tests.stored import POOLED
 
 pytestmark = pytest.mark.trust
 ANN, BOB, CAT, DAN = (

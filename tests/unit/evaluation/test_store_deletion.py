@@ -1,6 +1,5 @@
 """Deleting runs for good: nothing of them is left in file, log and index, and nothing else goes."""
 
-import shutil
 import sqlite3
 import threading
 import time
@@ -16,9 +15,9 @@ from core.evaluation.labels import desk
 from core.evaluation.labels.types import Pooled
 from core.store import Store, deletion, files
 from core.store.postgres import Dsn
-from tests.fixtures.store.build import HERE, PURGED, QUESTION
 from tests.postgres_server import rows_with
 from tests.runs import make_run
+from tests.stored import QUESTION
 
 CANARY = "kanarienvogel"
 SHARED = Passage("shared.md:0-9", "shared.md", "Shared", "Both runs found this passage.", 0, 9)
@@ -178,28 +177,17 @@ def test_the_clock_set_back_does_not_keep_a_run(opened, monkeypatch, path):
     until(lambda: traces(path) == [])
 
 
-@pytest.mark.trust
-def test_what_an_earlier_version_only_hid_is_deleted_at_the_first_opening(tmp_path):
-    for version in sorted(HERE.glob("v*.sqlite"))[:5]:
-        copy = tmp_path / version.name
-        shutil.copy(version, copy)
-        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-            connection.execute("UPDATE runs SET deleted = 1 WHERE id = 'hostile'")
-        store = Store(copy)
-        assert {row.id for row in store.sessions()} == {"usual", "left"}
-        assert purged(store, "hostile")
-        assert store.load("usual").query == make_run(run_id="usual").query
-        store.close()
-
-
-def test_which_runs_are_gone_is_in_the_file(tmp_path):
-    copy = tmp_path / "v7.sqlite"
-    shutil.copy(HERE / "v7.sqlite", copy)
-    store = Store(copy)
-    store.save(PURGED)
-    assert store.flush()
-    assert "purged" not in [row.id for row in store.sessions()]
-    store.close()
+def test_which_runs_are_gone_is_in_the_file(path):
+    gone = run("gone", SHARED)
+    with closing(Store(path, undo_s=0)) as store:
+        store.save(gone)
+        store.delete("gone")
+        store.deletion.due()
+        assert purged(store, "gone")
+    with closing(Store(path)) as store:
+        store.save(gone)
+        assert store.flush()
+        assert store.count() == 0
 
 
 def test_a_run_under_way_is_deleted_when_it_has_ended(opened):

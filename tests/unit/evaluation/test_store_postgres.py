@@ -207,13 +207,17 @@ def test_a_role_without_rights_is_one_clear_line():
     assert "permission denied for database" in store.warnings[0]
 
 
-def test_a_newer_schema_and_another_encoding_are_refused():
+def test_a_newer_an_unreleased_schema_and_another_encoding_are_refused():
     dsn = fresh()
     Store(Dsn(dsn)).close()
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("UPDATE routescope.schema_version SET version = 99")
+        connection.execute("UPDATE routescope.store_version SET version = 99")
         connection.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     with pytest.raises(BadInput, match="newer RouteScope"):
+        Store(Dsn(dsn))
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE routescope.schema_version (version bigint NOT NULL)")
+    with pytest.raises(BadInput, match="or delete it"):
         Store(Dsn(dsn))
     with pytest.raises(BadInput, match="LATIN1; make the database with ENCODING 'UTF8'"):
         Store(Dsn(dsn.replace("/test", "/latin", 1).split("/latin")[0] + "/latin?" + dsn.split("?")[1]))

@@ -20,7 +20,7 @@ from core.engine import doctor
 from core.evaluation.labels import desk
 from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Entry, Store, files, rescue
-from tests.fixtures.store.build import HERE, QUESTION
+from tests.stored import QUESTION
 
 PAGE = 4096
 ALL = [f"run{n}" for n in range(60)]
@@ -122,7 +122,7 @@ def test_whatever_page_is_flipped_the_rest_is_saved(path):
         kept.append(len(whole(path)))
         assert kept[-1] == found.runs
         assert found.runs >= len(ALL) // 2  # rows of short runs stand by the dozen on a page
-        assert found.judgements >= JUDGED // 2
+        assert found.judgements >= JUDGED // 3  # they stand on three pages
     assert len(kept) > 10
     assert sorted(kept)[len(kept) // 2] >= len(ALL) - 4
 
@@ -249,19 +249,6 @@ def test_what_is_in_the_log_alone_is_saved_too(path):
     found = rescue.recover(copy)
     assert "late" in whole(copy)
     assert found.aside.with_name(f"{found.aside.name}-wal").exists()
-
-
-@pytest.mark.trust
-def test_an_earlier_schema_is_saved_and_brought_up_to_date(tmp_path):
-    for version in sorted(HERE.glob("v*.sqlite")):
-        copy = tmp_path / version.name
-        shutil.copyfile(version, copy)
-        with copy.open("r+b") as file:
-            file.write(bytes(16))
-        found = rescue.recover(copy)
-        assert (found.runs, found.lost) == (3 if int(version.stem[1:]) < 8 else 4, 0)
-        with closing(Store(copy)) as store:
-            assert store.session("usual").tags == ("demo", "customer A")
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import statistics
@@ -16,26 +15,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sqlite_utils import Database, Migrations
 
 import core.store
 from core.domain.errors import BadInput, Unavailable
-from core.domain.outputs import Reply
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluation.labels import desk
-from core.store import Store, files, migrations, presets, process_liveness, runs, schema, writer
-from tests.fixtures.store.build import (
-    HER,
-    HERE,
-    JUDGED,
-    PLAYLIST,
-    POOLED,
-    PRESET,
-    QUESTION,
-    REMEMBERED,
-    sample_runs,
-)
+from core.store import Store, files, migrations, presets, process_liveness, runs, writer
 from tests.runs import make_run
+from tests.stored import HER, JUDGED, PLAYLIST, POOLED, PRESET, QUESTION, REMEMBERED, fill, sample_runs
 
 pytestmark = pytest.mark.usefixtures("stores_made_anew")
 
@@ -61,125 +48,59 @@ def store(tmp_path):
 # --- the file
 
 
-@pytest.mark.slow
-@pytest.mark.trust
-def test_every_released_schema_is_brought_up_to_date(tmp_path):
-    found = sorted(HERE.glob("v*.sqlite"))
-    assert [path.stem for path in found] == [f"v{n}" for n in range(1, schema.SCHEMA + 1)]
-    for path in found:
-        copy = tmp_path / path.name
-        shutil.copy(path, copy)
-        store = Store(copy)
+def test_one_of_each_kind_comes_back_when_the_store_is_opened_again(store_place):
+    fill(store_place)
+    with closing(Store(store_place)) as store:
         assert store.warnings == []
         usual, odd, left = sample_runs()
-        assert in_words(store.load("usual"), path) == in_words(usual, path)
-        assert in_words(store.load("hostile"), path) == in_words(odd, path)
-        assert in_words(store.load("left"), path) == in_words(replace(left, status="interrupted"), path)
+        assert store.load("usual") == usual
+        assert store.load("hostile") == odd
+        assert store.load("left") == replace(left, status="interrupted")
         assert store.session("usual").tags == ("demo", "customer A")
-        assert ids(store.sessions("interesting customer")) == ["usual"]
-        assert store.route_history("support")["dense"] == pytest.approx(5.3)
-        assert [turn.text for turn in store.recall("demo")] == ([] if path.stem == "v1" else REMEMBERED)
+        assert [turn.text for turn in store.recall("demo")] == REMEMBERED
         assert store.remember("demo", [Turn("user", "And later?")]) == 1
-        assert store.recall("demo")[-1].number == (1 if path.stem == "v1" else 4)
-        before_v4 = path.stem in ("v1", "v2", "v3")
-        assert [(one.name, one.entries) for one in store.playlists()] == (
-            [] if before_v4 else [("Customer A", PLAYLIST)]
-        )
-        before_v8 = int(path.stem[1:]) < 8
+        assert store.recall("demo")[-1].number == 4
+        assert [(one.name, one.entries) for one in store.playlists()] == [("Customer A", PLAYLIST)]
         hers = [(row.id, row.maker, row.private) for row in store.sessions() if row.maker]
-        assert hers == ([] if before_v8 else [("hers", HER, True)])
-        assert [(one.who, one.deed, one.about) for one in store.done()] == (
-            [] if before_v8 else [(HER, "settings", "llm")]
-        )
-        store.spend(HER, 7)
-        assert store.spent(HER) == 7
-        store.save_playlist("Later", PLAYLIST[1:])
-        assert "Later" in [one.name for one in store.playlists()]
-        before_v5 = before_v4 or path.stem == "v4"
-        assert [one.name for one in desk.sets(store)] == ([] if before_v5 else ["Release 1"])
-        assert [one.name for one in desk.sets(store, deleted=True)] == ([] if before_v5 else ["Gone"])
-        if not before_v5:
-            labels = desk.load(store, "Release 1")
-            assert (labels.set.corpus, labels.set.guidelines, labels.set.relevant_from) == (
-                "support",
-                "Be strict.",
-                1,
-            )
-            assert (labels.questions, labels.judgements) == ((QUESTION,), JUDGED)
-            assert labels.pool == {QUESTION.id: {POOLED.passage.id: POOLED}}
-        kept = [replace(one, changed="") for one in presets.every(store)]
-        assert kept == ([] if before_v5 else [PRESET])
-        desk.create(store, "Later", "support", [QUESTION])
-        desk.add_to_pool(store, "Later", {QUESTION.id: [POOLED]})
-        assert desk.judge(store, "Later", JUDGED[0]) == (1 if before_v5 else 4)
-        fresh = Store(tmp_path / f"fresh-{path.name}")
-        assert set(fresh.import_bundle(path.with_suffix(".bundle").read_bytes())) == {"usual", "hostile"}
-        assert in_words(fresh.load("hostile"), path) == in_words(odd, path)
-        assert fresh.load("usual") == store.load("usual")
-        store.close()
-        fresh.close()
-
-
-def in_words(run, path):
-    """What a run says; up to v5, of what steps record, as much as was stored then."""
-    if int(path.stem[1:]) >= 6:
-        return run
-    results = [replace(one, spans=tuple(map(stored_then, one.spans)), basis=None) for one in run.results]
-    results = [one if one.route != "crag" else replace(one, wall_ms=0.0) for one in results]  # less was done
-    return replace(run, results=tuple(results), wall_ms=0.0)
-
-
-def stored_then(span):
-    args = {name: value for name, value in span.args.items() if name not in ("engine", "text", "attempt")}
-    output, links = span.output, span.links
-    if isinstance(output, Reply):
-        output = replace(output, model="")
-    if not all(link.span in (1, 3) for link in links):  # those of rewritten questions were named wrongly
-        links = tuple(replace(link, span=None, size=0) for link in links)
-    return replace(span, args=args, output=output, links=links, attributes={})
-
-
-def later(step):
-    """This program's migrations with one more."""
-    changed = Migrations("routescope")
-    changed()(migrations.v1_runs)
-    changed()(migrations.v2_memory)
-    changed()(migrations.v3_abstained)
-    changed()(migrations.v4_playlists)
-    changed()(migrations.v5_labels)
-    changed()(migrations.v6_recorded)
-    changed()(migrations.v7_purged)
-    changed()(migrations.v8_people)
-    changed()(step)
-    return changed
+        assert hers == [("hers", HER, True)]
+        assert (HER, "settings", "llm") in [(one.who, one.deed, one.about) for one in store.done()]
+        assert [one.name for one in desk.sets(store)] == ["Release 1"]
+        assert [one.name for one in desk.sets(store, deleted=True)] == ["Gone"]
+        labels = desk.load(store, "Release 1")
+        assert (labels.set.guidelines, labels.set.relevant_from) == ("Be strict.", 1)
+        assert (labels.questions, labels.judgements) == ((QUESTION,), JUDGED)
+        assert labels.pool == {QUESTION.id: {POOLED.passage.id: POOLED}}
+        assert [replace(one, changed="") for one in presets.every(store)] == [PRESET]
 
 
 def test_a_later_step_is_applied_once_or_not_at_all(tmp_path):
     path = tmp_path / "a.sqlite"
-    shutil.copy(HERE / "v1.sqlite", path)
-
-    def v9_reviews(db: Database) -> None:
-        db["reviews"].create({"run": str, "grade": int})
-
-    def v9_broken(db: Database) -> None:
-        db["reviews"].create({"run": str})
-        raise RuntimeError("half way")
-
+    fill(path)
+    reviews = ("CREATE TABLE reviews (run INTEGER NOT NULL)", "ALTER TABLE runs ADD COLUMN grade INTEGER")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         before = list(connection.iterdump())
-        with pytest.raises(RuntimeError):
-            migrations.migrate(connection, later(v9_broken), 9)
+        with pytest.raises(sqlite3.OperationalError, match="syntax"):
+            migrations.migrate(connection, (*migrations.STEPS, (*reviews, "half way")))
         assert list(connection.iterdump()) == before
         for _ in range(2):
-            migrations.migrate(connection, later(v9_reviews), 9)
+            migrations.migrate(connection, (*migrations.STEPS, reviews))
         assert connection.execute("SELECT count(*) FROM reviews").fetchone() == (0,)
+        assert connection.execute("SELECT count(*), count(grade) FROM runs").fetchone() == (4, 0)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
     with pytest.raises(BadInput, match="newer RouteScope"):
         Store(path)
 
 
-def test_the_schema_number_is_the_number_of_steps():
-    with closing(sqlite3.connect(":memory:")) as connection:
-        assert len(migrations.steps.pending(Database(connection))) == schema.SCHEMA
+def test_a_file_from_before_the_first_release_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE runs (number INTEGER PRIMARY KEY, knobs TEXT)")
+        connection.execute(f"PRAGMA application_id = {migrations.UNRELEASED}")
+        connection.execute("PRAGMA user_version = 8")
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match="or delete it"):
+        Store(path)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("kind", ["text", "other", "folder", "garbage"])
@@ -192,19 +113,12 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
     elif kind == "folder":
         path.mkdir()
     else:
-        Database(path)["t"].insert({"a": 1})
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE t (a)")
     before = None if kind == "folder" else path.read_bytes()
     with pytest.raises(BadInput, match=r"thing\.sqlite"):
         Store(path)
     assert before is None or path.read_bytes() == before
-
-
-@pytest.mark.process
-def test_opening_an_up_to_date_file_is_quick():
-    """sqlite-utils takes 0.3 s to load, which a cold process must not pay."""
-    code = "import sys, core.store; print([m for m in ('sqlite_utils', 'zipfile') if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
 
 
 # --- many writers, dead writers
@@ -250,7 +164,8 @@ def test_many_threads_of_many_processes_lose_nothing(tmp_path):
     assert set(ids(store.sessions(limit=200))) == expected
     assert all(store.load(id).results == make_run(size=5).results[:5] for id in sorted(expected)[::7])
     assert [store.session(f"p{p}-1-4").tags for p in range(2)] == [("p0",), ("p1",)]
-    assert Database(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_threads_of_one_store_lose_nothing(store):
@@ -602,8 +517,9 @@ def many(store, count):
             "x'00', '[]', '{}', 'done', 1.0, '[]', '[]' FROM n",
             numbers
             + "INSERT INTO results (run, route, nth, measured_on, title, status, ms, start_ms, wall_ms, "
-            "hits, citations, knobs, spans) SELECT i + 1, 'bm25', 0, 'c' || (i % 50), '', 'ok', 1.0, 0, 0, "
-            "'[]', '[]', '{}', '[]' FROM n",
+            "hits, citations, abstained, parameters, recorded, spans) "
+            "SELECT i + 1, 'bm25', 0, 'c' || (i % 50), '', 'ok', 1.0, 0, 0, "
+            "'[]', '[]', 'false', '{}', '{}', '[]' FROM n",
         ):
             connection.execute(statement)
 

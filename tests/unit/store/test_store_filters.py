@@ -165,7 +165,8 @@ def large(store, count):
         )
         connection.execute(
             "INSERT INTO results (run, route, nth, title, status, ms, start_ms, wall_ms, hits, "
-            "citations, knobs, spans) SELECT number, value, 0, '', 'ok', 1.0, 0, 0, ?, '[]', '{}', ? "
+            "citations, abstained, parameters, recorded, spans) "
+            "SELECT number, value, 0, '', 'ok', 1.0, 0, 0, ?, '[]', 'false', '{}', '{}', ? "
             "FROM runs, json_each(routes)",
             ("h" * 200, "s" * 400),
         )
