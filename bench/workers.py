@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from bench.engine import CORPUS
 from bench.results import keep, machine
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.backends.workers.pool import Pool
 from core.domain import settings as settings_module
 from core.domain.types import Query
@@ -46,7 +46,11 @@ def measure() -> dict[str, Any]:
     engine = Engine(settings_module.load())
     engine.embedder(engine.corpus(CORPUS).info.embedder)
     ready = prepare(engine, Spec(CORPUS, ROUTES, split="all", queries=QUESTIONS))
-    places: dict[str, Place | None] = {"one process": None, "1 worker": Place(1), "2 workers": Place(2)}
+    places: dict[str, WorkPlace | None] = {
+        "one process": None,
+        "1 worker": WorkPlace(1),
+        "2 workers": WorkPlace(2),
+    }
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in places}
     for _ in range(ROUNDS):
         for name, place in places.items():
@@ -73,7 +77,7 @@ def measure() -> dict[str, Any]:
     }
 
 
-def _asked(engine: Engine, ready: Prepared, place: Place | None) -> dict[str, float]:
+def _asked(engine: Engine, ready: Prepared, place: WorkPlace | None) -> dict[str, float]:
     """Seconds of asking all questions with their runs kept, once workers are there and have loaded what they
     need: "wall" by the clock, and processor time by part.
     """
@@ -103,7 +107,7 @@ def _processor(workers: Spread | None) -> dict[str, float]:
 def _tasks(engine: Engine) -> dict[str, float]:
     """What starting two workers takes, and a task that does nothing."""
     began = time.perf_counter()
-    with Pool(Place(2), engine.settings) as pool:
+    with Pool(WorkPlace(2), engine.settings) as pool:
         start = time.perf_counter() - began
         nothing: dict[str, str] = {}
         calls = ((number, nothing) for number in range(TASKS))

@@ -14,7 +14,7 @@ import json
 import sys
 
 from core.backends.evaluators import LIGHTWEIGHT, SHIPPED, trained, write
-from core.cli.common import Bar
+from core.cli.common import ProgressBar
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
@@ -38,7 +38,7 @@ def pairs(engine: Engine, target: str, *, test: bool, count: int | None) -> tupl
         labelled = of_dev(labelled)
     if count:
         labelled = labelled.sample(count, SEED)
-    bar = Bar("q")
+    bar = ProgressBar("q")
     measured = measure(engine, labelled, source.name, lambda done, of: bar(source.name, done, of))
     return source.name, measured
 

@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # times are those of one thread
 
 from core.analysis import metrics
 from core.analysis.run_view import recorded
-from core.cli.common import Bar
+from core.cli.common import ProgressBar
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
@@ -153,7 +153,7 @@ def main() -> None:
         drawn = labelled.sample(given.queries, 0) if given.queries else labelled
         compared = Comparison(engine, source.name, given.candidates)
         asked = [question for question in drawn.questions if labelled.labelled(question.id)]
-        bar = Bar("q")
+        bar = ProgressBar("q")
         for number, question in enumerate(asked, 1):
             if given.pairs:
                 compared.ask_pairs(question)

@@ -16,7 +16,7 @@ from core.backends.question_classifier import (
     DEFAULT,
     DEFAULT_ROUTE,
     FEATURES,
-    Candidate,
+    ClassRoute,
     QuestionClassifier,
 )
 from core.domain.errors import BadInput
@@ -233,7 +233,7 @@ class Tried:
     it gained on each set, spread over all questions of the set.
     """
 
-    candidate: Candidate
+    candidate: ClassRoute
     refused: str
     least: float
     by_set: Mapping[str, float]
@@ -265,7 +265,7 @@ def _tried(route: str, taken: Sequence[Case], sizes: Mapping[str, int]) -> Tried
     elif low <= 0:
         refused = f"its gain has the interval {low:.3f} to {high:.3f}"
     least = min((float(np.mean(some)) for some in gains.values() if len(some) >= FEW), default=low)
-    found = Candidate(route, "value", float(np.mean(every)), low, high, len(every), tuple(gains))
+    found = ClassRoute(route, "value", float(np.mean(every)), low, high, len(every), tuple(gains))
     return Tried(found, refused, least, {name: sum(some) / sizes[name] for name, some in gains.items()})
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import cast
 
 from core.backends.question_classifier import CLASSES, SHIPPED, QuestionClass, trained, write
-from core.cli.common import Bar
+from core.cli.common import ProgressBar
 from core.domain import settings
 from core.domain.errors import BadInput, RouteScopeError
 from core.engine.engine import Engine
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     given = parser.parse_args()
     engine = Engine(settings.load(route_timeout_s=3600))
-    bar = Bar("q")
+    bar = ProgressBar("q")
     found = cases(
         engine,
         [experiment_store.opened(folder) for folder in given.evaluations],

@@ -22,7 +22,7 @@ import numpy as np
 
 from core.backends import fusion_weights
 from core.backends.base import Completion, LLMRequest, TokenLogprob
-from core.backends.fid import Read
+from core.backends.fid import FusedReading
 from core.backends.fusion_weights import FittedWeights
 from core.backends.late import TokenVectors
 from core.backends.llm.cache import CompletionCache
@@ -124,11 +124,11 @@ class Reader:
 
     name = "fake reader"
 
-    def read(self, text: str, passages: Sequence[Passage], *, max_tokens: int, **_: Any) -> Read:
+    def read(self, text: str, passages: Sequence[Passage], *, max_tokens: int, **_: Any) -> FusedReading:
         shared = [1 + len({*words(text)} & {*words(p.text)}) for p in passages]
         best = passages[shared.index(max(shared))]
         said = " ".join(words(best.text)[:6])
-        return Read(said, tuple(n / sum(shared) for n in shared), 10 * len(passages), 6)
+        return FusedReading(said, tuple(n / sum(shared) for n in shared), 10 * len(passages), 6)
 
 
 def _pretend(kind: Any, setting: str, fake: Any) -> None:

@@ -10,7 +10,7 @@ from core.corpus.samples import samples
 from core.domain.rank_changes import ranks
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
-from core.store.playlists import Entry
+from core.store.playlists import PlaylistEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,11 @@ def arranged(run: Run, gold: Mapping[str, int], depth: int) -> Run:
     )
 
 
-def sample_entries(corpus: str) -> tuple[Entry, ...]:
+def sample_entries(corpus: str) -> tuple[PlaylistEntry, ...]:
     """The sample questions of a corpus as a playlist: the model texts of most are recorded."""
     return tuple(
-        Entry(one.query.text, corpus, history=one.query.history, note=one.shows) for one in samples(corpus)
+        PlaylistEntry(one.query.text, corpus, history=one.query.history, note=one.shows)
+        for one in samples(corpus)
     )
 
 

@@ -60,7 +60,7 @@ RunName = Annotated[
 ]
 
 
-class Server(MCPServer[Any]):
+class McpServer(MCPServer[Any]):
     """Says in one line what is wrong with the arguments of a tool, unknown names included."""
 
     async def call_tool(
@@ -83,9 +83,9 @@ class Server(MCPServer[Any]):
             raise
 
 
-def server() -> Server:
+def server() -> McpServer:
     """Create the server with its tools; nothing is opened before a tool is called."""
-    made = Server("routescope", instructions=ABOUT, version=version(), log_level="WARNING")
+    made = McpServer("routescope", instructions=ABOUT, version=version(), log_level="WARNING")
     made.tool(annotations=ADDS)(_told(ask))
     made.tool(annotations=READS)(_told(explain, "why"))
     made.tool(annotations=READS)(_told(measured, "evaluations"))

@@ -174,7 +174,7 @@ def service_wait(seconds: float) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueuePlace:
     """A call's place in the queue."""
 
     number: int  # 1 for the next one
@@ -190,7 +190,7 @@ class _Ticket:
     served: threading.Event = field(default_factory=threading.Event)
 
 
-class Turns:
+class ModelQueue:
     """The slots of one model, and the calls that wait for one: in their order inside a run, and round the
     runs.
     """
@@ -314,7 +314,7 @@ class Turns:
             who.held_up(holds)
             (self._held_up.add if holds else self._held_up.discard)(who)
 
-    def _place(self, ticket: _Ticket) -> Place | None:
+    def _place(self, ticket: _Ticket) -> QueuePlace | None:
         """Return a ticket's place in the queue, or None once it is served."""
         with self._lock:
             order = self._order()
@@ -322,13 +322,13 @@ class Turns:
                 return None
             ahead, now = order.index(ticket), time.perf_counter()
             if not self._took:
-                return Place(ahead + 1, None)
+                return QueuePlace(ahead + 1, None)
             mean = sum(self._took) / len(self._took)
             ends = [max(0.0, (one.began or now) + mean - now) for one in self._serving]
         heapq.heapify(ends)
         for _ in range(ahead):
             heapq.heapreplace(ends, ends[0] + mean)
-        return Place(ahead + 1, ends[0])
+        return QueuePlace(ahead + 1, ends[0])
 
     def _order(self) -> list[_Ticket]:
         """Those who wait, as they will be served if nobody else comes."""
@@ -342,14 +342,14 @@ def _over(wait: Waited, others: float, own: float) -> Waited:
     return replace(wait, over=True, others_ms=round(max(0.0, others), 3), own_ms=round(own, 3))
 
 
-_endpoints: OrderedDict[str, Turns] = OrderedDict()
+_endpoints: OrderedDict[str, ModelQueue] = OrderedDict()
 _lock = threading.Lock()
 
 
-def turns(endpoint: str) -> Turns:
+def turns(endpoint: str) -> ModelQueue:
     """Those of an endpoint, the same for all of this process that ask it."""
     with _lock:
-        found = _endpoints.setdefault(endpoint, Turns())
+        found = _endpoints.setdefault(endpoint, ModelQueue())
         _endpoints.move_to_end(endpoint)
         while len(_endpoints) > ENDPOINTS:
             _endpoints.popitem(last=False)

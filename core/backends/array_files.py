@@ -19,7 +19,7 @@ from core.domain.errors import Unavailable
 WIDENED = 65_536  # numbers made 32-bit ones at a time: 256 KiB
 
 
-class Rows:
+class RowWriter:
     """A .npy file that is written row after row; how many there are need not be known before its end."""
 
     def __init__(self, file: Path, kind: Any, columns: tuple[int, ...] = (), expected: int = 0) -> None:
@@ -45,7 +45,7 @@ class Rows:
         described = {"descr": self._kind.str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self._file, described)  # leaves room for more digits
 
-    def __enter__(self) -> Rows:
+    def __enter__(self) -> RowWriter:
         return self
 
     def __exit__(
@@ -63,7 +63,7 @@ class Rows:
 def save(file: Path, array: NDArray[Any]) -> None:
     """Write an array; raises OSError with the system's reason, which `np.save` keeps to itself."""
     rows = np.ascontiguousarray(array)
-    with Rows(file, rows.dtype, rows.shape[1:], len(rows)) as written:
+    with RowWriter(file, rows.dtype, rows.shape[1:], len(rows)) as written:
         written.add(rows)
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.backends.admission import LOOK_S, Turns, aside, asker
+from core.backends.admission import LOOK_S, ModelQueue, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
 from core.backends.hosted_embedder import HostedEmbedder, hosted_identity
 from core.backends.named_models import SETTING, NamedModel, Packaged, known_as, named, packaged_folder, place
@@ -165,7 +165,7 @@ class SentenceEmbedder:
         self.name = name
         self._asked: dict[str, Any] = {"prompt": known.query} if known else {}
         self._read: dict[str, Any] = {"prompt": known.passage} if known else {}
-        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
+        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
         self.dim = len(self.embed_query(""))
 
     def embed_query(self, text: str) -> Vector:
@@ -230,7 +230,7 @@ class PackagedE5:
         except (ImportError, OSError, RuntimeError) as error:
             raise Unavailable(f"embedder {name!r} cannot be loaded ({describe(error)[:300]})") from error
         self.name, self.dim = name, int(self._model.dim)
-        self._turns = Turns()  # it uses every core by itself
+        self._turns = ModelQueue()  # it uses every core by itself
 
     def embed_query(self, text: str) -> Vector:
         """Return the unit vector of one question, shape (dim,)."""

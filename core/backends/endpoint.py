@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from core.backends.llm.client import run_call
-from core.backends.llm.wire import Words, retry_after
+from core.backends.llm.wire import EndpointWords, retry_after
 from core.domain.errors import ModelFailed
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ HINTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """A response that is not temporary: its status and body."""
 
     status: int
@@ -50,7 +50,7 @@ class Endpoint:
     def __init__(
         self,
         url: str,
-        words: Words,
+        words: EndpointWords,
         *,
         key: str = "",
         headers: Mapping[str, str] | None = None,
@@ -69,7 +69,7 @@ class Endpoint:
         timeout: float,
         cancel: threading.Event,
         once_s: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """Post `body` within `timeout` seconds in all, each try within `once_s`.
 
         Raises ModelFailed, ModelTimedOut, Cancelled. A status that is not temporary is returned.
@@ -77,13 +77,13 @@ class Endpoint:
         end = time.monotonic() + timeout
         return run_call(self._tried(body, end, once_s), self.words.label, timeout, cancel)
 
-    def refusal(self, reply: Reply) -> ModelFailed:
+    def refusal(self, reply: HttpReply) -> ModelFailed:
         """Return the error for a reply other than 200."""
         if 300 <= reply.status < 400:
             return self.words.failed(f"redirects elsewhere ({reply.status}), which is not followed")
         return self.words.failed(HINTS.get(reply.status, f"answered with status {reply.status}"), reply.data)
 
-    async def _tried(self, body: Mapping[str, Any], end: float, once_s: float | None) -> Reply:
+    async def _tried(self, body: Mapping[str, Any], end: float, once_s: float | None) -> HttpReply:
         import asyncio
 
         content = json.dumps(body).encode()
@@ -93,9 +93,9 @@ class Endpoint:
             asked: float | None = None
             try:
                 status, data, asked = await asyncio.wait_for(self._send(content), once_s)
-                problem = self.refusal(Reply(status, data))
+                problem = self.refusal(HttpReply(status, data))
                 if status not in AGAIN or any(word in data.lower() for word in SPENT):
-                    return Reply(status, data)
+                    return HttpReply(status, data)
                 most = TRIES_LIMITED if status == 429 else TRIES
                 if asked is not None and status in LIMITED:
                     most = ENDLESS

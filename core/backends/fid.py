@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.backends.admission import Turns
+from core.backends.admission import ModelQueue
 from core.backends.weights import ask_hub, clean
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable, describe
 from core.domain.once import Once
@@ -33,7 +33,7 @@ WRAPPED = {r"^encoder\.encoder\.": "encoder.", r"^(encoder\.block\.\d+)\.module\
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class FusedReading:
     """A generated text, with the share of the decoder's cross-attention on each passage."""
 
     text: str
@@ -57,7 +57,7 @@ class FusionReader(Protocol):
         max_tokens: int,
         timeout: float,
         cancel: threading.Event,
-    ) -> Read:
+    ) -> FusedReading:
         """Answer `text` from `passages`. Raises ModelFailed, ModelTimedOut (after `timeout` seconds in all)
         or Cancelled.
         """
@@ -70,7 +70,7 @@ class FusionInDecoder:
         """Load the model; raises Unavailable when it cannot be loaded, or is no T5."""
         self.name = name
         self._model, self._tokenizer = _load(name)
-        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
+        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
 
     def read(
         self,
@@ -80,7 +80,7 @@ class FusionInDecoder:
         max_tokens: int,
         timeout: float,
         cancel: threading.Event,
-    ) -> Read:
+    ) -> FusedReading:
         """Decode greedily, at most `max_tokens`."""
         import torch
         from transformers import StoppingCriteriaList
@@ -110,7 +110,7 @@ class FusionInDecoder:
             written = out.sequences[0][1:]  # the first one only starts the decoder
             said = self._tokenizer.decode(written, skip_special_tokens=True).strip()
         shares = _shares(out.cross_attentions, len(passages))
-        return Read(said, shares, int(mask.sum()), len(written), cut)
+        return FusedReading(said, shares, int(mask.sum()), len(written), cut)
 
     def _tokens(self, given: list[str]) -> tuple[Any, tuple[int, ...]]:
         tokens = self._tokenizer(

@@ -23,8 +23,8 @@ import numpy as np
 from core.backends.address import split
 from core.backends.admission import asker
 from core.backends.base import Matrix, Vector
-from core.backends.endpoint import Endpoint, Reply
-from core.backends.llm.wire import Words, parsed
+from core.backends.endpoint import Endpoint, HttpReply
+from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
 from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput, Unavailable
@@ -56,7 +56,7 @@ class HostedEmbedder:
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise BadInput(f"{where}: the API key in {spec.key_env} contains characters that no key has")
         url = address(spec, where)
-        words = Words(f"embedder {name} ({spec.model} at {url})", (*spec.secrets(), *secrets))
+        words = EndpointWords(f"embedder {name} ({spec.model} at {url})", (*spec.secrets(), *secrets))
         headers = spec.sent_headers()
         if _is_azure(spec) and key:
             headers, key = {**headers, "api-key": key}, ""
@@ -166,7 +166,7 @@ class HostedEmbedder:
         raise self._endpoint.refusal(reply)
 
     @staticmethod
-    def _too_long(reply: Reply) -> bool:
+    def _too_long(reply: HttpReply) -> bool:
         return reply.status in (400, 413, 422) and bool(
             re.search(rb"token|length|too long|context|less than", reply.data, re.I)
         )

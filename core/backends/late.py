@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.admission import Turns
+from core.backends.admission import ModelQueue
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM, identity
 from core.backends.named_models import place
@@ -164,7 +164,7 @@ class ColbertTokens:
         """Load the model; raises Unavailable when it cannot be loaded, or was not trained for this."""
         self.name = name
         self._model = load("MultiVectorEncoder", place(name, "late"))
-        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
+        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
         self.dim = self.embed_query("").vectors.shape[1]
 
     def embed_query(self, text: str) -> TokenVectors:

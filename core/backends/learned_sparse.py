@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends import array_files
-from core.backends.admission import Turns
+from core.backends.admission import ModelQueue
 from core.backends.base import Mask, Rows
 from core.backends.named_models import place
 from core.backends.topk import top_k
@@ -61,7 +61,7 @@ class SpladeEncoder:
         # The output layer may be padded beyond the vocabulary: those columns have no name.
         names = self._model.tokenizer.convert_ids_to_tokens(list(range(size)))
         self.terms: list[str] = [name or f"[{at}]" for at, name in enumerate(names)]
-        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
+        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Weights of passages, shape (n, terms)."""

@@ -16,7 +16,7 @@ TOLERANCE = 1e-8  # sum of absolute changes, from which on the walk has ended
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class GraphWalk:
     """The share of time that the walk spends at each node, shape (n,), adding up to 1; `iterations` it took,
     and the sum of absolute changes in the last.
     """
@@ -46,7 +46,7 @@ class Graph:
 
     def walk(
         self, restart: NDArray[np.float64], damping: float = 0.5, tolerance: float = TOLERANCE
-    ) -> Walked:
+    ) -> GraphWalk:
         """Follow an edge, by its weight, with probability `damping`; else, or from a node without edges,
         restart at a node by `restart`, shape (n,), not negative and not all 0.
 
@@ -59,4 +59,4 @@ class Graph:
             stuck = scores[self._alone].sum()
             found = damping * (self.edges @ (scores * self._share) + stuck * begin) + (1 - damping) * begin
             change, scores, done = float(np.abs(found - scores).sum()), found, done + 1
-        return Walked(scores, done, change)
+        return GraphWalk(scores, done, change)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.backends.base import Matrix, Rows, Vector
-from core.backends.postgres import Connection, Server
+from core.backends.postgres import Connection, PostgresServer
 from core.backends.vector import MARGIN, SAME, SEARCH_EFFORT
 from core.domain.errors import BadInput, Unavailable
 from core.domain.filters import Filter
@@ -32,7 +32,7 @@ Where = Sequence[Filter]
 
 
 @dataclass(frozen=True)
-class Table:
+class PassageTable:
     """The SQL parts of a table of passages."""
 
     relation: Composable
@@ -62,7 +62,7 @@ class PgVectorIndex:
     As `FaissIndex`, which it stands in for. Safe to call from several threads.
     """
 
-    def __init__(self, server: Server, table: Table, size: int) -> None:
+    def __init__(self, server: PostgresServer, table: PassageTable, size: int) -> None:
         self._server, self._table, self.size, self.dim = server, table, size, table.dim
 
     @property
@@ -325,7 +325,7 @@ def literal(value: str) -> Composable:
     return sql.SQL(sql.Literal(value).as_string().replace("%", "%%"))
 
 
-class Vectors:
+class StoredVectors:
     """The vectors of a corpus by row, read when they are asked for."""
 
     def __init__(self, index: PgVectorIndex) -> None:

@@ -34,7 +34,7 @@ def driver() -> Any:
     return psycopg
 
 
-class Server:
+class PostgresServer:
     """A database on a server. Safe to call from several threads: each call has a connection to itself."""
 
     def __init__(self, dsn: Dsn) -> None:

@@ -68,7 +68,7 @@ FEATURES = (*WORDING_FEATURES, *SEARCH_FEATURES, *TABLE_FEATURES)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ClassRoute:
     """A route for the questions of a class, and what it gained over the default route on `n` questions of
     `sets`: the mean difference in `metric` with its 95% interval.
     """
@@ -93,7 +93,7 @@ class QuestionClassifier:
     intercepts: tuple[float, ...]
     least: float  # below this probability a question belongs to the default class
     # for each class, the routes that beat the default one there, best first
-    routes: Mapping[str, tuple[Candidate, ...]]
+    routes: Mapping[str, tuple[ClassRoute, ...]]
     made: Mapping[str, Any] = field(default_factory=dict)  # training data and measured quality
     source: str = ""  # the file it was read from, as shown
 
@@ -199,8 +199,8 @@ def _parsed(stored: Any, source: str) -> QuestionClassifier:
     return found
 
 
-def _candidate(stored: Any) -> Candidate:
-    return Candidate(
+def _candidate(stored: Any) -> ClassRoute:
+    return ClassRoute(
         str(stored["route"]),
         str(stored["metric"]),
         float(stored["gain"]),

@@ -25,7 +25,7 @@ _ENGLISH = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ReadingLimit:
     """The longest text that an embedder reads whole."""
 
     tokens: int
@@ -44,7 +44,7 @@ def reads(embedder: str, language: str) -> bool | None:
     return None
 
 
-def limit(embedder: str) -> Limit | None:
+def limit(embedder: str) -> ReadingLimit | None:
     """Return how much of a text an embedder reads; None if its tokenizer is not on this machine."""
     from core.backends.embedder import INT8, MINILM
     from core.backends.onnx_store import minilm_folder
@@ -64,10 +64,10 @@ def limit(embedder: str) -> Limit | None:
         if isinstance(found := _value(files[name], key), int) and 0 < found < 1_000_000  # "no limit" is huge
     ]
     tokens = given[0] if given else model.tokens if model is not None else None
-    return Limit(tokens, _counter(tokenizer)) if tokens is not None else None
+    return ReadingLimit(tokens, _counter(tokenizer)) if tokens is not None else None
 
 
-def _packaged(embedder: str, tokens: int) -> Limit | None:
+def _packaged(embedder: str, tokens: int) -> ReadingLimit | None:
     model = named(embedder, "embedder")
     if model is None or model.packaged is None:
         return None
@@ -78,7 +78,9 @@ def _packaged(embedder: str, tokens: int) -> Limit | None:
         loaded = E5(model_path=str(folder / model.packaged.file))
     except (ImportError, OSError, RuntimeError, Unavailable):
         return None  # `load_embedder` says so
-    return Limit(tokens, lambda texts: [loaded.token_count(clean(text).replace("\0", " ")) for text in texts])
+    return ReadingLimit(
+        tokens, lambda texts: [loaded.token_count(clean(text).replace("\0", " ")) for text in texts]
+    )
 
 
 def _counter(tokenizer: Path) -> Callable[[Sequence[str]], list[int]]:

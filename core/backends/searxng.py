@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from core.backends.address import split
 from core.backends.llm.client import run_call
-from core.backends.llm.wire import Words, parsed
+from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
 from core.domain.errors import ModelFailed, ModelTimedOut, WebFailed, WebTimedOut
 from core.domain.types import Passage
@@ -42,7 +42,7 @@ class Searxng:
         """
         self.url = endpoint(url)
         self._private = private
-        self._words = Words(f"web search at {self.url}", tuple(secrets))
+        self._words = EndpointWords(f"web search at {self.url}", tuple(secrets))
         self._client: httpx2.AsyncClient | None = None
 
     @property
@@ -96,7 +96,7 @@ class Searxng:
         return failed(self._words, HINTS.get(status, f"answered with status {status}"), data)
 
 
-def failed(words: Words, what: str, quoted: str | bytes | None = None) -> WebFailed:
+def failed(words: EndpointWords, what: str, quoted: str | bytes | None = None) -> WebFailed:
     """Return a one-line WebFailed; `quoted` is the server's text, shortened and escaped."""
     return WebFailed(str(words.failed(what, quoted)))
 
@@ -119,7 +119,7 @@ def plain(text: str) -> str:
     return words.strip()
 
 
-def read(data: bytes, words: Words) -> list[tuple[Passage, float]]:
+def read(data: bytes, words: EndpointWords) -> list[tuple[Passage, float]]:
     """Read the results in a response body, each address once, with scores that never rise.
 
     A result without an http(s) address or without text is dropped, as it is no evidence. An empty list means
@@ -156,7 +156,7 @@ def falling(given: Sequence[Any]) -> list[float]:
     return scores
 
 
-def _passage(result: Any, words: Words) -> Passage | None:
+def _passage(result: Any, words: EndpointWords) -> Passage | None:
     if not isinstance(result, dict):
         return None
     url, content, title = (

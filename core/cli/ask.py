@@ -13,7 +13,7 @@ import click
 
 from core.cli import comparison
 from core.cli.common import (
-    Bar,
+    ProgressBar,
     emit,
     filter_option,
     note,
@@ -198,7 +198,7 @@ def _make_corpus(engine: Engine, corpus: str, own: Sequence[str], query: Query) 
     """Index what the pipelines given return for the question."""
     from core.engine import returned_corpus
 
-    bar = Bar("passages")
+    bar = ProgressBar("passages")
     with stoppable() as asked:
         added = returned_corpus.grow(engine, corpus, own, query, progress=bar, cancel=asked, warn=note)
     bar.close()

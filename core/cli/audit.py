@@ -176,7 +176,7 @@ def _performed(
                 folder,
                 fresh=fresh,
                 retry=retry,
-                progress=Pace(),
+                progress=QuestionPace(),
                 said=said,
                 ended=asked.is_set,
             )
@@ -191,7 +191,7 @@ def _performed(
     return 0 if good else 1
 
 
-class Pace:
+class QuestionPace:
     """A line on stderr for each finished question: how long it took, and an estimate of what is left."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, columns_option, emit, note, output_options, stoppable
+from core.cli.common import ProgressBar, columns_option, emit, note, output_options, stoppable
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def audit_access_(
     labelled, said = _labelled(engine, engine.corpus(source.name), source.path, questions, columns, labels)
     for line in said:
         note(f"warning: {line}")
-    bar = Bar("")
+    bar = ProgressBar("")
     with stoppable() as asked:
         found = audit_access(
             engine,

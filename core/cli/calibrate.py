@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable
 from core.cli.text import table
 from core.domain.errors import BadInput, Cancelled
 
@@ -78,7 +78,7 @@ def calibrate_(
         ensure(one, now)
     folder = out or now.home / "calibrations"
     made: list[Calibration] = []
-    bar = Bar("q")
+    bar = ProgressBar("q")
     with stoppable() as asked:
         try:
             for decision in wanted:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli.common import Bar, emit, note, stoppable
+from core.cli.common import ProgressBar, emit, note, stoppable
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
 from core.domain.format import size
 from core.evaluation.chunkings.report import rows
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import Place
+    from core.backends.workers.place import WorkPlace
     from core.corpus.source import Source
     from core.domain.settings import Settings
     from core.engine.engine import Engine
@@ -57,7 +57,7 @@ def measure(
     fresh: bool,
     retry: bool,
     max_failed: float,
-    workers: Place | None,
+    workers: WorkPlace | None,
     as_json: bool,
 ) -> int:
     """Ask, save and print; the exit code."""
@@ -68,7 +68,7 @@ def measure(
     group = measuring.prepare(engine, spec, found, source.path)
     for warning in group.warnings:  # before hours are spent
         note(f"warning: {warning}")
-    bar = Bar("q")
+    bar = ProgressBar("q")
     with stoppable() as asked:
         figures = measuring.perform(
             engine,

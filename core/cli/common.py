@@ -202,7 +202,7 @@ def stoppable() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-class Bar:
+class ProgressBar:
     """Progress on stderr: tqdm's bar on a terminal, else a plain line now and then and at the end.
 
     `unit` "B" counts bytes. A new `label` begins a new bar.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable, worker_options
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable, worker_options
 from core.cli.text import table
 from core.corpus.types import PDF
 from core.domain.errors import BadInput
@@ -18,7 +18,7 @@ from core.domain.format import size
 OPTIONAL = ("place", "of", "tokens", "cost")  # of what is known of an index, told where there is some
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import Place
+    from core.backends.workers.place import WorkPlace
     from core.corpus.embedding_cost import Begin
     from core.corpus.helpers import Helpers
     from core.corpus.index import Corpus, CorpusInfo
@@ -140,7 +140,7 @@ def index_(
     embedders: Sequence[str],
     dropped: Sequence[str],
     yes: bool,
-    workers: Place | None,
+    workers: WorkPlace | None,
     as_json: bool,
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
@@ -274,7 +274,7 @@ def build_each(
     """Build several corpora in sequence; those built before a stop stay."""
     from core.corpus import cautions, index, variants
 
-    bar, built = Bar(""), []
+    bar, built = ProgressBar(""), []
     with stoppable() as cancel:
         for corpus in index.build_each(
             sources, settings=settings, progress=bar, cancel=cancel, helpers=helping, begin=begin

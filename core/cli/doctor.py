@@ -12,7 +12,7 @@ from core.cli.common import emit, note, output_options
 from core.cli.text import one_line
 
 if TYPE_CHECKING:
-    from core.engine.doctor import Check, EndpointReport
+    from core.engine.doctor import EndpointReport, HealthCheck
     from core.engine.endpoints import ChatEndpoint
 
 
@@ -87,7 +87,7 @@ def _endpoint(tested: EndpointReport) -> str:
     return f"{mark}  {what}\n         -> {one_line(tested.error)}; {affected}"
 
 
-def _text(found: Sequence[Check]) -> str:
+def _text(found: Sequence[HealthCheck]) -> str:
     marks = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
     lines = []
     for check in found:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.cli.common import Bar, note, stoppable
+from core.cli.common import ProgressBar, note, stoppable
 from core.domain.format import size
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def make(
 
     made = []
     for name in wanted:
-        bar = Bar("")
+        bar = ProgressBar("")
         label = f"{corpus.name}, {name}"
         progress = partial(_show, bar, label)
         note(f"{label}: takes about {size(store.about_bytes(name, corpus, settings))} on disk")
@@ -68,7 +68,7 @@ def make(
     return made
 
 
-def _show(bar: Bar, label: str, stage: str, done: int, total: int) -> None:
+def _show(bar: ProgressBar, label: str, stage: str, done: int, total: int) -> None:
     bar(f"{label}: {stage}", done, total)
 
 

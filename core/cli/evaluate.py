@@ -11,7 +11,7 @@ import click
 
 from core.cli.ask import answer_options, read_parameters
 from core.cli.common import (
-    Bar,
+    ProgressBar,
     columns_option,
     emit,
     filter_option,
@@ -29,7 +29,7 @@ from core.cli.named import chosen_by, preset_of, with_preset
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import Place
+    from core.backends.workers.place import WorkPlace
     from core.domain.pipelines import Pipeline
     from core.domain.types import AnswerBy, AnswerOrder
     from core.engine.engine import Engine
@@ -173,7 +173,7 @@ def eval_(
     fresh: bool,
     retry_failed: bool,
     max_failed: float,
-    workers: Place | None,
+    workers: WorkPlace | None,
     as_json: bool,
 ) -> int:
     """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.
@@ -291,7 +291,7 @@ def eval_(
     ready = prepare(engine, spec, found, source.path)
     for warning in ready.warnings:  # before hours are spent
         note(f"warning: {warning}")
-    bar = Bar("q")
+    bar = ProgressBar("q")
     with stoppable() as asked:
         figures, drawn, outcomes = perform(
             engine,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable
 from core.cli.text import table
 from core.domain.errors import BadInput, Cancelled
 
@@ -56,7 +56,7 @@ def fit_(
         ensure(catalogue.source(corpus, settings=settings.current(), known_only=True), settings.current())
     chosen = tuple(one.strip() for one in lists.split(",") if one.strip()) if lists else ()
     wanted = fusion_weights.Wanted(corpus, name, chosen, evaluation, labels, split)
-    bar = Bar("q")
+    bar = ProgressBar("q")
     with stoppable() as asked:
         try:
             fitted = fusion_weights.perform(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from core.cli.common import Bar, note, stoppable
+from core.cli.common import ProgressBar, note, stoppable
 from core.domain.background_job import BackgroundJob
 
 
 def followed(under_way: BackgroundJob, unit: str) -> None:
     """Wait with a bar until it has ended; Ctrl-C stops it, and finished work stays."""
-    bar = Bar("")
+    bar = ProgressBar("")
     with stoppable() as asked:
         while not under_way.wait(0.2):
             bar(unit, under_way.finished, under_way.total)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
 
@@ -237,7 +237,7 @@ def _regressions(given: str, measured: Measured, decision: Decision) -> Decision
     from core.engine.engine import shared_engine
     from core.evaluation.release.regression_source import with_regressions
 
-    bar = Bar("q")
+    bar = ProgressBar("q")
     with stoppable() as asked:
         found = with_regressions(
             shared_engine(),

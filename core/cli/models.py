@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, output_options, stoppable
+from core.cli.common import ProgressBar, emit, output_options, stoppable
 from core.cli.text import table
 from core.domain.format import size
 
@@ -49,13 +49,13 @@ def pull_(name: str, as_json: bool) -> int:
     A stopped download continues where it was.
     """
     from core.backends.llm import catalogue
-    from core.backends.llm.fetch import Progress, pull
+    from core.backends.llm.fetch import FetchProgress, pull
     from core.domain import settings
 
     name = {"default": catalogue.DEFAULT, "fast": catalogue.FAST}.get(name, name)
-    bar = Bar("B")
+    bar = ProgressBar("B")
 
-    def report(at: Progress) -> None:
+    def report(at: FetchProgress) -> None:
         if at.stage in ("downloading", "verifying"):
             bar(f"{name}: {at.stage}", at.done, at.total)
 
@@ -72,7 +72,7 @@ def pull_(name: str, as_json: bool) -> int:
 @output_options
 def reset_(endpoint: str | None, as_json: bool) -> int:
     """Forget what was learned of the requests that ENDPOINT (a base URL; without it: each) accepts."""
-    from core.backends.llm.profile import Known, every
+    from core.backends.llm.profile import StoredProfile, every
     from core.domain import settings
     from core.domain.errors import BadInput
 
@@ -83,7 +83,7 @@ def reset_(endpoint: str | None, as_json: bool) -> int:
         there = ", ".join(sorted({one.endpoint for one in known})) or "none"
         raise BadInput(f"nothing is known of {endpoint!r}; known endpoints: {there}")
     for one in gone:
-        Known(home, one.endpoint, one.model).reset()
+        StoredProfile(home, one.endpoint, one.model).reset()
     document = {"reset": [{"endpoint": one.endpoint, "model": one.model} for one in gone]}
     emit(document, lambda: f"{len(gone)} endpoints reset", as_json=as_json)
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable
 from core.cli.text import one_line, table
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
@@ -66,7 +66,7 @@ def generate_(corpus: str, count: int, out: Path, kinds: str | None, seed: int, 
     if out.suffix != ".jsonl":
         raise BadInput(f"--out {out}: give a name that ends in .jsonl")
     name = indexed(corpus, settings.current())
-    bar = Bar("questions")
+    bar = ProgressBar("questions")
     with stoppable() as cancel:
         found = generate(
             shared_engine(),

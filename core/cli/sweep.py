@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable, worker_options
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable, worker_options
 from core.domain.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import Place
+    from core.backends.workers.place import WorkPlace
     from core.evaluation.tuning.sweep import Curve, Effect
     from core.evaluation.tuning.sweep_run import Running, Todo
     from core.routes.declare import ParameterSpec
@@ -43,7 +43,7 @@ def sweep_(
     metric: str,
     split: str | None,
     ask: bool,
-    workers: Place | None,
+    workers: WorkPlace | None,
     as_json: bool,
 ) -> int:
     """Try other values of one or two parameters of a route on the questions of a saved evaluation.
@@ -120,11 +120,11 @@ def _points(
     return tuple((value,) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
 
 
-def _run(running: Running, todo: Todo, workers: Place | None) -> bool:
+def _run(running: Running, todo: Todo, workers: WorkPlace | None) -> bool:
     """Run the values that need it, with progress; whether it was stopped."""
     if not todo:
         return False
-    bar = Bar("q")
+    bar = ProgressBar("q")
     with stoppable() as asked:
         running.ask(todo, workers)
         while not running.wait(0.2):

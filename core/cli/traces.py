@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable
 
 if TYPE_CHECKING:
-    from core.engine.imported import Imported
+    from core.engine.imported import ImportedTraces
     from core.store import Store
     from core.store.traces_in import ForeignTrace
 
@@ -45,7 +45,7 @@ def listen_(port: int, corpus: str | None, name: str | None, as_json: bool) -> i
     from core.corpus import catalogue
     from core.engine.engine import shared_engine
     from core.engine.trace_collector import Collector
-    from core.engine.trace_endpoint import Endpoint
+    from core.engine.trace_endpoint import TraceEndpoint
     from core.engine.trace_intake import Intake
     from core.evaluation.labels import feedback
 
@@ -54,14 +54,14 @@ def listen_(port: int, corpus: str | None, name: str | None, as_json: bool) -> i
         ensure(catalogue.source(corpus, settings=engine.settings, known_only=True), engine.settings)
     intake = Intake(engine, corpus, name)
 
-    def take(traces: Sequence[ForeignTrace]) -> Imported:
+    def take(traces: Sequence[ForeignTrace]) -> ImportedTraces:
         found = intake.take(traces)
         if engine.store is not None:
             feedback.from_traces(engine.store, found.feedback)
         return found
 
     collector = Collector(take, note)
-    endpoint = Endpoint(collector, port)
+    endpoint = TraceEndpoint(collector, port)
     note(f"listening on {endpoint.address} (Ctrl-C ends it)")
     with stoppable() as stop:
         endpoint.serve(stop)
@@ -100,7 +100,7 @@ def import_traces(
         requests.check_name(store, label_set)
     if corpus is not None:
         ensure(catalogue.source(corpus, settings=engine.settings, known_only=True), engine.settings)
-    bar = Bar("")
+    bar = ProgressBar("")
     with stoppable() as cancel:
         intake = Intake(engine, corpus, name, bar, cancel)
         found = intake.take(read_.traces)
@@ -120,7 +120,7 @@ def import_traces(
     return 0
 
 
-def as_document(found: Imported) -> dict[str, Any]:
+def as_document(found: ImportedTraces) -> dict[str, Any]:
     """Convert an import's result to JSON values."""
     matched = sum(rule is not None for rule in found.rules)
     return {
@@ -134,7 +134,7 @@ def as_document(found: Imported) -> dict[str, Any]:
     }
 
 
-def text(found: Imported, label_set: str | None = None, asked: int = 0) -> str:
+def text(found: ImportedTraces, label_set: str | None = None, asked: int = 0) -> str:
     """Format an import's result."""
     runs = found.runs
     lines = [f"Added {len(runs)} runs" + (f" over corpus {runs[0].corpus}: {_some(found)}" if runs else ".")]
@@ -147,6 +147,6 @@ def text(found: Imported, label_set: str | None = None, asked: int = 0) -> str:
     return "\n".join(lines)
 
 
-def _some(found: Imported) -> str:
+def _some(found: ImportedTraces) -> str:
     ids = [run.id for run in found.runs]
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

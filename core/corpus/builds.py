@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.corpus import index_record, uploads
 from core.corpus.build import Progress
 from core.corpus.catalogue import BUILT_IN
@@ -69,7 +69,7 @@ def start(
     name: str,
     source: Source | str | Path,
     settings: Settings,
-    workers: Place | None = None,
+    workers: WorkPlace | None = None,
     *,
     confirmed: bool = False,
     always: bool = False,
@@ -113,7 +113,7 @@ def _is_known(name: str, path: Path, settings: Settings) -> bool:
 
 
 def start_enrichment(
-    corpus: str, name: str, settings: Settings, workers: Place | None = None, *, confirmed: bool = False
+    corpus: str, name: str, settings: Settings, workers: WorkPlace | None = None, *, confirmed: bool = False
 ) -> Build:
     """Begin making an enrichment of a corpus, by `workers` where some are given; BadInput if it is being made
     already.
@@ -147,7 +147,7 @@ def start_chunkings(
     base: str,
     sources: Sequence[Source],
     settings: Settings,
-    workers: Place | None = None,
+    workers: WorkPlace | None = None,
     *,
     confirmed: bool = False,
 ) -> Build:

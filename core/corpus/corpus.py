@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Mask, Matrix, Rows, SparseIndex, Vector
-from core.backends.pgvector import PgVectorIndex, Vectors
+from core.backends.pgvector import PgVectorIndex, StoredVectors
 from core.backends.quantised import BLOCK, Kind, QuantisedIndex
 from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index
@@ -62,7 +62,7 @@ class Corpus:
         self,
         info: manifest.CorpusInfo,
         store: Stored,
-        vectors: Matrix | Vectors,
+        vectors: Matrix | StoredVectors,
         words: BM25Index | None,
         index: FaissIndex | PgVectorIndex | None = None,
         warnings: Sequence[str] = (),

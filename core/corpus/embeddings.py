@@ -130,7 +130,7 @@ class Vectors:
         waiting = missing[np.sort(np.unique(_sortable(wanted[missing]), return_index=True)[1])]
         dim = self.load().dim if len(waiting) else known.dim(wanted)
         array_files.save(folder / KEYS, wanted)
-        with array_files.Rows(folder / VECTORS, np.float32, (dim,), len(wanted)) as out:
+        with array_files.RowWriter(folder / VECTORS, np.float32, (dim,), len(wanted)) as out:
             for some, vectors in self._embedded(store, waiting, tick):
                 self.checkpoint.add(wanted[some], vectors)
             tick(len(waiting), len(waiting))

@@ -18,7 +18,7 @@ import numpy as np
 from core.backends.base import Completion, Embedder, LLMRequest, Matrix, Message
 from core.backends.embedder import identity, load_embedder
 from core.backends.llm.cache import from_plain, to_plain
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.domain.errors import ModelFailed, Unavailable
 from core.domain.machine import here
 from core.domain.settings import Settings
@@ -36,7 +36,7 @@ Stop = Callable[[], bool]
 class Helpers:
     """The workers of a place, started or connected to when there is a text to embed. Of one thread."""
 
-    def __init__(self, place: Place, settings: Settings) -> None:
+    def __init__(self, place: WorkPlace, settings: Settings) -> None:
         self._place, self._settings = place, settings
         self._pool: Pool | None = None
 
@@ -85,7 +85,7 @@ class Helpers:
         return self._pool
 
 
-def helpers(place: Place | None, settings: Settings) -> AbstractContextManager[Helpers | None]:
+def helpers(place: WorkPlace | None, settings: Settings) -> AbstractContextManager[Helpers | None]:
     """The workers of a place while it is entered; None for this process."""
     return nullcontext() if place is None else Helpers(place, settings)
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.pgvector import PgVectorIndex, Vectors
-from core.backends.postgres import Connection, Server
+from core.backends.pgvector import PgVectorIndex, StoredVectors
+from core.backends.postgres import Connection, PostgresServer
 from core.backends.sparse import BM25Index
 from core.corpus import manifest, served_tables
 from core.corpus.corpus import Corpus
@@ -62,12 +62,12 @@ def dsn_of(name: str, place: str, settings: Settings) -> Dsn:
     return next((one for one in known if one.plain() == place), Dsn(place))
 
 
-_servers: dict[Dsn, Server] = {}
+_servers: dict[Dsn, PostgresServer] = {}
 
 
-def server_of(dsn: Dsn) -> Server:
+def server_of(dsn: Dsn) -> PostgresServer:
     """The connections to a database: one set in a process."""
-    return _servers.setdefault(dsn, Server(dsn))
+    return _servers.setdefault(dsn, PostgresServer(dsn))
 
 
 def let_go() -> None:
@@ -93,7 +93,7 @@ class Shape:
 class ServedPassages:
     """The passages of a corpus in PostgreSQL, as `PassageStore` has those of a file. Safe in threads."""
 
-    def __init__(self, server: Server, shape: Shape) -> None:
+    def __init__(self, server: PostgresServer, shape: Shape) -> None:
         self._server, self._shape = server, shape
         self._passages: Lately[int, Passage] = Lately(KEPT)
         self._rows: Lately[str, int] = Lately(KEPT)
@@ -303,7 +303,7 @@ class ServedCorpus(Corpus):
             server, tables, info.passages, info.dim, str(known["words"]), info.vector_index
         )
         words = BM25Index(folder / manifest.BM25, info.passages)
-        self._open(info, ServedPassages(server, shape_of(tables)), Vectors(index), words, index)
+        self._open(info, ServedPassages(server, shape_of(tables)), StoredVectors(index), words, index)
 
 
 class Place:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.backends.base import Matrix
-from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, literal
-from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
+from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, literal
+from core.backends.postgres import VECTOR_EXTENSION, Connection, PostgresServer
 from core.domain.errors import BadInput, Unavailable
 from core.domain.postgres import escaped
 from core.domain.types import Passage
@@ -67,7 +67,7 @@ def there(connection: Connection, corpus: str, fingerprint: str) -> Mapping[str,
     return dict(found[0]) if found else None
 
 
-def prepare(connection: Connection, server: Server) -> None:
+def prepare(connection: Connection, server: PostgresServer) -> None:
     """Our schema, the extension and the table of indexes, unless they are there; one process at a time."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
     if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
@@ -233,11 +233,11 @@ def memory_for(count: int, dim: int) -> int:
     return int(min(MOST_MEMORY_MB, max(64, count * (4 * dim + 500) * 1.2 / 2**20)))
 
 
-def searched(tables: Names, dim: int, language: str, index: str) -> Table:
+def searched(tables: Names, dim: int, language: str, index: str) -> PassageTable:
     """The passages of an index as a search reads them; `index` is "hnsw", or "" for exact search."""
     from psycopg import sql
 
-    return Table(
+    return PassageTable(
         relation=relation(tables.passages),
         key=sql.Identifier("row"),
         match=sql.SQL("row = ANY(%s)"),
@@ -252,7 +252,9 @@ def searched(tables: Names, dim: int, language: str, index: str) -> Table:
     )
 
 
-def index(server: Server, tables: Names, count: int, dim: int, language: str, kind: str) -> PgVectorIndex:
+def index(
+    server: PostgresServer, tables: Names, count: int, dim: int, language: str, kind: str
+) -> PgVectorIndex:
     """The opened search of an index; `kind` is "hnsw" or "flat"."""
     return PgVectorIndex(server, searched(tables, dim, language, "hnsw" if kind == "hnsw" else ""), count)
 

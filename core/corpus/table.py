@@ -27,8 +27,8 @@ import numpy as np
 from core.backends import sparse
 from core.backends.base import Rows
 from core.backends.embedder import embedder_identity
-from core.backends.pgvector import WORDS_OF, PgVectorIndex, Table, Vectors, literal, quoted
-from core.backends.postgres import VECTOR_EXTENSION, Connection, Server
+from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, StoredVectors, literal, quoted
+from core.backends.postgres import VECTOR_EXTENSION, Connection, PostgresServer
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.chunk import WHOLE
 from core.corpus.manifest import CorpusInfo
@@ -175,7 +175,7 @@ class TableCorpus(ServedCorpus):
         store = TablePassages(server, _shape(spec, found), ids)
         index = PgVectorIndex(server, _table(spec, found, ids, unit=known.unit), len(ids))
         words = _bm25(store, info) if no_bm25(name, info.passages) is None else None
-        self._open(info, store, Vectors(index), words, index)
+        self._open(info, store, StoredVectors(index), words, index)
 
     @property
     def _words(self) -> sparse.BM25Index:
@@ -197,7 +197,7 @@ class TableCorpus(ServedCorpus):
 class TablePassages(ServedPassages):
     """The passages of a table in place; `ids` sorted, a row is a place among them."""
 
-    def __init__(self, server: Server, shape: Shape, ids: Sequence[str]) -> None:
+    def __init__(self, server: PostgresServer, shape: Shape, ids: Sequence[str]) -> None:
         super().__init__(server, shape)
         self._ids = ids
 
@@ -543,7 +543,7 @@ def _shape(spec: CorpusSettings, found: Found) -> Shape:
     )
 
 
-def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> Table:
+def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> PassageTable:
     """How the table is searched."""
     from psycopg import sql
 
@@ -572,7 +572,7 @@ def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool
                 return own, False
         return None
 
-    return Table(
+    return PassageTable(
         relation=sql.SQL("{} AS passages").format(_rows(spec, found, sql.SQL(", ").join(columns))),
         key=sql.SQL("own::text"),
         match=_match(spec, found),

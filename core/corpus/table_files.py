@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from core.backends.sql import Database, Table
+from core.backends.sql import Database, DatabaseTable
 from core.backends.sql.csv_tables import header, load
 from core.backends.sql.linking import examples
 from core.corpus.columns import TEXT_COLUMNS
@@ -97,7 +97,7 @@ def _told(database: Database, name: str) -> Iterator[Document]:
         yield Document(composed(f"{name}/{table.name}"), title, text)
 
 
-def described(database: Database, table: Table) -> str:
+def described(database: Database, table: DatabaseTable) -> str:
     """A table in words: its columns with types and some values, and what its keys point at."""
     lines = [f"Table {table.name} of {database.name}."]
     for column in table.columns:

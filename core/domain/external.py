@@ -98,7 +98,7 @@ class ForeignHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PipelineStage:
     """One stage of a pipeline."""
 
     name: str
@@ -109,7 +109,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class PipelineUsage:
     """Model tokens and calls, as the pipeline counted them."""
 
     prompt: int = 0
@@ -118,15 +118,15 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class PipelineReply:
     """A pipeline's reply to one question."""
 
     hits: tuple[ForeignHit, ...]
     answer: str | None = None
     citations: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
-    stages: tuple[Stage, ...] = ()
-    usage: Usage | None = None
+    stages: tuple[PipelineStage, ...] = ()
+    usage: PipelineUsage | None = None
     ignored: tuple[str, ...] = ()  # names of further fields, which nothing reads
 
     @property
@@ -140,7 +140,7 @@ class Reply:
         yield self.hits
 
 
-def parse_reply(data: bytes | str, owner: str) -> Reply:
+def parse_reply(data: bytes | str, owner: str) -> PipelineReply:
     """`read_reply` of JSON text; BadInput quotes how it begins where it is not JSON."""
     try:
         value = json.loads(data)
@@ -154,7 +154,7 @@ def parse_reply(data: bytes | str, owner: str) -> Reply:
     return read_reply(value, owner)
 
 
-def read_reply(value: Any, owner: str) -> Reply:
+def read_reply(value: Any, owner: str) -> PipelineReply:
     """Read a reply from plain JSON values. Raises BadInput, starting with `owner`, which names the first
     invalid field and what is allowed.
     """
@@ -167,13 +167,15 @@ def read_reply(value: Any, owner: str) -> Reply:
         raise BadInput(f"{owner}: its reply has no field hits; it has: {has}; expected {SHAPE}")
     _count_lists(value, owner)
     read = _validated(value, owner)
-    return Reply(
+    return PipelineReply(
         tuple(map(_hit, read.hits)),
         read.answer,
         tuple(map(composed, read.citations)),
         tuple(read.rewritten),
         tuple(_stages(read.stages, owner)),
-        None if read.usage is None else Usage(read.usage.prompt, read.usage.completion, read.usage.calls),
+        None
+        if read.usage is None
+        else PipelineUsage(read.usage.prompt, read.usage.completion, read.usage.calls),
         tuple(_ignored(value)),
     )
 
@@ -230,7 +232,7 @@ def _hit(read: Any) -> ForeignHit:
     )
 
 
-def _stages(read: list[Any], owner: str) -> Iterator[Stage]:
+def _stages(read: list[Any], owner: str) -> Iterator[PipelineStage]:
     """Yield the stages with the sources of their lists: those declared, or those implied by the order. A
     search starts its own list, a fusion takes all lists not consumed yet, any other stage the newest list.
     """
@@ -249,7 +251,7 @@ def _stages(read: list[Any], owner: str) -> Iterator[Stage]:
             taken.update(sources)
             with_lists.append(at)
         hits = None if one.hits is None else tuple(map(_hit, one.hits))
-        yield Stage(one.name, one.kind, one.ms, hits, sources)
+        yield PipelineStage(one.name, one.kind, one.ms, hits, sources)
 
 
 def _earlier(name: str, stages: list[Any], at: int, owner: str) -> int:

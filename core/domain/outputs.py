@@ -224,7 +224,7 @@ class SampleSearches:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class VectorSpread:
     """The spread of unit vectors."""
 
     pairwise: float  # mean cosine distance of two vectors
@@ -241,7 +241,7 @@ class Embedding:
     texts: tuple[str, ...]
     question: str | None = None
     recalled: tuple[str, ...] = ()
-    spread: Spread | None = None
+    spread: VectorSpread | None = None
     feedback: tuple[str, ...] = ()
     type: Literal["embedding"] = "embedding"
 

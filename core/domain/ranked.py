@@ -16,7 +16,7 @@ class Ids:
         self.known: list[str] = []
         self._numbers: dict[str, int] = {}
 
-    def ranked(self, hits: Iterable[tuple[str, float]]) -> Packed:
+    def ranked(self, hits: Iterable[tuple[str, float]]) -> PackedRanking:
         """`hits` as they are, in an eighth of the memory."""
         pairs = list(hits)
         for id, _ in pairs:
@@ -25,10 +25,10 @@ class Ids:
                 self.known.append(id)
         numbers = array("I", [self._numbers[id] for id, _ in pairs])
         scores = array("d", [score for _, score in pairs])
-        return Packed(self.known, numbers.tobytes(), scores.tobytes())
+        return PackedRanking(self.known, numbers.tobytes(), scores.tobytes())
 
 
-class Packed(Sequence[tuple[str, float]]):
+class PackedRanking(Sequence[tuple[str, float]]):
     """A ranking as numbers of ids; equal to a tuple of the same pairs."""
 
     __slots__ = ("_ids", "_numbers", "_scores")

@@ -90,9 +90,9 @@ def checked(host: str, found: Iterable[str], *, private: bool) -> list[str]:
     addresses = list(dict.fromkeys(found))
     for address in addresses:
         if why := refusal(ip_address(address), private=private):
-            raise Refused(why if address == host else f"{host} leads to {why}")
+            raise AddressRefused(why if address == host else f"{host} leads to {why}")
     return addresses
 
 
-class Refused(Exception):
+class AddressRefused(Exception):
     """An address that is not called; one line that says why."""

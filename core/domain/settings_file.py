@@ -71,7 +71,7 @@ Source = Literal["default", "file", "environment"]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ShownSetting:
     """One setting as a page may show it."""
 
     name: str
@@ -90,7 +90,7 @@ class Setting:
         return self.source != "environment" and self.name not in FIXED
 
 
-def listed(settings: Settings) -> list[Setting]:
+def listed(settings: Settings) -> list[ShownSetting]:
     """List every setting in the order of definition, except pipelines and roles, which have their own
     pages.
     """
@@ -107,7 +107,7 @@ def listed(settings: Settings) -> list[Setting]:
         if choices and value is not None:
             value = str(value)  # as the choices are told
         found.append(
-            Setting(
+            ShownSetting(
                 name,
                 field.description or "",
                 None if kind is SecretStr else value,

@@ -37,7 +37,7 @@ def window(llm: LLM, settings: Settings) -> int:
     return settings.llm_context if "llm_context" in settings.model_fields_set or told is None else told
 
 
-class Contexts(Resources):
+class ContextFactory(Resources):
     """The resources of one process, and contexts for routes that use them."""
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:

@@ -41,7 +41,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One finding. `failed`: nothing works without it; `warning`: a part does not work, the rest does."""
 
     name: str
@@ -134,7 +134,7 @@ def _reranker(settings: Settings, *, quick: bool) -> EndpointReport:
     )
 
 
-Checks = Iterator[Check]
+Checks = Iterator[HealthCheck]
 
 
 def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> Checks:
@@ -165,7 +165,7 @@ def _guarded(check: Callable[[Settings], Checks], settings: Settings) -> Checks:
     try:
         yield from check(settings)
     except Exception as error:  # noqa: BLE001 - a doctor that dies of what it examines helps nobody
-        yield Check(
+        yield HealthCheck(
             name, "failed", f"{type(error).__name__}: {error}", "run again with --debug, or report this"
         )
 
@@ -173,7 +173,9 @@ def _guarded(check: Callable[[Settings], Checks], settings: Settings) -> Checks:
 def _python(_: Settings) -> Checks:
     found = ".".join(map(str, sys.version_info[:3]))
     old = sys.version_info < (3, 11)
-    yield Check("python", "failed" if old else "ok", found, "install Python 3.11 or newer" if old else None)
+    yield HealthCheck(
+        "python", "failed" if old else "ok", found, "install Python 3.11 or newer" if old else None
+    )
 
 
 def _packages(_: Settings) -> Checks:
@@ -190,37 +192,37 @@ def _packages(_: Settings) -> Checks:
         else:
             other.append(f"{name} {have} instead of {pin}")
     if missing:
-        yield Check("packages", "failed", f"not installed: {', '.join(missing)}", REPAIR)
+        yield HealthCheck("packages", "failed", f"not installed: {', '.join(missing)}", REPAIR)
     if other:
-        yield Check(
+        yield HealthCheck(
             "packages", "warning", f"versions differ from the tested ones: {', '.join(other)}", REPAIR
         )
     if not missing and not other:
-        yield Check("packages", "ok", f"all {right} match requirements.txt")
+        yield HealthCheck("packages", "ok", f"all {right} match requirements.txt")
 
 
 def _sign_in(settings: Settings) -> Checks:
     """Check the sign-in settings in the environment of this command."""
     name = "sign-in"
     if not settings.login:
-        yield Check(name, "ok", "none: the dashboard listens on this machine alone")
+        yield HealthCheck(name, "ok", "none: the dashboard listens on this machine alone")
         return
     try:
         sign_in.check(settings, {sign_in.FORWARDED: ""})
     except RouteScopeError as error:
-        yield Check(name, "failed", str(error), "docs/server.md says what a login needs")
+        yield HealthCheck(name, "failed", str(error), "docs/server.md says what a login needs")
         return
     if settings.login == "oidc" and find_spec("authlib") is None:
         fix = f"{sys.executable} -m pip install -r {PROJECT / 'requirements-server.txt'}"
-        yield Check(name, "failed", "the package Authlib is not installed", fix)
+        yield HealthCheck(name, "failed", "the package Authlib is not installed", fix)
         return
     roles = settings.team.roles
     told = f"{settings.login}, {len(roles)} roles, tokens a day: {settings.daily_tokens or 'no limit'}"
     if "owner" not in roles.values():
         fix = f'add "you@example.org" = "owner" to [team.roles] in {settings.home / "routescope.toml"}'
-        yield Check(name, "warning", f"{told}; nobody is an owner", fix)
+        yield HealthCheck(name, "warning", f"{told}; nobody is an owner", fix)
         return
-    yield Check(name, "ok", told)
+    yield HealthCheck(name, "ok", told)
 
 
 def _documents(_: Settings) -> Checks:
@@ -228,7 +230,7 @@ def _documents(_: Settings) -> Checks:
     wanted = {"kreuzberg": ", ".join(CONVERTED), "openpyxl": ".xlsx"}
     lacking = [kinds for name, kinds in wanted.items() if missing(name)]
     found = f"{', '.join(lacking)} cannot be read" if lacking else f"{', '.join(wanted.values())} can be read"
-    yield Check("documents", "ok", found + (f"; to read them: {INSTALL}" if lacking else ""))
+    yield HealthCheck("documents", "ok", found + (f"; to read them: {INSTALL}" if lacking else ""))
 
 
 def _workers(settings: Settings) -> Checks:
@@ -238,33 +240,35 @@ def _workers(settings: Settings) -> Checks:
     if not installed():
         told = "not installed: evaluations, sweeps and indexing run in one process"
         state: Literal["ok", "warning"] = "warning" if settings.scheduler else "ok"
-        yield Check("workers (Dask)", state, told, f"to use several, run: {INSTALL}")
+        yield HealthCheck("workers (Dask)", state, told, f"to use several, run: {INSTALL}")
         return
     found = f"Dask {version('distributed')}: eval, sweep and index take --workers N or --scheduler URL"
     if not settings.scheduler:
-        yield Check("workers (Dask)", "ok", f"{found}; no scheduler is set")
+        yield HealthCheck("workers (Dask)", "ok", f"{found}; no scheduler is set")
         return
     from core.backends.workers.pool import reached
 
     try:
         count = reached(checked(settings.scheduler), settings)
     except RouteScopeError as error:
-        yield Check("workers (Dask)", "warning", str(error), "start it, or take the setting scheduler out")
+        yield HealthCheck(
+            "workers (Dask)", "warning", str(error), "start it, or take the setting scheduler out"
+        )
     else:
         many = "worker" if count == 1 else "workers"
         fix = None if count else f"start some: {COMMAND} worker {settings.scheduler}"
         told = f"{found}; {settings.scheduler} has {count} {many}"
-        yield Check("workers (Dask)", "ok" if count else "warning", told, fix)
+        yield HealthCheck("workers (Dask)", "ok" if count else "warning", told, fix)
 
 
 def _program(settings: Settings) -> Checks:
     """Report the program's version and location, and its data folder."""
     how = "installed in" if INSTALLED else "the checkout"
-    yield Check("program", "ok", f"RouteScope {own_version()}, {how} {PROJECT}")
+    yield HealthCheck("program", "ok", f"RouteScope {own_version()}, {how} {PROJECT}")
     chosen = (
         "ROUTESCOPE_HOME" if os.environ.get("ROUTESCOPE_HOME") else "the default; ROUTESCOPE_HOME moves it"
     )
-    yield Check("home", "ok", f"{settings.home} ({chosen}): runs, indexes, evaluations, settings")
+    yield HealthCheck("home", "ok", f"{settings.home} ({chosen}): runs, indexes, evaluations, settings")
 
 
 def _disk(settings: Settings) -> Checks:
@@ -272,7 +276,7 @@ def _disk(settings: Settings) -> Checks:
         there = next(parent for parent in (folder, *folder.parents) if parent.exists())
         free = shutil.disk_usage(there).free
         low = free < LEAST_DISK
-        yield Check(
+        yield HealthCheck(
             f"disk for {name}",
             "warning" if low else "ok",
             f"{size(free)} free at {folder}",
@@ -302,12 +306,12 @@ def sessions(settings: Settings) -> Checks:
     except (OSError, sqlite3.Error) as error:
         damaged = getattr(error, "sqlite_errorname", "").startswith(DAMAGED)
         way_out = rescue(file) if damaged else fix
-        yield Check("sessions", "failed", f"{file} cannot be written: {error}", way_out)
+        yield HealthCheck("sessions", "failed", f"{file} cannot be written: {error}", way_out)
     else:
-        yield Check("sessions", "ok", f"{file} can be written")
+        yield HealthCheck("sessions", "ok", f"{file} can be written")
 
 
-def _served(address: str) -> Check:
+def _served(address: str) -> HealthCheck:
     """Check that runs can be stored in a database server."""
     from core.store.files import open_to_write
     from core.store.postgres import Dsn
@@ -319,10 +323,10 @@ def _served(address: str) -> Check:
             version = connection.execute("SHOW server_version").fetchone()[0]
             (read_only,) = connection.execute("SHOW default_transaction_read_only").fetchone()
     except (RouteScopeError, sqlite3.Error) as error:
-        return Check("sessions", "failed", f"the database cannot be used: {error}", fix)
+        return HealthCheck("sessions", "failed", f"the database cannot be used: {error}", fix)
     if read_only == "on":
-        return Check("sessions", "failed", f"{place} cannot be written: it is read-only", fix)
-    return Check("sessions", "ok", f"{place} can be written (PostgreSQL {version})")
+        return HealthCheck("sessions", "failed", f"{place} cannot be written: it is read-only", fix)
+    return HealthCheck("sessions", "ok", f"{place} can be written (PostgreSQL {version})")
 
 
 def sessions_whole(settings: Settings) -> Checks:
@@ -335,9 +339,9 @@ def sessions_whole(settings: Settings) -> Checks:
     file = settings.home / FILE
     wrong = damage(file) if file.exists() else None
     if wrong is not None:
-        yield Check("sessions are whole", "failed", f"{file} is damaged: {wrong}", rescue(file))
+        yield HealthCheck("sessions are whole", "failed", f"{file} is damaged: {wrong}", rescue(file))
     else:
-        yield Check("sessions are whole", "ok", f"no damage found in {file}")
+        yield HealthCheck("sessions are whole", "ok", f"no damage found in {file}")
 
 
 def space(settings: Settings) -> Checks:
@@ -349,7 +353,7 @@ def space(settings: Settings) -> Checks:
     sizes = ", ".join(f"{name} {size(count)}" for name, count in sorted(used.items()) if count)
     unused = free(settings.home / FILE)
     large = unused > LEAST_FREE
-    yield Check(
+    yield HealthCheck(
         "space",
         "warning" if large else "ok",
         f"{sizes or 'nothing stored yet'} in {settings.home}"
@@ -379,17 +383,17 @@ def _corpora(settings: Settings) -> Checks:
         if known.kind == "table" or (known.info is not None and known.info.place):
             yield _served_corpus(known, settings)
         else:
-            yield Check(
+            yield HealthCheck(
                 f"corpus {known.name}",
                 "ok" if good else "warning",
                 known.state,
                 None if good else f"run: {COMMAND} index {known.name}",
             )
         for caution in cautions.of_corpus(known.info) if known.info is not None else ():
-            yield Check(f"corpus {known.name}: {caution.id}", "warning", caution.text, caution.fix)
+            yield HealthCheck(f"corpus {known.name}: {caution.id}", "warning", caution.text, caution.fix)
 
 
-def _served_corpus(known: catalogue.Known, settings: Settings) -> Check:
+def _served_corpus(known: catalogue.Known, settings: Settings) -> HealthCheck:
     """Server, pgvector, kind of index, rights and clock of a corpus in PostgreSQL."""
     from core.corpus import server_facts
 
@@ -397,10 +401,10 @@ def _served_corpus(known: catalogue.Known, settings: Settings) -> Check:
     try:
         found = server_facts.of(known, settings)
     except RouteScopeError as error:
-        return Check(name, "warning", "it cannot be read", str(error))
+        return HealthCheck(name, "warning", "it cannot be read", str(error))
     state: Literal["ok", "warning"] = "ok" if known.state == "ready" and not found.fix else "warning"
     fix = found.fix or (known.reason if known.state != "ready" else None)
-    return Check(name, state, f"{known.state}; {found.detail}", fix or None)
+    return HealthCheck(name, state, f"{known.state}; {found.detail}", fix or None)
 
 
 def _web(settings: Settings) -> Checks:
@@ -410,10 +414,10 @@ def _web(settings: Settings) -> Checks:
     from core.corpus.index_record import current_fingerprint
 
     if settings.web_search == NONE:
-        yield Check("web search", "ok", "none, as configured: corrective routes search only the corpus")
+        yield HealthCheck("web search", "ok", "none, as configured: corrective routes search only the corpus")
     elif settings.web_search == SNAPSHOT:
         there = current_fingerprint("web", settings=settings) is not None
-        yield Check(
+        yield HealthCheck(
             "web search",
             "ok" if there else "warning",
             "local snapshot, not a live web search" if there else "the local snapshot is not indexed",
@@ -427,10 +431,10 @@ def _web(settings: Settings) -> Checks:
             began = time.perf_counter()
             found = search.search("weather", 5, timeout=min(10.0, settings.llm_timeout_s))
         except RouteScopeError as error:
-            yield Check("web search", "warning", str(error), HOW)
+            yield HealthCheck("web search", "warning", str(error), HOW)
         else:
             took = time.perf_counter() - began
-            yield Check("web search", "ok", f"{search.label}: {len(found)} results in {took:.1f} s")
+            yield HealthCheck("web search", "ok", f"{search.label}: {len(found)} results in {took:.1f} s")
 
 
 def _model_file(settings: Settings) -> Checks:
@@ -438,7 +442,7 @@ def _model_file(settings: Settings) -> Checks:
 
     llm = load_llm(settings)
     missing = llm.status()
-    yield Check("model", "warning" if missing else "ok", missing or f"{llm.model} ({llm.endpoint})")
+    yield HealthCheck("model", "warning" if missing else "ok", missing or f"{llm.model} ({llm.endpoint})")
 
 
 def _embedder(settings: Settings) -> Checks:
@@ -451,10 +455,10 @@ def _embedder(settings: Settings) -> Checks:
         embedder.embed_query("Does it work?")
     except RouteScopeError as error:
         fix = REPAIR if settings.embedder not in settings.embedders else f"correct {where}"
-        yield Check("embedder", "failed", str(error), fix)
+        yield HealthCheck("embedder", "failed", str(error), fix)
     else:
         took = time.perf_counter() - began
-        yield Check(
+        yield HealthCheck(
             "embedder", "ok", f"{embedder.name}, {embedder.dim} dimensions, first text in {took:.1f} s"
         )
 
@@ -465,7 +469,7 @@ def _last_answer(settings: Settings) -> Checks:
     from core.backends.llm.probe import last_failure
 
     if why := last_failure(load_llm(settings)):
-        yield Check("model answers", "warning", f"not when it was last tested: {why}", REACH)
+        yield HealthCheck("model answers", "warning", f"not when it was last tested: {why}", REACH)
 
 
 def _language_model(settings: Settings) -> Checks:
@@ -484,16 +488,16 @@ def _language_model(settings: Settings) -> Checks:
     except RouteScopeError as error:
         remember(llm, str(error))
         fix = REACH if settings.llm_base_url else None
-        yield Check(
+        yield HealthCheck(
             "model answers", "warning", str(error), fix or "see the message; routes without a model work"
         )
     else:
-        yield Check("model answers", "ok", f"first token after {time.perf_counter() - began:.1f} s")
+        yield HealthCheck("model answers", "ok", f"first token after {time.perf_counter() - began:.1f} s")
 
 
 def _browser(_: Settings) -> Checks:
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    yield Check(
+    yield HealthCheck(
         "browser for tests",
         "ok" if found else "warning",
         found or "no Chromium; only `make test` needs it",

@@ -20,10 +20,10 @@ from core.domain.models import PARAMETER
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import AnswerStyle, Query, Remembered, Run
-from core.engine.contexts import Contexts
+from core.engine.contexts import ContextFactory
 from core.engine.job import Job
 from core.engine.late_answers import Answering, answerable, write_later
-from core.engine.request import MAX_QUESTION, Plan, Request, clean
+from core.engine.request import MAX_QUESTION, Request, RunPlan, clean
 from core.engine.session_memory import gather, keep_answer
 from core.routes.declare import Route
 from core.routes.registry import pick
@@ -39,7 +39,7 @@ PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, a
 __all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "reload_engine", "shared_engine"]
 
 
-class Engine(Contexts):
+class Engine(ContextFactory):
     """The models and corpora of one process, and the jobs that use them. Safe to call from any thread."""
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
@@ -138,7 +138,7 @@ class Engine(Contexts):
                     job.warnings.append(f"the answer was not added to the session: {error}")
         return changed
 
-    def _check(self, request: Request) -> Plan:
+    def _check(self, request: Request) -> RunPlan:
         query, warnings = clean(request.query)
         routes = tuple(pick(list(request.routes)))
         names = {route.name for route in routes}
@@ -166,7 +166,7 @@ class Engine(Contexts):
         web = request.models and any(Need.WEB in (*route.every_need, *route.uses) for route in routes)
         if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
             self.web()  # raises for an address that is none
-        return Plan(
+        return RunPlan(
             query,
             routes,
             parameters,
@@ -196,7 +196,7 @@ class Engine(Contexts):
         return gather(stored, query.history)
 
 
-def asks_model(route: Route, plan: Plan) -> bool:
+def asks_model(route: Route, plan: RunPlan) -> bool:
     """Return True if a route of a request calls a language model, for its passages or its answer; an external
     pipeline may.
     """

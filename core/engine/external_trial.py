@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from core.domain import people
 from core.domain.errors import RouteScopeError, Unavailable, describe
-from core.domain.external import Reply
+from core.domain.external import PipelineReply
 from core.domain.types import Query
 from core.engine.request import clean
 from core.routes.registry import pipelines
@@ -26,7 +26,7 @@ class Trial:
     when: str  # ISO 8601, UTC
     question: str
     corpus: str
-    reply: Reply | None = None
+    reply: PipelineReply | None = None
     matched: Matched | None = None
     ms: float | None = None
     inside_ms: float | None = None

@@ -33,7 +33,7 @@ UNSCORED = "none in the trace: 1/rank stands in their place"
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportedTraces:
     """The result of importing traces."""
 
     runs: list[Run] = field(default_factory=list)
@@ -80,9 +80,9 @@ def run_id(trace: ForeignTrace, corpus: str) -> str:
 
 def imported(
     traces: Sequence[ForeignTrace], corpus: Corpus, route: str, known: Collection[str] = ()
-) -> Imported:
+) -> ImportedTraces:
     """Convert traces to runs over `corpus`, in order, without those whose run is `known`."""
-    found = Imported()
+    found = ImportedTraces()
     for trace in traces:
         if run_id(trace, corpus.name) in known:
             found.skipped["traces imported before"] += 1
@@ -111,7 +111,7 @@ def question(trace: ForeignTrace) -> str:
 class _Reading:
     """One trace being made a run; passages by id as they are met."""
 
-    def __init__(self, trace: ForeignTrace, corpus: Corpus, found: Imported) -> None:
+    def __init__(self, trace: ForeignTrace, corpus: Corpus, found: ImportedTraces) -> None:
         self._trace, self._corpus, self._found = trace, corpus, found
         self._passages: dict[str, Passage] = {}
         self._zero = min(span.start for span in trace.spans)

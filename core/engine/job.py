@@ -26,7 +26,7 @@ from core.domain.errors import (
 )
 from core.domain.models import PARAMETER
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
-from core.engine.request import FILTERS, Plan, Request
+from core.engine.request import FILTERS, Request, RunPlan
 from core.engine.session_memory import keep
 from core.routes.declare import EMBEDDER, Route
 from core.steps import Context, Memo, Steps
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from core.backends.base import WebSearch
     from core.corpus.index import Corpus
     from core.domain.settings import Settings
-    from core.engine.contexts import Contexts
+    from core.engine.contexts import ContextFactory
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
 LOOK_S = 0.1  # between looks at a route under way
@@ -52,7 +52,7 @@ class Job(BackgroundJob):
     kept = 32  # each holds some megabytes; of others the store tells
     forgotten_s = 600.0
 
-    def __init__(self, engine: Contexts, request: Request, plan: Plan) -> None:
+    def __init__(self, engine: ContextFactory, request: Request, plan: RunPlan) -> None:
         super().__init__(plan.query.text, len(plan.routes), engine.settings.home)
         self.id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(4)}"  # sorts by time
         self.warnings: list[str] = list(plan.warnings)
@@ -338,7 +338,7 @@ class Job(BackgroundJob):
         return (time.perf_counter() - self._began) * 1000
 
 
-def _models(settings: Settings, plan: Plan) -> dict[str, Any]:
+def _models(settings: Settings, plan: RunPlan) -> dict[str, Any]:
     """By name of the table ("" for the default): the model, its endpoint and the prices of the day."""
     names = {plan.parameters[route.name].get(PARAMETER, "") for route in plan.routes}
     found = {}

@@ -17,7 +17,7 @@ from core.engine.job import with_answer
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
-    from core.engine.contexts import Contexts
+    from core.engine.contexts import ContextFactory
 
 
 class Answering(BackgroundJob):
@@ -59,7 +59,7 @@ class Answering(BackgroundJob):
 
 
 def write_later(
-    engine: Contexts,
+    engine: ContextFactory,
     run: Run,
     route: str,
     style: AnswerStyle,

@@ -24,7 +24,7 @@ _TEXTS = [f"Parcel {n} waits at the depot until it is fetched or sent back." for
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ProbedEndpoint:
     """One thing that is called: what for, which model, where; `why_not` if it cannot be called at all."""
 
     name: str
@@ -35,7 +35,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ProbeResult:
     """The result of testing an endpoint."""
 
     when: str  # ISO 8601, UTC
@@ -43,54 +43,54 @@ class Tried:
     error: str | None = None  # why it does not work
 
 
-_tried: Recent[Endpoint, Tried] = Recent(64)  # of this process
+_tried: Recent[ProbedEndpoint, ProbeResult] = Recent(64)  # of this process
 
 
-def endpoints(engine: Engine) -> list[Endpoint]:
+def endpoints(engine: Engine) -> list[ProbedEndpoint]:
     """All that the settings name, in the order of a route's steps. Calls nobody."""
     now = engine.settings
     found = [embedding_endpoint(now, now.embedder, "embedder", "vectors of questions and passages")]
     try:
         llm = engine.llm()
-        found.append(Endpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
+        found.append(ProbedEndpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
     except RouteScopeError as error:
-        found.append(Endpoint("llm", "language model", now.llm, "not available", str(error)))
+        found.append(ProbedEndpoint("llm", "language model", now.llm, "not available", str(error)))
     where = "in this process"
     if "://" in now.reranker:
         where = now.reranker
     elif now.reranker == LLM:
         where = "the language model"
-    found.append(Endpoint("reranker", "reranker", now.reranker_model or now.reranker, where))
+    found.append(ProbedEndpoint("reranker", "reranker", now.reranker_model or now.reranker, where))
     if now.self_rag_base_url:
         found.append(
-            Endpoint("self_rag", "reflection-token model", now.self_rag_model, now.self_rag_base_url)
+            ProbedEndpoint("self_rag", "reflection-token model", now.self_rag_model, now.self_rag_base_url)
         )
     found += [
         embedding_endpoint(now, name, f"{SERVICE}{name}", f"vectors by embedder={name}")
         for name in now.embedders
         if name != now.embedder
     ]
-    found.append(Endpoint("web", "web search", now.web_search, now.web_search))
+    found.append(ProbedEndpoint("web", "web search", now.web_search, now.web_search))
     return found
 
 
-def embedding_endpoint(now: Settings, embedder: str, name: str, role: str) -> Endpoint:
+def embedding_endpoint(now: Settings, embedder: str, name: str, role: str) -> ProbedEndpoint:
     """Describe an embedder by its name in the settings."""
     from core.backends.hosted_embedder import address
 
     service = now.embedders.get(embedder)
     if service is None:
-        return Endpoint(name, role, embedder, "in this process")
+        return ProbedEndpoint(name, role, embedder, "in this process")
     try:
         where, lack = address(service, f"[embedders.{embedder}]"), None
     except RouteScopeError as error:
         where, lack = "not available", str(error)
     if service.key_env and not service.key():
         lack = f"the environment variable {service.key_env} is not set"
-    return Endpoint(name, role, f"{embedder}: {service.model}", where, lack)
+    return ProbedEndpoint(name, role, f"{embedder}: {service.model}", where, lack)
 
 
-def outcome(endpoint: Endpoint) -> Tried | None:
+def outcome(endpoint: ProbedEndpoint) -> ProbeResult | None:
     """Return the result of the last test in this process."""
     return _tried.get(endpoint)
 
@@ -107,23 +107,23 @@ def llm_failure(engine: Engine) -> str:
         return ""  # `endpoints` says why
     if (stored := last_failure(llm)) is not None:
         return stored
-    tried = outcome(Endpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
+    tried = outcome(ProbedEndpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
     return (tried.error or "") if tried else ""
 
 
-def attempt(engine: Engine, endpoint: Endpoint, report: Report, cancel: threading.Event) -> Tried:
+def attempt(engine: Engine, endpoint: ProbedEndpoint, report: Report, cancel: threading.Event) -> ProbeResult:
     """Call an endpoint a few times, past any cache, and store the result. Raises Cancelled only."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
     work = {"embedder": _embedder, "llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
     try:
         if endpoint.name.startswith(SERVICE):
-            tried = Tried(when, _embeds(engine, report, endpoint.name.removeprefix(SERVICE)))
+            tried = ProbeResult(when, _embeds(engine, report, endpoint.name.removeprefix(SERVICE)))
         else:
-            tried = Tried(when, work[endpoint.name](engine, report, cancel))
+            tried = ProbeResult(when, work[endpoint.name](engine, report, cancel))
     except RouteScopeError as error:
         if cancel.is_set():
             raise
-        tried = Tried(when, error=str(error))
+        tried = ProbeResult(when, error=str(error))
     _tried[endpoint] = tried
     return tried
 

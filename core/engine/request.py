@@ -49,7 +49,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """A checked request."""
 
     query: Query

@@ -195,7 +195,7 @@ class Resources:
         replayed = (mode or self.settings.llm_mode) == "replay" and not from_file
 
         def ask(query: Query, k: int, seconds: float, cancel: threading.Event) -> ExternalReply:
-            asked = doors.Asked(query.text, k, query.history, pipeline.filters, run)
+            asked = doors.PipelineRequest(query.text, k, query.history, pipeline.filters, run)
             key = key_of(pipeline, asked)
             if replayed:
                 stored = replies.get(key)

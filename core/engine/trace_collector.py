@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.domain.errors import RouteScopeError
-from core.engine.imported import Imported
+from core.engine.imported import ImportedTraces
 from core.store.traces_in import MAX_TRACE, ForeignSpan, ForeignTrace, assembled, in_words, spans_of
 
 QUIET_S = 2.0  # without another span after its root came, a trace is whole: exporters send in batches
@@ -36,7 +36,7 @@ class Collector:
 
     def __init__(
         self,
-        take: Callable[[Sequence[ForeignTrace]], Imported],
+        take: Callable[[Sequence[ForeignTrace]], ImportedTraces],
         said: Callable[[str], None] = lambda _line: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

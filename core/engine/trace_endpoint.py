@@ -32,7 +32,7 @@ JSON, PROTOBUF = "application/json", "application/x-protobuf"
 LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A refused request: its HTTP status, and why."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -40,7 +40,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Endpoint:
+class TraceEndpoint:
     """The server; `port` 0 chooses a free one. Raises Unavailable if the port is taken."""
 
     def __init__(self, collector: Collector, port: int = PORT) -> None:
@@ -102,7 +102,7 @@ class Endpoint:
         try:
             kind = _kind(request)
             if self._taking >= AT_ONCE:
-                raise Refused(503, f"more than {AT_ONCE} requests at once; send it again later")
+                raise RequestRefused(503, f"more than {AT_ONCE} requests at once; send it again later")
             self._taking += 1
             try:
                 data = await _body(request)
@@ -110,7 +110,7 @@ class Endpoint:
                     rejected, why = await run_in_threadpool(self._take, kind, data, _encoding(request))
             finally:
                 self._taking -= 1
-        except Refused as refused:
+        except RequestRefused as refused:
             return _response(refused.status, kind, {"message": str(refused)})
         except BadInput as error:
             return _response(400, kind, {"message": str(error)})
@@ -126,7 +126,7 @@ class Endpoint:
         try:
             document = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise Refused(400, f"the request is not JSON: {error}") from None
+            raise RequestRefused(400, f"the request is not JSON: {error}") from None
         return self._collector.add(document)
 
 
@@ -150,19 +150,19 @@ class _Connection(H11Protocol):
 def _kind(request: Request) -> str:
     """Return the content type. Raises Refused for what no exporter sends, least of all a browser's page."""
     if request.method != "POST":
-        raise Refused(405, f"only POST {PATH} is taken")
+        raise RequestRefused(405, f"only POST {PATH} is taken")
     host = request.headers.get("host", "").rsplit(":", 1)[0].strip("[]").lower()
     if host not in (HOST, "localhost", "::1"):
-        raise Refused(403, "the request is for another host")
+        raise RequestRefused(403, "the request is for another host")
     if "origin" in request.headers:
-        raise Refused(403, "requests of web pages are not taken")
+        raise RequestRefused(403, "requests of web pages are not taken")
     if request.scope["path"].rstrip("/") != PATH:
-        raise Refused(404, f"only {PATH} is there")
+        raise RequestRefused(404, f"only {PATH} is there")
     kind = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
     if kind not in (JSON, PROTOBUF):
-        raise Refused(415, f"Content-Type {kind or 'missing'!r}; send {JSON} or {PROTOBUF}")
+        raise RequestRefused(415, f"Content-Type {kind or 'missing'!r}; send {JSON} or {PROTOBUF}")
     if (encoding := _encoding(request)) not in ("identity", "gzip"):
-        raise Refused(415, f"Content-Encoding {encoding!r}; send gzip or none")
+        raise RequestRefused(415, f"Content-Encoding {encoding!r}; send gzip or none")
     return kind
 
 
@@ -180,7 +180,7 @@ async def _body(request: Request) -> bytes:
             if len(body) > MAX_BYTES:
                 break
     if max(length, len(body)) > MAX_BYTES:
-        raise Refused(413, f"{max(length, len(body)):,} bytes; at most {MAX_BYTES:,} in one request")
+        raise RequestRefused(413, f"{max(length, len(body)):,} bytes; at most {MAX_BYTES:,} in one request")
     return bytes(body)
 
 
@@ -195,11 +195,11 @@ def _unpacked(data: bytes) -> bytes:
     try:
         found = unpacker.decompress(data, MAX_BYTES + 1)
     except zlib.error as error:
-        raise Refused(400, f"the request is no gzip: {error}") from None
+        raise RequestRefused(400, f"the request is no gzip: {error}") from None
     if len(found) > MAX_BYTES:
-        raise Refused(413, f"more than {MAX_BYTES:,} bytes unpacked")
+        raise RequestRefused(413, f"more than {MAX_BYTES:,} bytes unpacked")
     if not unpacker.eof:
-        raise Refused(400, "the gzip of the request ends too early")
+        raise RequestRefused(400, "the gzip of the request ends too early")
     return found
 
 

@@ -13,7 +13,7 @@ from core.corpus.source import slug
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 from core.engine import imported, returned_corpus
-from core.engine.imported import Imported
+from core.engine.imported import ImportedTraces
 from core.store import Store
 from core.store.traces_in import ForeignTrace
 
@@ -39,7 +39,7 @@ class Intake:
     progress: Progress = lambda _stage, _done, _total: None
     cancel: threading.Event | None = None
 
-    def take(self, traces: Sequence[ForeignTrace]) -> Imported:
+    def take(self, traces: Sequence[ForeignTrace]) -> ImportedTraces:
         """Store the runs of `traces` that are not stored yet. Raises BadInput where no trace has what a run
         needs, and what making the corpus raises.
         """

@@ -18,7 +18,7 @@ from core.evaluation.journal import AnotherEvaluation
 from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import Place
+    from core.backends.workers.place import WorkPlace
     from core.engine.engine import Engine
 
 
@@ -40,7 +40,7 @@ class Evaluating(BackgroundJob):
         retry: bool,
         renew: bool = False,
         group: Group | None = None,
-        workers: Place | None = None,
+        workers: WorkPlace | None = None,
     ) -> None:
         questions = len(ready.labelled.questions) * ready.spec.repeats
         super().__init__(name, group.total if group else questions, engine.settings.home)
@@ -116,7 +116,7 @@ def begin(
     *,
     retry: bool = False,
     renew: bool = False,
-    workers: Place | None = None,
+    workers: WorkPlace | None = None,
 ) -> Evaluating:
     """Begin the evaluation of that name, or go on with it; asked again meanwhile, the one under way.
 
@@ -150,7 +150,7 @@ def begin(
     return jobs.begin(Evaluating, folder, made)
 
 
-def resume(engine: Engine, name: str, *, retry: bool = False, workers: Place | None = None) -> Evaluating:
+def resume(engine: Engine, name: str, *, retry: bool = False, workers: WorkPlace | None = None) -> Evaluating:
     """Resume a saved evaluation as it was described; see `begin`."""
     spec = Spec.read(opened(place(engine.settings, name)).spec)
     return begin(engine, name, spec, retry=retry, workers=workers)

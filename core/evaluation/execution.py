@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.backends.prompting.citations import unmarked
-from core.backends.sql import Database, Limits, Result, SqlError, Value
+from core.backends.sql import Database, QueryLimits, Result, SqlError, Value
 from core.backends.sql.guard import ordered
 from core.corpus import table_files
 from core.corpus.load import readable_files
@@ -36,7 +36,7 @@ ROWS_TOLD = 50  # different gold rows whose values an answer has to tell
 WORDS_MORE = 30  # words that an answer may have besides twice those of the gold values
 NUMBERS_CLOSE = 1e-3  # share by which a number in an answer may differ from one that is not whole
 CLOSE = 1e-6  # numbers that differ by less, or by that share, are equal
-WHOLE = Limits(seconds=10.0, rows=10_000, value=10_000, result=10_000_000)
+WHOLE = QueryLimits(seconds=10.0, rows=10_000, value=10_000, result=10_000_000)
 PERMUTATIONS = 2_000  # orders of columns that are tried
 Row = tuple[Value, ...]
 _WORD = re.compile(r"\w+")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from core.analysis.remarks import command
 from core.analysis.token_usage import Prices, prices_in
 from core.backends.external import run_files
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.corpus import cautions
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.filters import described, read_filters
@@ -173,7 +173,7 @@ def perform(
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
     beside: Beside | None = None,
-    workers: Place | None = None,
+    workers: WorkPlace | None = None,
 ) -> tuple[dict[str, Any], LabelledSet, Outcomes]:
     """Ask every question and give the figures; what was asked in `out` before is not asked again.
 
@@ -189,7 +189,7 @@ def perform(
         warnings[warning] = None
         warn(warning)
 
-    if workers is not None and workers != Place(1):
+    if workers is not None and workers != WorkPlace(1):
         in_words("several workers asked at once: times of those that share a machine are longer than alone")
     total = len(drawn.questions) * spec.repeats
     conditions = conditions_of(plan, engine)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from core.backends import fusion_weights
 from core.backends.external import run_files
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.domain.errors import BadInput, Cancelled, RouteScopeError, Unavailable
 from core.domain.filters import Filter
 from core.domain.machine import Machine, here
@@ -37,7 +37,7 @@ Answered = tuple[Question, Run, Machine]
 class Spread:
     """The workers of a place, started or connected to when the first question is asked."""
 
-    def __init__(self, place: Place, engine: Engine) -> None:
+    def __init__(self, place: WorkPlace, engine: Engine) -> None:
         self._place, self._engine = place, engine
         self._pool: Pool | None = None
 
@@ -106,7 +106,7 @@ class Spread:
         }
 
 
-def spread(place: Place | None, engine: Engine) -> AbstractContextManager[Spread | None]:
+def spread(place: WorkPlace | None, engine: Engine) -> AbstractContextManager[Spread | None]:
     """The workers of a place while it is entered; None for this process."""
     return nullcontext() if place is None else Spread(place, engine)
 

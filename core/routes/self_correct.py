@@ -5,7 +5,7 @@ from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import Steps
-from core.steps.claims import Checked, Revision
+from core.steps.claims import CheckedDraft, Revision
 from core.steps.generate import SHOWN
 
 
@@ -41,7 +41,7 @@ def self_correct(
     shown = hits[:SHOWN]
     cut = do.calibrated("claim support", threshold, 0.5).cut
     drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown, evidence=evidence or None),)
-    checked: tuple[Checked, ...] = ()
+    checked: tuple[CheckedDraft, ...] = ()
     plan: Revision | None = None
     while plan is None or plan.decision == "rewrite":
         one = do.afford(do.check_claims, query.text, shown, drafts[-1], cut)

@@ -4,7 +4,7 @@ from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
 from core.routes.declare import Parameter, route
 from core.steps import Steps
-from core.steps.self_rag import Tree, When, Written
+from core.steps.self_rag import GrowingTree, When, Written
 
 
 @route(
@@ -47,7 +47,7 @@ def self_rag(
     if do.wants_passages(query.text, retrieve, threshold).decision == "no retrieval":
         return do.answer_unaided(query.text).over(())
     cut = threshold if retrieve == "adaptive" else None
-    tree = Tree({"relevance": w_rel, "support": w_sup, "utility": w_use}, beam, segments)
+    tree = GrowingTree({"relevance": w_rel, "support": w_sup, "utility": w_use}, beam, segments)
     first = find("")
 
     def write(before: tuple[str, str]) -> Written:

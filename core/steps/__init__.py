@@ -18,7 +18,7 @@ from core.steps.external import AskExternal
 from core.steps.feedback import Feedback
 from core.steps.fitted_fusion import FuseFitted
 from core.steps.full_context import FullContext
-from core.steps.fusion_in_decoder import FusionInDecoder
+from core.steps.fusion_in_decoder import ReadTogether
 from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
@@ -74,7 +74,7 @@ class Steps(
     Calibrated,
     CheckClaims,
     SelfRag,
-    FusionInDecoder,
+    ReadTogether,
     FullContext,
     Classify,
     AskTables,

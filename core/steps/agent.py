@@ -62,7 +62,7 @@ class Did:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Decided):
+class ActionChoice(Decided):
     """The action chosen; "answered" is the choice to answer. `input` is what it is done with."""
 
     decision: Action | Literal["answered", "unusable choice"]
@@ -89,7 +89,7 @@ class Guard(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn(Decided):
+class TurnDecision(Decided):
     """The decision whether the agent chooses again, with the reason if it stops."""
 
     decision: Literal["choose", "enough", "steps used up", "nothing to do", "nothing new", "budget spent"]
@@ -156,25 +156,25 @@ class Agent(Decompose):
             return "search", "look_up", "answer"
         return "search", "look_up", "sql", "answer"
 
-    @step("CHAIN", "choose again or stop", returns=Turn)
-    def may_choose(self, chosen: int, steps: int, collected: int, last: Did, lacking: str) -> Turn:
+    @step("CHAIN", "choose again or stop", returns=TurnDecision)
+    def may_choose(self, chosen: int, steps: int, collected: int, last: Did, lacking: str) -> TurnDecision:
         """Decide whether the agent chooses again after `chosen` actions, the latest being `last`. It stops
         once the collected passages answer the question: a small model's further choices are noise.
         """
         if chosen >= steps:
-            return Turn("steps used up", f"{chosen} of {steps} actions are chosen")
+            return TurnDecision("steps used up", f"{chosen} of {steps} actions are chosen")
         if not collected:
-            return Turn("nothing to do", "no passage was found to read or look up in")
+            return TurnDecision("nothing to do", "no passage was found to read or look up in")
         if last.enough == "yes":
-            return Turn("enough", "the passages collected answer the question")
+            return TurnDecision("enough", "the passages collected answer the question")
         if last.idle:
-            return Turn("nothing new", f"the last action, {last.action}, added nothing")
+            return TurnDecision("nothing new", f"the last action, {last.action}, added nothing")
         if lacking:
-            return Turn("budget spent", lacking)
-        return Turn("choose", f"{chosen} of {steps} actions are chosen")
+            return TurnDecision("budget spent", lacking)
+        return TurnDecision("choose", f"{chosen} of {steps} actions are chosen")
 
-    @step("AGENT", "choose an action", returns=Choice)
-    def choose_action(self, question: str, done: tuple[Did, ...], offered: tuple[str, ...]) -> Choice:
+    @step("AGENT", "choose an action", returns=ActionChoice)
+    def choose_action(self, question: str, done: tuple[Did, ...], offered: tuple[str, ...]) -> ActionChoice:
         """Ask the model for the next action out of `offered`. The model sees no retrieved text.
 
         Source: Yao et al. 2023, "ReAct", arXiv:2210.03629, section 2. Its free-form thoughts are omitted:
@@ -198,12 +198,12 @@ class Agent(Decompose):
         )
         read = read_choice(reply.text, offered, done)
         if isinstance(read, str):
-            return Choice("unusable choice", "", f"also when asked again, the model gave {read}")
+            return ActionChoice("unusable choice", "", f"also when asked again, the model gave {read}")
         action, words = read
         why = f"the model chose {action} of {', '.join(offered)} after {len(done)} actions"
         if action == "answer":
-            return Choice("answered", "", why)
-        return Choice(action, words, why)  # type: ignore[arg-type] # one of `offered`
+            return ActionChoice("answered", "", why)
+        return ActionChoice(action, words, why)  # type: ignore[arg-type] # one of `offered`
 
     @step("GUARDRAIL", "was it asked before", returns=Guard)
     def asked_before(self, action: str, words: str, done: tuple[Did, ...]) -> Guard:

@@ -23,7 +23,7 @@ from core.backends.question_classifier import QuestionClassifier
 from core.backends.question_classifier import read as read_classifier
 from core.backends.rerankers import Rerankers
 from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
-from core.domain.external import Reply as PipelineReply
+from core.domain.external import PipelineReply
 from core.domain.filters import Filter
 from core.domain.outputs import Reply
 from core.domain.types import EVIDENCE, Answer, AnswerStyle, Query, Remembered, Tokens

@@ -49,7 +49,7 @@ def path_to(segments: Sequence[Segment], at: int | None) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedTree:
     """The result of ranking a tree with a beam."""
 
     paths: tuple[float, ...]  # for each segment, the mean score of the path that ends with it
@@ -58,7 +58,7 @@ class Ranked:
     open: tuple[int, ...]
 
 
-def ranked(segments: Sequence[Segment], scores: Sequence[float], beam: int, depth: int) -> Ranked:
+def ranked(segments: Sequence[Segment], scores: Sequence[float], beam: int, depth: int) -> RankedTree:
     """Keep the `beam` best paths at each depth, ended ones among them, down to `depth`; ties go to the
     segment that was written first.
 
@@ -79,12 +79,12 @@ def ranked(segments: Sequence[Segment], scores: Sequence[float], beam: int, dept
         grown = [child for at in going for child in children[at]]
         kept = [at for at in kept if at not in going]
     stopped = [at for at in kept if segments[at].ended == GOES_ON and segments[at].depth < depth]
-    return Ranked(tuple(paths), tuple(kept), tuple(stopped))
+    return RankedTree(tuple(paths), tuple(kept), tuple(stopped))
 
 
 def judged_tree(
     segments: Sequence[Segment], weights: Mapping[str, float], beam: int, depth: int
-) -> tuple[tuple[Segment, ...], Ranked]:
+) -> tuple[tuple[Segment, ...], RankedTree]:
     """Score the segments and their paths and mark the chosen path. Return the segments and the beam's
     result.
     """

@@ -28,7 +28,7 @@ State = Literal["calibrated", "no signal", "not calibrated"]
 
 
 @dataclass(frozen=True, slots=True)
-class Worth(Decided):
+class DecisionWorth(Decided):
     """How reliable a decision is with the current model, and its threshold: the one given, else the
     calibrated one, else the fallback.
     """
@@ -44,8 +44,8 @@ class Worth(Decided):
 class Calibrated(StepBase):
     """Thresholds that were measured."""
 
-    @step("CHAIN", CHECKED, returns=Worth)
-    def calibrated(self, about: Name, given: float, fallback: float) -> Worth:
+    @step("CHAIN", CHECKED, returns=DecisionWorth)
+    def calibrated(self, about: Name, given: float, fallback: float) -> DecisionWorth:
         """Return the threshold of the decision `about`. If `given` is 0, the threshold calibrated for the
         current model applies; without a calibration, `fallback` does.
         """
@@ -54,7 +54,7 @@ class Calibrated(StepBase):
         state, why = worth(about, model, found)
         known = found if state != "not calibrated" else None
         cut = given or (known.threshold if known is not None else fallback)
-        return Worth(state, why, about, model, None if known is None else known.auc, cut)
+        return DecisionWorth(state, why, about, model, None if known is None else known.auc, cut)
 
 
 def worth(about: Name, model: str, found: Calibration | None) -> tuple[State, str]:

@@ -49,7 +49,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedDraft:
     """A draft with the verdict on each of its claims."""
 
     draft: str
@@ -107,8 +107,8 @@ class CheckClaims(Generate):
     Generation Models", arXiv:2112.12870 (comparing a sentence with its cited sources).
     """
 
-    @step("EVALUATOR", "check the claims", returns=Checked)
-    def check_claims(self, text: str, hits: Ranking, draft: Draft, threshold: float) -> Checked:
+    @step("EVALUATOR", "check the claims", returns=CheckedDraft)
+    def check_claims(self, text: str, hits: Ranking, draft: Draft, threshold: float) -> CheckedDraft:
         """Check each sentence of `draft`, an answer to `text` from `hits`, against the `HELD_AGAINST` nearest
         sentences of its cited passages, or of all passages if it cites none.
 
@@ -116,20 +116,20 @@ class CheckClaims(Generate):
         appears neither in its passages nor in the question: a small model overlooks invented figures.
         """
         if draft.abstained:
-            return Checked(draft.text, (), "no claim", "the draft says that the passages do not answer")
+            return CheckedDraft(draft.text, (), "no claim", "the draft says that the passages do not answer")
         claims = tuple(self.check_claim(text, one, hits, threshold) for one in sentences(draft.text))
         if not claims:
-            return Checked(draft.text, (), "no claim", "the draft has no sentence")
+            return CheckedDraft(draft.text, (), "no claim", "the draft has no sentence")
         right = sum(one.supported is True for one in claims)
         unread = sum(one.supported is None for one in claims)
         why = f"{right} of {len(claims)} claims supported" + (f", {unread} not checked" if unread else "")
         if unread == len(claims):
-            return Checked(draft.text, claims, "not checked", why)
+            return CheckedDraft(draft.text, claims, "not checked", why)
         if right == len(claims):
-            return Checked(draft.text, claims, "all supported", why)
+            return CheckedDraft(draft.text, claims, "all supported", why)
         if right + unread == len(claims):
-            return Checked(draft.text, claims, "some not checked", why)
-        return Checked(draft.text, claims, "some unsupported" if right else "none supported", why)
+            return CheckedDraft(draft.text, claims, "some not checked", why)
+        return CheckedDraft(draft.text, claims, "some unsupported" if right else "none supported", why)
 
     @step("EVALUATOR", "check a claim", returns=Claim)
     def check_claim(self, text: str, sentence: str, hits: Ranking, threshold: float) -> Claim:
@@ -164,7 +164,7 @@ class CheckClaims(Generate):
         return Claim(sentence, numbers, evidence, share, enough, why)
 
     @step("CHAIN", "revise or keep", returns=Revision)
-    def revise(self, checked: Checked, done: int, rounds: int, lacking: str) -> Revision:
+    def revise(self, checked: CheckedDraft, done: int, rounds: int, lacking: str) -> Revision:
         """Decide how to proceed after `done` of at most `rounds` revisions.
 
         Claims that could not be checked are not rewritten, as nothing contradicts them; they are left out if
@@ -182,7 +182,7 @@ class CheckClaims(Generate):
         return Revision("leave out", f"{checked.why}; {ended}")
 
     @step("LLM", "rewrite the unsupported claims", returns=Draft)
-    def rewrite_claims(self, text: str, hits: Ranking, checked: Checked) -> Draft:
+    def rewrite_claims(self, text: str, hits: Ranking, checked: CheckedDraft) -> Draft:
         """Rewrite each unsupported claim from the sentences nearest to it, or drop it if the passages do not
         cover it. The other claims stay unchanged.
         """
@@ -227,7 +227,11 @@ class CheckClaims(Generate):
 
     @step("CHAIN", "keep what is supported", returns=Draft)
     def keep_supported(
-        self, drafts: tuple[Draft, ...], checked: tuple[Checked, ...], plan: Revision | None, hits: Ranking
+        self,
+        drafts: tuple[Draft, ...],
+        checked: tuple[CheckedDraft, ...],
+        plan: Revision | None,
+        hits: Ranking,
     ) -> Draft:
         """Return the answer according to `plan`: the last draft, only its supported claims, or an abstention.
         Without a plan the budget was spent, and the last checked draft, or else the first, is the answer.

@@ -13,17 +13,17 @@ from core.backends.question_classifier import (
     DEFAULT,
     DEFAULT_ROUTE,
     NO_SEARCH,
-    Candidate,
+    ClassRoute,
     QuestionClass,
     QuestionClassifier,
 )
-from core.backends.sql.database import Table
-from core.backends.sql.linking import Link
+from core.backends.sql.database import DatabaseTable
+from core.backends.sql.linking import ValueLink
 from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Decision, Weighed
 from core.domain.types import Answer, Query, Ranking
 from core.steps.decisions import ANY, Decided
-from core.steps.question_features import READ, Schema, Searched, features
+from core.steps.question_features import READ, FirstSearch, Schema, features
 from core.steps.step import step
 from core.steps.tables import AskTables
 
@@ -70,7 +70,7 @@ class Dispatch(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Decided):
+class FallbackDecision(Decided):
     """The decision whether the chosen route's result stands or the default route searches after all."""
 
     decision: Literal["keep", "fall back"]
@@ -89,7 +89,7 @@ class Classify(AskTables):
 
     @step("CHAIN", "classify by features", returns=Classified)
     def _classify(
-        self, text: str, conversation: bool, sparse: Ranking, dense: Ranking, links: tuple[Link, ...]
+        self, text: str, conversation: bool, sparse: Ranking, dense: Ranking, links: tuple[ValueLink, ...]
     ) -> Classified:
         """Return the likeliest class by multinomial logistic regression, or the default class if its
         probability is below `QuestionClassifier.least`.
@@ -101,7 +101,7 @@ class Classify(AskTables):
         found = features(text, conversation, searched, schema, self.context.corpus.analyzer.questions)
         return told(self.context.classifier(), found)
 
-    def first_search(self, text: str) -> Searched:
+    def first_search(self, text: str) -> FirstSearch:
         """Return the search signals of a question, for training."""
         return self._searched(text, self.sparse(text), self.dense(text))
 
@@ -110,14 +110,14 @@ class Classify(AskTables):
         tables = self._tables_here()
         return Schema(tables, self.link_values(text, "tables").found if tables else ())
 
-    def _searched(self, text: str, sparse: Ranking, dense: Ranking) -> Searched:
+    def _searched(self, text: str, sparse: Ranking, dense: Ranking) -> FirstSearch:
         corpus = self.context.corpus
         parts = corpus.explain(text[:READ], sparse[0].passage.id) if sparse else {}
         weights = corpus.idf(list(parts))
         held = tuple((weight, parts[word] > 0) for word, weight in zip(parts, weights, strict=True))
-        return Searched(held, sparse, dense)
+        return FirstSearch(held, sparse, dense)
 
-    def _tables_here(self) -> tuple[Table, ...]:
+    def _tables_here(self) -> tuple[DatabaseTable, ...]:
         """Return the tables of the corpus' database, or () if it has no readable database."""
         try:
             return self._database("tables").tables
@@ -154,12 +154,12 @@ class Classify(AskTables):
             raise BadInput(f"there is no route {name!r} to run")
         return route.run(query, self)
 
-    @step("CHAIN", "keep what it found", returns=Kept)
-    def keep_found(self, name: str, hits: Ranking) -> Kept:
+    @step("CHAIN", "keep what it found", returns=FallbackDecision)
+    def keep_found(self, name: str, hits: Ranking) -> FallbackDecision:
         """Fall back to the default route if the chosen route found nothing, such as a query without rows."""
         if hits:
-            return Kept("keep", f"{name} found {len(hits)} passages")
-        return Kept("fall back", f"{name} found nothing, so {DEFAULT_ROUTE} searches")
+            return FallbackDecision("keep", f"{name} found {len(hits)} passages")
+        return FallbackDecision("fall back", f"{name} found nothing, so {DEFAULT_ROUTE} searches")
 
     def reply(self, query: Query) -> Answer:
         """Answer without a search: with the model's reply if answers are written by model, else with no
@@ -179,7 +179,7 @@ class Classify(AskTables):
         return Draft(reply.text.strip(), unaided=True)
 
 
-def in_words(one: Candidate, asked: str) -> str:
+def in_words(one: ClassRoute, asked: str) -> str:
     """Describe a route's gain on questions of a class."""
     return (
         f"for questions of class {asked} it gained {one.gain:.3f} [{one.low:.3f}, {one.high:.3f}] of"

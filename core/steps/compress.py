@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"\d{1,3}(\s*,\s*\d{1,3})*")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StripChoice:
     """The strips of a passage that a model chose, numbered from 1; None, and why, if none was usable."""
 
     id: str
@@ -62,7 +62,7 @@ class Compress(Refine):
             try:
                 choice = self.choose(text, hit.passage)
             except ModelFailed as error:
-                choice, failed = Choice(hit.passage.id, None, str(error)), failed + 1
+                choice, failed = StripChoice(hit.passage.id, None, str(error)), failed + 1
             if choice.numbers is None:
                 whole[choice.id] = choice.why
             strips += (
@@ -76,8 +76,8 @@ class Compress(Refine):
         self.span.output = SentenceFilter(tuple(strips))
         return tuple(strips)
 
-    @step("LLM", "choose sentences", returns=Choice)
-    def choose(self, text: str, passage: Passage) -> Choice:
+    @step("LLM", "choose sentences", returns=StripChoice)
+    def choose(self, text: str, passage: Passage) -> StripChoice:
         """Ask the model which strips of `passage` help to answer `text`."""
         pieces = [" ".join(piece.split()) for piece in cut(passage.text)]
         wanted = f"numbers from 1 to {len(pieces)} separated by commas, or none"
@@ -94,7 +94,7 @@ class Compress(Refine):
             sentences=between(1, "", listed),
         ).text
         chosen = numbers(reply, len(pieces))
-        return Choice(passage.id, chosen, "" if chosen is not None else f"not {wanted}: {reply[:80]!r}")
+        return StripChoice(passage.id, chosen, "" if chosen is not None else f"not {wanted}: {reply[:80]!r}")
 
     @step("CHAIN", "write the excerpts", returns=dict[str, str])
     def excerpts(self, hits: Ranking, strips: tuple[Sentence, ...]) -> dict[str, str]:

@@ -36,7 +36,7 @@ class WrittenCondition(BaseModel):
     value: str = ""
 
 
-class Written(BaseModel):
+class WrittenConditions(BaseModel):
     """The minimal schema of a reply with conditions."""
 
     filters: list[WrittenCondition]
@@ -123,7 +123,7 @@ class Conditions(Retrieve):
         form = _form([one.name for one in shown])
 
         def wrong(reply: str) -> str | None:
-            read = read_form(Written, reply)
+            read = read_form(WrittenConditions, reply)
             return read if isinstance(read, str) else None
 
         reply = self._ask(
@@ -135,7 +135,7 @@ class Conditions(Retrieve):
             question=text,
             fields="\n".join(map(_in_prompt, shown)),
         )
-        read = read_form(Written, reply.text)
+        read = read_form(WrittenConditions, reply.text)
         if isinstance(read, str):
             self.span.attributes["note"] = f"no filter: {read}"
             return []

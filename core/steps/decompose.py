@@ -24,7 +24,7 @@ _SPACE_BEFORE = re.compile(r"\s+([?!.,;:])")
 
 
 @dataclass(frozen=True, slots=True)
-class Split(Decided):
+class SplitDecision(Decided):
     """The decision whether to split a question."""
 
     decision: Literal["split", "keep"]
@@ -83,8 +83,8 @@ def quoted_in(answer: str, hits: Ranking) -> str | None:
 class Decompose(Transform):
     """Sub-questions, side by side or one after another."""
 
-    @step("CHAIN", "split or keep", returns=Split)
-    def worth_splitting(self, text: str, threshold: float) -> Split:
+    @step("CHAIN", "split or keep", returns=SplitDecision)
+    def worth_splitting(self, text: str, threshold: float) -> SplitDecision:
         """Split a question of at least `threshold` different terms: a question about two things, or about a
         thing known only through another, needs words for both. A small model cannot distinguish the two
         cases.
@@ -92,7 +92,7 @@ class Decompose(Transform):
         terms = len(set(self.context.corpus.analyzer.questions.terms(text)))
         enough = terms >= threshold
         why = f"{terms} different terms are {'at least' if enough else 'fewer than'} {threshold:g}"
-        return Split("split" if enough else "keep", why, float(terms), threshold)
+        return SplitDecision("split" if enough else "keep", why, float(terms), threshold)
 
     @step("LLM", "split into simpler questions", returns=tuple[str, ...])
     def decompose(self, text: str, n: int, in_turn: bool = False) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from core.domain.parameters import carry
 from core.domain.text import searchable
 from core.domain.types import Ranking
 from core.steps.grade import verdict
-from core.steps.rerank import Rerank
+from core.steps.rerank import RerankSteps
 from core.steps.step import step
 
 __all__ = ["BACKGROUND", "Evaluate", "Signals", "Which", "in_words", "thresholds"]
@@ -25,7 +25,7 @@ BACKGROUND = 15  # passages whose mean a hit is held against, itself included
 Signals = tuple[tuple[float, ...], ...]  # for each passage the values of FEATURES
 
 
-class Evaluate(Rerank):
+class Evaluate(RerankSteps):
     """Grading what was found, and deciding on it."""
 
     def evaluate(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from core.backends.admission import aside
 from core.corpus.passage_matching import Matched, own
 from core.domain.errors import Cancelled, PipelineTimedOut
-from core.domain.external import KINDS, ForeignHit, Reply, Stage
+from core.domain.external import KINDS, ForeignHit, PipelineReply, PipelineStage
 from core.domain.outputs import (
     External,
     Fusion,
@@ -113,7 +113,9 @@ class AskExternal(Generate):
             trace.stand_at(ended)  # what was done here with the reply is no time of the pipeline
         return given, stages, final
 
-    def _stages(self, stages: Sequence[Stage], matched: Sequence[Matched | None]) -> list[_Listed | None]:
+    def _stages(
+        self, stages: Sequence[PipelineStage], matched: Sequence[Matched | None]
+    ) -> list[_Listed | None]:
         """Record a span for each stage in sequence, with the duration the pipeline reported."""
         trace = self.context.trace
         made: list[_Listed | None] = []
@@ -137,7 +139,7 @@ class AskExternal(Generate):
         self,
         name: str,
         query: Query,
-        reply: Reply,
+        reply: PipelineReply,
         stages: Sequence[_Listed | None],
         final: Matched,
     ) -> Ranking:
@@ -165,7 +167,7 @@ class AskExternal(Generate):
             self.context.trace.keep(ranking)
         return TracedTuple(ranking, Origin(span.id, 0, len(ranking)))
 
-    def _their_answer(self, name: str, reply: Reply, ranking: Ranking, final: Matched) -> Answer:
+    def _their_answer(self, name: str, reply: PipelineReply, ranking: Ranking, final: Matched) -> Answer:
         """Record the pipeline's answer, with citations resolved to passages if they name a hit."""
         known: dict[str, str] = {}
         for placed in final.placed:
@@ -207,11 +209,11 @@ def _links(ranking: Ranking, given: Sequence[_Listed]) -> tuple[Link, ...]:
     return tuple(links)
 
 
-def _searches(stage: Stage) -> bool:
+def _searches(stage: PipelineStage) -> bool:
     return stage.kind == "retrieve" and not stage.sources
 
 
-def _stage_output(stage: Stage, ranking: Ranking, given: Sequence[_Listed]) -> Output:
+def _stage_output(stage: PipelineStage, ranking: Ranking, given: Sequence[_Listed]) -> Output:
     """Return a stage's output. A search's text is omitted: the pipeline may have rewritten the question."""
     if _searches(stage):
         return Search()

@@ -16,7 +16,7 @@ from core.steps.step import step
 WRITTEN = 50  # tokens: the paper's answers are short, section 4
 
 
-class FusionInDecoder(StepBase):
+class ReadTogether(StepBase):
     """Fusion-in-Decoder."""
 
     def read_together(self, text: str, hits: Ranking) -> Draft:

@@ -23,7 +23,7 @@ class ExactTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate(Decided):
+class ExactTermsDecision(Decided):
     """The exact terms of a question and what follows: search for its words, or for an imagined answer."""
 
     terms: tuple[ExactTerm, ...]
@@ -142,14 +142,16 @@ def _is_code(token: str) -> bool:
 class Gatekeeper(StepBase):
     """Deciding by the look of the question alone."""
 
-    @step("CHAIN", "look for exact terms", returns=Gate)
-    def gate(self, text: str) -> Gate:
+    @step("CHAIN", "look for exact terms", returns=ExactTermsDecision)
+    def gate(self, text: str) -> ExactTermsDecision:
         """See `exact_terms`; a question with any of them goes to hybrid search, each other to HyDE: a model
         that imagines an answer makes up other numbers than the ones asked for.
         """
         terms = exact_terms(text)
         if not terms:
-            return Gate(terms, "hyde", "it has no exact identifier: a hypothetical answer may be nearer")
-        return Gate(
+            return ExactTermsDecision(
+                terms, "hyde", "it has no exact identifier: a hypothetical answer may be nearer"
+            )
+        return ExactTermsDecision(
             terms, "hybrid", f"it has exact identifiers: {', '.join(repr(t.text) for t in terms[:3])}"
         )

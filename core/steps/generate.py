@@ -22,7 +22,7 @@ SHOWN = 5  # passages given to the model
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence(Decided):
+class EvidenceDecision(Decided):
     """The decision whether the passages suffice to answer."""
 
     decision: Literal["answer", "abstain"]
@@ -110,10 +110,10 @@ class Generate(Extract):
         )
         return resolve(reply.text, ids)
 
-    @step("EVALUATOR", "is the answer in the passages", returns=Evidence)
+    @step("EVALUATOR", "is the answer in the passages", returns=EvidenceDecision)
     def evidence(
         self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None, threshold: float
-    ) -> Evidence:
+    ) -> EvidenceDecision:
         """Decide whether to answer from `hits`: compare the model's P(Yes) that they state the answer with
         `threshold`, or use its word if the endpoint reports no probabilities.
 
@@ -132,12 +132,14 @@ class Generate(Extract):
             score = found.of["yes"]
             enough = score >= threshold
             why = f"P(Yes) {score:.2f} is {'at least' if enough else 'below'} {threshold:g}"
-            return Evidence("answer" if enough else "abstain", why, score, threshold)
+            return EvidenceDecision("answer" if enough else "abstain", why, score, threshold)
         if found is not None:
             word = "yes" if found.of["yes"] else "no"
             why = f"the model said {word}, and the endpoint gives no probabilities"
-            return Evidence("answer" if word == "yes" else "abstain", why, None, threshold)
-        return Evidence("answer", f"not checked: neither Yes nor No but {reply.text[:40]!r}", None, threshold)
+            return EvidenceDecision("answer" if word == "yes" else "abstain", why, None, threshold)
+        return EvidenceDecision(
+            "answer", f"not checked: neither Yes nor No but {reply.text[:40]!r}", None, threshold
+        )
 
 
 def reading_order(items: Sequence[T], order: AnswerOrder) -> tuple[T, ...]:

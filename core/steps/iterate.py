@@ -23,7 +23,7 @@ LETTERS = "abcde"
 
 
 @dataclass(frozen=True, slots=True)
-class Round(Decided):
+class LoopDecision(Decided):
     """The decision whether a loop continues, or the limit that ends it."""
 
     decision: Literal["go on", "steps used up", "nothing new", "budget spent"]
@@ -31,7 +31,7 @@ class Round(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(Decided):
+class MissingName(Decided):
     """The decision whether a mentioned name has to be looked up."""
 
     decision: Literal["look up", "nothing missing"]
@@ -120,21 +120,23 @@ class Iterate(Retrieve):
         cosines = self.vectors_of(hits[:each]) @ self.embed(question)
         return Seen(len(hits), new, round(float(cosines.max()), 4))
 
-    @step("CHAIN", "go on or stop", returns=Round)
-    def another_round(self, done: int, steps: int, new: int, lacking: str) -> Round:
+    @step("CHAIN", "go on or stop", returns=LoopDecision)
+    def another_round(self, done: int, steps: int, new: int, lacking: str) -> LoopDecision:
         """Decide whether another search follows after `done` further ones, the last of which added `new`
         passages.
         """
         if done >= steps:
-            return Round("steps used up", f"{done} of {steps} further searches are done")
+            return LoopDecision("steps used up", f"{done} of {steps} further searches are done")
         if not new:
-            return Round("nothing new", "the last search added no passage to those collected")
+            return LoopDecision("nothing new", "the last search added no passage to those collected")
         if lacking:
-            return Round("budget spent", lacking)
-        return Round("go on", f"{new} new passages, {done} of {steps} further searches are done")
+            return LoopDecision("budget spent", lacking)
+        return LoopDecision("go on", f"{new} new passages, {done} of {steps} further searches are done")
 
-    @step("CHAIN", "find a name to look up", returns=Missing)
-    def find_name(self, question: str, read: Ranking, threshold: float, searched: tuple[str, ...]) -> Missing:
+    @step("CHAIN", "find a name to look up", returns=MissingName)
+    def find_name(
+        self, question: str, read: Ranking, threshold: float, searched: tuple[str, ...]
+    ) -> MissingName:
         """Return the likeliest name that `read` or the question mentions and that none of `read` is about;
         see `core.steps.linked_names`. It is looked up if its score is at least `threshold` and it was not
         searched before.
@@ -144,12 +146,12 @@ class Iterate(Retrieve):
         names = tuple(name for name in linked if name.query not in searched)[:SHOWN]
         if not names:
             why = "no passage of the corpus is about a name that was mentioned and not yet found"
-            return Missing("nothing missing", why, 0.0, threshold, "", ())
+            return MissingName("nothing missing", why, 0.0, threshold, "", ())
         best = names[0]
         enough = best.score >= threshold
         why = f"{best.name!r} scores {best.score:.2f}, {'at least' if enough else 'below'} {threshold:g}"
         decision: Literal["look up", "nothing missing"] = "look up" if enough else "nothing missing"
-        return Missing(decision, why, best.score, threshold, best.query, names)
+        return MissingName(decision, why, best.score, threshold, best.query, names)
 
     @step("AGENT", "choose the name to look up", returns=NameChoice)
     def choose_name(self, question: str, names: tuple[LinkedName, ...], read: Ranking) -> NameChoice:

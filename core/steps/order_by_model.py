@@ -18,13 +18,13 @@ from core.backends.prompting.token_probabilities import read_verdict
 from core.backends.prompting.untrusted import between, without_marks
 from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.types import Passage, Ranking
-from core.steps.rerank import Rerank
+from core.steps.rerank import RerankSteps
 from core.steps.step import step
 
 Order = list[int]  # positions in the ranking that was given
 
 
-class OrderByModel(Rerank):
+class OrderByModel(RerankSteps):
     """Listwise and setwise reranking. What the order given does to the order returned is on the span."""
 
     @step("RERANKER", "rerank listwise by the model", returns=Ranking)

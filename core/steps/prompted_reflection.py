@@ -37,7 +37,7 @@ class LookUp(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSegment:
     """A segment written from one passage, with what the model says of both, as `core.steps.beam` reads it.
 
     `relevance` is P(yes), `support` the odds of its three words, `utility` the expected digit from 1 to 5 put
@@ -92,12 +92,14 @@ class PromptedReflection(StepBase):
         reply = self._ask(UNAIDED, max_tokens=100, stream=True, question=text)
         return Draft(unmarked(reply.text), unaided=True)
 
-    def judged_segments(self, text: str, hits: Ranking, relevant_from: float) -> tuple[Judged | None, ...]:
+    def judged_segments(
+        self, text: str, hits: Ranking, relevant_from: float
+    ) -> tuple[JudgedSegment | None, ...]:
         """`judged_segment` for each hit; None from where the budget was spent. A model on this machine takes
         one passage after another, so that it reads each once.
         """
 
-        def write(hit: Hit) -> Judged | None:
+        def write(hit: Hit) -> JudgedSegment | None:
             return self.afford(self.judged_segment, text, hit.passage, relevant_from)
 
         written = tuple(map(write, hits)) if self.context.llm.local else self.each(write, hits)
@@ -105,8 +107,8 @@ class PromptedReflection(StepBase):
             raise BudgetSpent("the route's budget was spent before any segment was written and judged")
         return written
 
-    @step("CHAIN", "answer from one passage and judge it", returns=Judged)
-    def judged_segment(self, text: str, passage: Passage, relevant_from: float) -> Judged:
+    @step("CHAIN", "answer from one passage and judge it", returns=JudgedSegment)
+    def judged_segment(self, text: str, passage: Passage, relevant_from: float) -> JudgedSegment:
         """Relevance of `passage`, a sentence from it, and how far that is supported and useful.
 
         From a passage below P(Yes) `relevant_from` nothing is written. A segment that says that the passage
@@ -134,18 +136,18 @@ class PromptedReflection(StepBase):
             relevance = judge("relevance", RELEVANT, ("yes", "no"))
             if (share := relevance.of["yes"]) < relevant_from:
                 why = f"P(Yes) {share:.2f} that it states the answer is below {relevant_from:.2f}"
-                return Judged(passage.id, NOT_ANSWERED, share, by=(relevance.by,), why=why)
+                return JudgedSegment(passage.id, NOT_ANSWERED, share, by=(relevance.by,), why=why)
             segment = self._ask(
                 SEGMENT, max_tokens=80, reuse_prefix=True, passages=shown, question=text
             ).text.strip()
             if abstains(segment) or not unmarked(segment):
                 why = "it says that the passage does not answer"
-                return Judged(passage.id, segment, relevance.of["yes"], by=(relevance.by,), why=why)
+                return JudgedSegment(passage.id, segment, relevance.of["yes"], by=(relevance.by,), why=why)
             support = judge("support", SUPPORTED, SUPPORT)
             utility = judge("utility", USEFUL, DIGITS)
         except ModelFailed as error:
-            return Judged(passage.id, segment, why=str(error))
-        return Judged(
+            return JudgedSegment(passage.id, segment, why=str(error))
+        return JudgedSegment(
             passage.id,
             unmarked(segment),
             relevance.of["yes"],
@@ -156,7 +158,7 @@ class PromptedReflection(StepBase):
 
     @step("RERANKER", "order by the segments written", returns=Ranking)
     def by_judged(
-        self, hits: Ranking, segments: tuple[Judged | None, ...], weights: Mapping[str, float]
+        self, hits: Ranking, segments: tuple[JudgedSegment | None, ...], weights: Mapping[str, float]
     ) -> Ranking:
         """`hits` by the score of the segment from each, what was not judged last; the score is 1 / rank."""
         judged = [one.as_segment() for one in segments if judged_in_full(one)]
@@ -179,7 +181,7 @@ class PromptedReflection(StepBase):
 
     @step("EVALUATOR", "choose the best segment", returns=Draft)
     def choose_segment(
-        self, segments: tuple[Judged | None, ...], weights: Mapping[str, float], supported_from: float
+        self, segments: tuple[JudgedSegment | None, ...], weights: Mapping[str, float], supported_from: float
     ) -> Draft:
         """Choose the segment with the highest weighted sum of its judgements. It is cited as [1], as its
         passage comes first.
@@ -228,6 +230,6 @@ class PromptedReflection(StepBase):
         return Draft(f"{full[best].text} [1]", (full[best].passage,))
 
 
-def judged_in_full(one: Judged | None) -> TypeGuard[Judged]:
+def judged_in_full(one: JudgedSegment | None) -> TypeGuard[JudgedSegment]:
     """Return True if a segment was written and has all three judgements."""
     return one is not None and None not in (one.relevance, one.support, one.utility)

@@ -10,11 +10,11 @@ from core.backends.rerankers import EMBEDDED
 from core.backends.rerankers.proximity import pair_scores, parts
 from core.domain.text import searchable
 from core.domain.types import Ranking
-from core.steps.rerank import Rerank
+from core.steps.rerank import RerankSteps
 from core.steps.step import step
 
 
-class Proximity(Rerank):
+class Proximity(RerankSteps):
     """The embedded blend with pairs of words and the best window of each passage."""
 
     def rerank_proximity(self, text: str, hits: Ranking, candidates: int) -> Ranking:

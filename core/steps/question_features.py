@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.backends.question_classifier import TABLE_FEATURES
-from core.backends.sql.database import Table
-from core.backends.sql.linking import Link
+from core.backends.sql.database import DatabaseTable
+from core.backends.sql.linking import ValueLink
 from core.backends.terms import Analyzer
 from core.domain.types import Ranking
 from core.steps.gate import exact_terms
@@ -301,7 +301,7 @@ def wording_features(text: str, conversation: bool) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class FirstSearch:
     """A first search: for each word of the question its IDF and whether the first passage by BM25 has it, and
     the first hits by words and by vectors.
     """
@@ -315,12 +315,12 @@ class Searched:
 class Schema:
     """The available tables, and the stored values that the question names."""
 
-    tables: tuple[Table, ...] = ()
-    links: tuple[Link, ...] = ()
+    tables: tuple[DatabaseTable, ...] = ()
+    links: tuple[ValueLink, ...] = ()
 
 
 def features(
-    text: str, conversation: bool, searched: Searched, schema: Schema, words: Analyzer
+    text: str, conversation: bool, searched: FirstSearch, schema: Schema, words: Analyzer
 ) -> dict[str, float]:
     """Compute all features of a question by name, as a classifier is trained on; `words` splits texts into
     terms as the corpus does.
@@ -329,7 +329,7 @@ def features(
     return {**wording, **search_features(searched), **table_features(text, wording, schema, words)}
 
 
-def search_features(found: Searched) -> dict[str, float]:
+def search_features(found: FirstSearch) -> dict[str, float]:
     """Compute the features of a first search: the share of the question's IDF in the best passage, and how
     many of the first ten hits both searches share.
 

@@ -72,7 +72,7 @@ def odds(token: TokenLogprob, names: tuple[str, ...]) -> tuple[float, ...] | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class ReflectionSegment:
     """A text segment up to the model's next request for passages, with the model's own judgements."""
 
     text: str
@@ -85,7 +85,7 @@ class Segment:
     asks: float | None = None  # P(retrieve) against P(no retrieval) at the end
 
 
-def read_segment(completion: Completion, threshold: float | None) -> Segment:
+def read_segment(completion: Completion, threshold: float | None) -> ReflectionSegment:
     """Read the segment at the beginning of a completion and drop the rest.
 
     It ends with its first utility token, at [Retrieval], and, unless `threshold` is None, at a [No Retrieval]
@@ -109,7 +109,7 @@ def read_segment(completion: Completion, threshold: float | None) -> Segment:
     relevance = odds(tokens[0], RELEVANCE) if tokens else None
     support = _first(tokens, SUPPORT)
     utility = _first(tokens, UTILITY)
-    return Segment(
+    return ReflectionSegment(
         spoken(raw),
         raw.removesuffix("</s>"),
         relevance[0] if relevance else None,

@@ -35,7 +35,7 @@ READ_THEN = "read now"  # the attribute of a span: how many passages' token vect
 Cosines = NDArray[np.float64]  # shape (n,)
 
 
-class Rerank(LateInteraction, Judge, Retrieve, Fuse):
+class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
     """Reranking by the embedded blend, the language model, a cross-encoder or a server."""
 
     def rerank(

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from core.backends.base import Matrix, Vector
-from core.domain.outputs import Embedding, SampleSearches, Spread
+from core.domain.outputs import Embedding, SampleSearches, VectorSpread
 from core.domain.types import Ranking
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
@@ -28,14 +28,14 @@ def mean_vector(vectors: Matrix) -> Vector:
     return unit
 
 
-def spread(vectors: Matrix) -> Spread:
-    """See `Spread`, both 0 when all are equal or there is but one; `vectors` (n, dim), n at least 1, each of
-    length 1.
+def spread(vectors: Matrix) -> VectorSpread:
+    """Return the spread of `vectors` (n, dim), n at least 1, each of length 1. Both figures are 0 if all are
+    equal or there is only one.
     """
     exact = vectors.astype(np.float64)
     upper = np.triu_indices(len(exact), 1)
     distances = 1 - (exact @ exact.T)[upper]
-    return Spread(
+    return VectorSpread(
         max(0.0, float(distances.mean())) if len(distances) else 0.0,  # rounding may go below
         max(0.0, float(1 - np.linalg.norm(exact.mean(axis=0)))),
     )

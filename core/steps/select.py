@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class MmrPick:
     """One selection of MMR: its row, its score then, and what it is most like of those chosen before."""
 
     row: int
@@ -39,7 +39,7 @@ class Pick:
 
 def mmr(
     relevance: NDArray[np.floating], similarity: NDArray[np.floating], lam: float, k: int
-) -> tuple[Pick, ...]:
+) -> tuple[MmrPick, ...]:
     """Select `k` rows by maximal marginal relevance, in order (fewer if there are fewer).
 
     Each pick maximises lam * relevance - (1 - lam) * (highest similarity to an earlier pick); before the
@@ -54,12 +54,12 @@ def mmr(
     wanted = relevance.astype(np.float64)
     similar, nearest = np.zeros(len(wanted)), np.full(len(wanted), -1)
     left = np.ones(len(wanted), np.bool_)
-    picks: list[Pick] = []
+    picks: list[MmrPick] = []
     while len(picks) < min(k, len(wanted)):
         scores = np.where(left, lam * wanted - (1 - lam) * similar, -np.inf)
         row = int(scores.argmax())
         before = int(nearest[row]) if picks else None
-        picks.append(Pick(row, float(scores[row]), float(wanted[row]), float(similar[row]), before))
+        picks.append(MmrPick(row, float(scores[row]), float(wanted[row]), float(similar[row]), before))
         left[row] = False
         to_it = similarity[row]
         closer = (to_it > similar) | (nearest < 0)

@@ -18,7 +18,7 @@ from core.steps.reflection import (
     ALTERNATIVES,
     NO_RETRIEVAL,
     RETRIEVE,
-    Segment,
+    ReflectionSegment,
     evidence,
     odds,
     opening,
@@ -28,14 +28,14 @@ from core.steps.reflection import (
 from core.steps.step import step
 from core.steps.trace import plain
 
-Written = tuple[tuple[Hit, Segment], ...]  # a segment from each passage
+Written = tuple[tuple[Hit, ReflectionSegment], ...]  # a segment from each passage
 LENGTH = 100  # tokens of a segment at most, as the released decoder has it
 When = Literal["adaptive", "always", "never"]
 Stop = Literal["go on", "every path has ended", "as deep as allowed", "nothing found"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted(Decided):
+class RetrievalDecision(Decided):
     """The decision whether the model receives passages."""
 
     decision: Literal["retrieve", "no retrieval"]
@@ -48,7 +48,7 @@ class Wanted(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class TreeSegment:
     """A segment in its place in the tree; `parent` is an index in the tree, None at the beginning."""
 
     passage: str
@@ -78,7 +78,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class GrowingTree:
     """All segments written, in order; `kept` are the last ones of the paths in the beam, `open` those to go
     on from (None is the beginning).
     """
@@ -86,7 +86,7 @@ class Tree:
     weights: dict[str, float]
     beam: int
     segments: int
-    branches: tuple[Branch, ...] = ()
+    branches: tuple[TreeSegment, ...] = ()
     kept: tuple[int, ...] = ()
     open: tuple[int | None, ...] = (None,)
     found: Ranking = ()  # every passage that a segment was written from
@@ -110,12 +110,12 @@ class SelfRag(StepBase):
     Source: Asai et al. 2023, arXiv:2310.11511, algorithm 1 and section 3.3.
     """
 
-    @step("EVALUATOR", "decide whether to retrieve", returns=Wanted)
-    def wants_passages(self, text: str, when: When, threshold: float) -> Wanted:
+    @step("EVALUATOR", "decide whether to retrieve", returns=RetrievalDecision)
+    def wants_passages(self, text: str, when: When, threshold: float) -> RetrievalDecision:
         """adaptive: retrieve where P([Retrieval]) is at least `threshold` of the two tokens'."""
         if when != "adaptive":
             decision: Literal["retrieve", "no retrieval"] = "retrieve" if when == "always" else "no retrieval"
-            return Wanted(decision, f"the parameter retrieve is {when}: the model was not asked")
+            return RetrievalDecision(decision, f"the parameter retrieve is {when}: the model was not asked")
         first = self._reflect(opening(text), 1)
         share = odds(first.logprobs[0], (RETRIEVE, NO_RETRIEVAL))
         if share is None:
@@ -125,7 +125,7 @@ class SelfRag(StepBase):
             )
         enough = share[0] >= threshold
         told = f"P({RETRIEVE}) is {share[0]:.2f}, {'at least' if enough else 'below'} {threshold:g}"
-        return Wanted("retrieve" if enough else "no retrieval", told, share[0], float(threshold))
+        return RetrievalDecision("retrieve" if enough else "no retrieval", told, share[0], float(threshold))
 
     @step("LLM", "answer without passages", returns=Draft)
     def answer_unaided(self, text: str) -> Draft:
@@ -139,7 +139,7 @@ class SelfRag(StepBase):
         note; raises ModelFailed if all failed, or if none was judged for relevance.
         """
 
-        def write(hit: Hit) -> Segment | ModelFailed:
+        def write(hit: Hit) -> ReflectionSegment | ModelFailed:
             prompt = opening(text) + before + evidence(hit.passage.title, hit.passage.text)
             try:
                 reply = self._reflect(prompt, LENGTH, stop=(RETRIEVE,))
@@ -158,7 +158,7 @@ class SelfRag(StepBase):
         if errors and len(errors) == len(hits):
             raise errors[0][1]
         written = tuple(
-            (hit, one) for hit, one in zip(hits, outcomes, strict=True) if isinstance(one, Segment)
+            (hit, one) for hit, one in zip(hits, outcomes, strict=True) if isinstance(one, ReflectionSegment)
         )
         if written and all(segment.relevance is None for _, segment in written):
             raise ModelFailed(
@@ -167,8 +167,8 @@ class SelfRag(StepBase):
         self.span.output = Pass([{"passage": hit.passage.id, **plain(segment)} for hit, segment in written])
         return written
 
-    @step("EVALUATOR", "keep the best paths", returns=Tree)
-    def keep_best(self, tree: Tree, grown: tuple[Written, ...]) -> Tree:
+    @step("EVALUATOR", "keep the best paths", returns=GrowingTree)
+    def keep_best(self, tree: GrowingTree, grown: tuple[Written, ...]) -> GrowingTree:
         """`tree` with what was written from each of its open ends, cut back to the beam."""
         branches, found = list(tree.branches), list(tree.found)
         for parent, written in zip(tree.open, grown, strict=True):
@@ -176,7 +176,7 @@ class SelfRag(StepBase):
             for hit, one in written:
                 support = None if one.support is None else dict(one.support)
                 branches.append(
-                    Branch(
+                    TreeSegment(
                         hit.passage.id,
                         one.text,
                         one.relevance,
@@ -214,7 +214,7 @@ class SelfRag(StepBase):
         return replace(tree, branches=tuple(branches), kept=result.kept, open=going, found=tuple(found))
 
     @step("RERANKER", "order by the segments written", returns=Ranking)
-    def by_segments(self, tree: Tree) -> Ranking:
+    def by_segments(self, tree: GrowingTree) -> Ranking:
         """Rank the passages by the best score of a segment written from each; the answer's own come first."""
         scores = [score_of(branch.recorded(), tree.weights) for branch in tree.branches]
         cited = [tree.branches[at].passage for at in self._chosen(tree)]
@@ -231,7 +231,7 @@ class SelfRag(StepBase):
         return tuple(Hit(passages[id], 1 / rank) for rank, id in enumerate(order, 1))
 
     @step("EVALUATOR", "choose the best path", returns=Draft)
-    def choose_path(self, tree: Tree, hits: Ranking) -> Draft:
+    def choose_path(self, tree: GrowingTree, hits: Ranking) -> Draft:
         """Return the answer along the best path, each segment with the number of its passage among `hits`.
         The span keeps the whole tree (see `core.steps.beam`).
         """
@@ -256,7 +256,7 @@ class SelfRag(StepBase):
         _worded(text, self.context.reflection().model)
         return Draft(text, tuple(dict.fromkeys(branch.passage for branch in told)))
 
-    def _chosen(self, tree: Tree) -> list[int]:
+    def _chosen(self, tree: GrowingTree) -> list[int]:
         return path_to(tree.recorded_branches(), tree.kept[0]) if tree.kept else []
 
     def _reflect(self, prompt: str, max_tokens: int, stop: tuple[str, ...] = ()) -> Completion:

@@ -35,7 +35,7 @@ _LABEL = re.compile(r"^\s*(?:SQL|sql|Answer|Query)\s*:\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SqlAttempt:
     """One query of the model, what was wrong with it, or "", and what it was to mend: "" for the first."""
 
     sql: str
@@ -44,7 +44,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryOutcome:
     """The outcome of querying a database."""
 
     sql: str  # the last query written, "" if none
@@ -56,7 +56,7 @@ class Asked:
     decision: Decision
     why: str
     error: str = ""  # the problem if there is no result
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[SqlAttempt, ...] = ()
     links: tuple[str, ...] = ()  # the stored values that the model saw
     joins: tuple[str, ...] = ()  # the join conditions that the model saw
     bounded: bool = False  # True if a grammar constrained the model's reply
@@ -100,7 +100,7 @@ def extract_sql(reply: str) -> str:
     return block.strip()
 
 
-def table_text(asked: Asked) -> str:
+def table_text(asked: QueryOutcome) -> str:
     """Format the query, which explains the values, and its result as lines with " | " between the values; a
     longer one is truncated with a note.
     """
@@ -112,7 +112,7 @@ def table_text(asked: Asked) -> str:
     return f"{text}\n({asked.truncated})" if asked.truncated else text
 
 
-def table_hits(asked: Asked) -> Ranking:
+def table_hits(asked: QueryOutcome) -> Ranking:
     """Return the result as one passage, or () if there are no rows."""
     if not asked.rows:
         return ()
@@ -121,7 +121,7 @@ def table_hits(asked: Asked) -> Ranking:
     return (Hit(Passage(f"{PREFIX}{key}", asked.database, "Result of the query", text, 0, len(text)), 1.0),)
 
 
-def said(asked: Asked) -> Draft:
+def said(asked: QueryOutcome) -> Draft:
     """Describe the result in a sentence, or why there is none. Every column is included; rows up to `LISTED`
     and `LONGEST` characters, then the number of the remaining rows.
     """

@@ -14,11 +14,11 @@ from core.backends.prompting.prompts import Prompt
 from core.backends.prompting.prompts_tables import SQL, SQL_REPAIR
 from core.backends.prompting.untrusted import between
 from core.backends.second_bm25 import RankBM25Index
-from core.backends.sql import Database, Limits, Rejected, Result, SqlError, Table
+from core.backends.sql import Database, DatabaseTable, QueryLimits, Result, SqlError, SqlRejected
 from core.backends.sql.grammar import grammar
 from core.backends.sql.guard import SqlFailed
 from core.backends.sql.joins import Join, joins
-from core.backends.sql.linking import Links, connect, known_values, link, shown, told
+from core.backends.sql.linking import ValueLinks, connect, known_values, link, shown, told
 from core.backends.sql.mending import about_error, about_given, about_nothing, normalised
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.table_files import described
@@ -31,7 +31,7 @@ from core.steps.decisions import Decided
 from core.steps.fuse import Fuse
 from core.steps.generate import Generate
 from core.steps.step import step
-from core.steps.table_result import Asked, Attempt, Decision, counted, extract_sql, said, table_hits
+from core.steps.table_result import Decision, QueryOutcome, SqlAttempt, counted, extract_sql, said, table_hits
 
 Source = Literal["tables", "csv"]
 Side = Literal["both", "tables only", "passages only", "neither"]
@@ -58,7 +58,7 @@ class Sides(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged(Decided):
+class QueryJudgement(Decided):
     """The decision whether a query stands or another is written, with a hint for the next one."""
 
     decision: Literal["another", "keep"]
@@ -70,7 +70,7 @@ class Judged(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSql:
     """A query in a model's reply. `cut`: the reply ended before it did; `bounded`: a grammar bounded it."""
 
     sql: str
@@ -83,23 +83,27 @@ class AskTables(Generate, Fuse):
 
     def ask_tables(
         self, question: str, source: Source = "tables", tables: int = 10, repairs: int = 1, rows: int = 200
-    ) -> Asked:
+    ) -> QueryOutcome:
         """All of it as one tool: the result of a query, or what it failed at, in `error`.
 
         A model that fails is such an error too, and shown on the step. Raises Unavailable without tables.
         """
         return self._ask_tables(question, source, tables, repairs, rows)
 
-    @step("TOOL", "ask the tables", returns=Asked)
-    def _ask_tables(self, question: str, source: Source, tables: int, repairs: int, rows: int) -> Asked:
+    @step("TOOL", "ask the tables", returns=QueryOutcome)
+    def _ask_tables(
+        self, question: str, source: Source, tables: int, repairs: int, rows: int
+    ) -> QueryOutcome:
         try:
             return self.query_database(question, tables, repairs, rows, source)
         except ModelFailed as error:
             self.span.error = str(error)
             why = "the model gave no query"
-            return Asked("", (), (), "", (), self._database(source).name, "failed", why, str(error))
+            return QueryOutcome("", (), (), "", (), self._database(source).name, "failed", why, str(error))
 
-    def query_database(self, question: str, tables: int, repairs: int, rows: int, source: Source) -> Asked:
+    def query_database(
+        self, question: str, tables: int, repairs: int, rows: int, source: Source
+    ) -> QueryOutcome:
         """Query a database with the pipeline all routes share: link values, choose tables, find joins,
         query.
         """
@@ -108,8 +112,8 @@ class AskTables(Generate, Fuse):
         joins = self.find_joins(chosen, source)
         return self.query_tables(question, chosen, links, joins, repairs, rows, source)
 
-    @step("RETRIEVER", "look up values", returns=Links)
-    def link_values(self, text: str, source: Source) -> Links:
+    @step("RETRIEVER", "look up values", returns=ValueLinks)
+    def link_values(self, text: str, source: Source) -> ValueLinks:
         """Find stored values that the question names; see `linking.link`."""
         left = self.context.left()
         found, note = link(
@@ -125,7 +129,7 @@ class AskTables(Generate, Fuse):
             self.span.attributes["note"] = note
             if left < LOOK_S:  # looking ended with the route's own time
                 self.context.trace.cut_short()
-        return Links(found, complete=not note)
+        return ValueLinks(found, complete=not note)
 
     @step("RETRIEVER", "find joins", returns=tuple[Join, ...])
     def find_joins(self, tables: tuple[str, ...], source: Source) -> tuple[Join, ...]:
@@ -142,7 +146,7 @@ class AskTables(Generate, Fuse):
         return found
 
     @step("RETRIEVER", "choose tables", returns=tuple[str, ...])
-    def choose_tables(self, text: str, links: Links, most: int, source: Source) -> tuple[str, ...]:
+    def choose_tables(self, text: str, links: ValueLinks, most: int, source: Source) -> tuple[str, ...]:
         """Choose the tables the model sees, in the order of the database.
 
         A small schema is shown whole. Of a large one, the `most` best tables by reciprocal rank of BM25 and
@@ -188,17 +192,17 @@ class AskTables(Generate, Fuse):
         )
         return tuple(table.name for table in tables if table.name in joined)
 
-    @step("AGENT", "write and run SQL", returns=Asked)
+    @step("AGENT", "write and run SQL", returns=QueryOutcome)
     def query_tables(
         self,
         text: str,
         tables: tuple[str, ...],
-        links: Links,
+        links: ValueLinks,
         joins: tuple[Join, ...],
         repairs: int,
         rows: int,
         source: Source,
-    ) -> Asked:
+    ) -> QueryOutcome:
         """Let the model write a query and run it under the guard. A query that fails, or finds nothing
         without using the stored values the question names, is followed by another, at most `repairs` times.
 
@@ -209,16 +213,16 @@ class AskTables(Generate, Fuse):
         database = self._database(source)
         if not tables:
             why = "the database has no table"
-            return Asked("", (), (), "", (), database.name, "failed", why, why)
+            return QueryOutcome("", (), (), "", (), database.name, "failed", why, why)
         named = links.among(tables)
         shown_links = tuple(told(named, joins).splitlines())
         bounded = False
-        attempts: list[Attempt] = []
+        attempts: list[SqlAttempt] = []
         ran: list[Result | SqlError] = []
         mend = ""
         why = ""
         while True:
-            failed = Attempt(attempts[-1].sql, mend) if attempts else Attempt("")
+            failed = SqlAttempt(attempts[-1].sql, mend) if attempts else SqlAttempt("")
             if not attempts:
                 written = self.write_sql(text, tables, links, joins, failed, source)
             elif (more := self.afford(self.write_sql, text, tables, links, joins, failed, source)) is None:
@@ -232,7 +236,7 @@ class AskTables(Generate, Fuse):
             bounded = written.bounded
             found = self._run(written, rows, source)
             ran.append(found)
-            attempts.append(Attempt(written.sql, str(found) if isinstance(found, SqlError) else "", mend))
+            attempts.append(SqlAttempt(written.sql, str(found) if isinstance(found, SqlError) else "", mend))
             if len(attempts) > repairs:
                 break
             judged = self.judge_query(written.sql, found, tables, links, joins, source)
@@ -243,7 +247,7 @@ class AskTables(Generate, Fuse):
             database.name, tables, attempts, ran, why, repairs, shown_links, tuple(map(str, joins)), bounded
         )
 
-    def _run(self, written: Written, rows: int, source: Source) -> Result | SqlError:
+    def _run(self, written: WrittenSql, rows: int, source: Source) -> Result | SqlError:
         """Return the rows of a query, or its error. A truncated query is not run: the remainder may be valid
         but means something else.
         """
@@ -254,45 +258,47 @@ class AskTables(Generate, Fuse):
         except SqlError as error:
             return error
 
-    @step("EVALUATOR", "decide on another query", returns=Judged)
+    @step("EVALUATOR", "decide on another query", returns=QueryJudgement)
     def judge_query(
         self,
         sql: str,
         found: Result | SqlError,
         tables: tuple[str, ...],
-        links: Links,
+        links: ValueLinks,
         joins: tuple[Join, ...],
         source: Source,
-    ) -> Judged:
+    ) -> QueryJudgement:
         """Decide whether another query is written, and with which hint; see `mending`."""
         database = self._database(source)
         known = _known(database, tables)
         if isinstance(found, SqlError):
-            return Judged("another", str(found), about_error(str(found), known))
+            return QueryJudgement("another", str(found), about_error(str(found), known))
         given = about_given(sql, known)
         if found.rows and not _only_null(found):
             if given:
-                return Judged("another", "it gives back what the question names", given)
-            return Judged("keep", counted(len(found.rows)), UNSURE)
+                return QueryJudgement("another", "it gives back what the question names", given)
+            return QueryJudgement("keep", counted(len(found.rows)), UNSURE)
         left = self.context.left()
         nothing = about_nothing(
             database, sql, known, links.among(tables), joins, min(LOOK_S, left), self.context.cancel.is_set
         )
         self.context.left()
         if hint := nothing or given:
-            return Judged("another", "no rows, and not for want of the values", hint)
-        return Judged("keep", "no rows, and each value stands in the column it is compared with", UNSURE)
+            return QueryJudgement("another", "no rows, and not for want of the values", hint)
+        return QueryJudgement(
+            "keep", "no rows, and each value stands in the column it is compared with", UNSURE
+        )
 
-    @step("LLM", "write SQL", returns=Written)
+    @step("LLM", "write SQL", returns=WrittenSql)
     def write_sql(
         self,
         text: str,
         tables: tuple[str, ...],
-        links: Links,
+        links: ValueLinks,
         joins: tuple[Join, ...],
-        failed: Attempt,
+        failed: SqlAttempt,
         source: Source,
-    ) -> Written:
+    ) -> WrittenSql:
         """Return the model's query as written, or "" if it says that the tables do not contain the answer.
 
         `failed` is the attempt before with the error to report; if the model repeats that query, it is asked
@@ -320,7 +326,9 @@ class AskTables(Generate, Fuse):
             written = self._written(prompt, bound, ANOTHER, filled)
         return written
 
-    def _written(self, prompt: Prompt, bound: str, temperature: float, filled: Mapping[str, str]) -> Written:
+    def _written(
+        self, prompt: Prompt, bound: str, temperature: float, filled: Mapping[str, str]
+    ) -> WrittenSql:
         """Ask for a query, without the grammar if the server rejects it."""
 
         def ask(grammar: str) -> Completion:
@@ -347,14 +355,14 @@ class AskTables(Generate, Fuse):
             self.span.attributes["note"] = f"written without the grammar: {error}"
             bound = ""
             reply = ask("")
-        return Written(extract_sql(reply.text), reply.finish == "length", bool(bound))
+        return WrittenSql(extract_sql(reply.text), reply.finish == "length", bool(bound))
 
     @step("TOOL", "run SQL", returns=Result)
     def run_sql(self, sql: str, rows: int, source: Source) -> Result:
         """Run one SELECT and return its rows. Raises SqlError, which the step shows."""
         database = self._database(source)
-        with self.context.at_most(Limits().seconds) as seconds:
-            limits = Limits(seconds=seconds, rows=rows)
+        with self.context.at_most(QueryLimits().seconds) as seconds:
+            limits = QueryLimits(seconds=seconds, rows=rows)
             self.span.attributes |= {"database": database.name, "limits": limits}
             try:
                 return database.query(sql, limits=limits, cancelled=self.context.cancel.is_set)
@@ -362,13 +370,13 @@ class AskTables(Generate, Fuse):
                 self.context.left()  # the route was stopped: that is what ended the query
                 raise
 
-    def answer_tables(self, asked: Asked) -> Answer:
+    def answer_tables(self, asked: QueryOutcome) -> Answer:
         """Return the route's answer: the result formatted by a template, so that no column or count is lost,
         and cited as a passage. Without rows there is no answer.
         """
         return self.say_result(asked).over(self.result_passage(asked))
 
-    def answer_both(self, text: str, asked: Asked, hits: Ranking, shown: int) -> Answer:
+    def answer_both(self, text: str, asked: QueryOutcome, hits: Ranking, shown: int) -> Answer:
         """Return the result in the template's words, followed by the model's text from the result and the
         passages if answers are requested; the result is the first passage.
         """
@@ -394,23 +402,25 @@ class AskTables(Generate, Fuse):
         )
 
     @step("CHAIN", "take the result as a passage", returns=Ranking)
-    def result_passage(self, asked: Asked) -> Ranking:
+    def result_passage(self, asked: QueryOutcome) -> Ranking:
         """See `table_hits`."""
         self.span.output = Selection("named", why="the result of the query")
         return table_hits(asked)
 
     @step("CHAIN", "say the result", returns=Draft)
-    def say_result(self, asked: Asked) -> Draft:
+    def say_result(self, asked: QueryOutcome) -> Draft:
         """Describe the result in one sentence without a model, or why there is none."""
         return said(asked)
 
-    def beside(self, tables: Callable[[], Asked], passages: Callable[[], Ranking]) -> tuple[Asked, Ranking]:
+    def beside(
+        self, tables: Callable[[], QueryOutcome], passages: Callable[[], Ranking]
+    ) -> tuple[QueryOutcome, Ranking]:
         """`parallel` for the two sides."""
         asked, found = self.parallel(tables, passages)
-        return cast("Asked", asked), cast("Ranking", found)
+        return cast("QueryOutcome", asked), cast("Ranking", found)
 
     @step("EVALUATOR", "choose the side", returns=Sides)
-    def choose_side(self, asked: Asked, hits: Ranking) -> Sides:
+    def choose_side(self, asked: QueryOutcome, hits: Ranking) -> Sides:
         """Choose whether tables, passages or both provide the answer."""
         rows, found = len(asked.rows), len(hits)
         told = f"the tables: {asked.decision} ({asked.why}); search found {found} passages"
@@ -423,7 +433,7 @@ class AskTables(Generate, Fuse):
         return found
 
 
-def _known(database: Database, tables: Sequence[str]) -> list[Table]:
+def _known(database: Database, tables: Sequence[str]) -> list[DatabaseTable]:
     return [table for name in tables if (table := database.table(name)) is not None]
 
 
@@ -435,29 +445,31 @@ def _only_null(found: Result) -> bool:
 def _asked(
     database: str,
     tables: tuple[str, ...],
-    attempts: Sequence[Attempt],
+    attempts: Sequence[SqlAttempt],
     ran: Sequence[Result | SqlError],
     why: str,
     repairs: int,
     links: tuple[str, ...],
     joined: tuple[str, ...],
     bounded: bool,
-) -> Asked:
+) -> QueryOutcome:
     """Summarise the attempts: the last one that ran, else the last one's error."""
     done = tuple(attempts)
     results = [(at, one) for at, one in enumerate(ran) if isinstance(one, Result)]
     if not results:
         wrong = done[-1].error if done else why
         told_why = f"{len(done)} of {repairs + 1} allowed attempts: {wrong}" if done else why
-        kind: Decision = "rejected by the guard" if ran and isinstance(ran[-1], Rejected) else "failed"
+        kind: Decision = "rejected by the guard" if ran and isinstance(ran[-1], SqlRejected) else "failed"
         sql = done[-1].sql if done else ""
-        return Asked(sql, (), (), "", tables, database, kind, told_why, wrong, done, links, joined, bounded)
+        return QueryOutcome(
+            sql, (), (), "", tables, database, kind, told_why, wrong, done, links, joined, bounded
+        )
     at, found = results[-1]
     nulls = _only_null(found)
     count = "only NULL, as it met no row" if nulls else counted(len(found.rows))
     again = f", after {at} that did not do" if at else ""
     kind = "no rows" if nulls or not found.rows else "repaired" if at else "answered"
-    return Asked(
+    return QueryOutcome(
         done[at].sql,
         found.columns,
         () if nulls else found.rows,

@@ -20,12 +20,12 @@ from core.store import search as searching
 from core.store.deletion import Deletion
 from core.store.files import Place, empty_log, open_to_write, reading
 from core.store.memory import MemoryRow
-from core.store.playlists import Entry, Playlist
+from core.store.playlists import Playlist, PlaylistEntry
 from core.store.postgres import Dsn
 from core.store.rows import bind
 from core.store.search import Choices, Filters, SessionRow
 from core.store.traces import Traces
-from core.store.writer import Writer
+from core.store.writer import StoreWriter
 
 if TYPE_CHECKING:
     from core.store.exchange import Packed
@@ -56,7 +56,7 @@ class Store:
         self.path: Place = path if isinstance(path, Dsn) else Path(path)
         self._runs = runs.RunWriter()
         self._kept: dict[str, tuple[tuple[int, float], Run]] = {}  # runs loaded last: when written, and what
-        self._writer = Writer(self.path, lambda path: open_to_write(path), self._runs)
+        self._writer = StoreWriter(self.path, lambda path: open_to_write(path), self._runs)
         self.deletion = Deletion(self.path, self._writer, undo_s)
         try:
             with closing(open_to_write(self.path)) as connection:
@@ -259,7 +259,7 @@ class Store:
         with reading(self.path) as connection:
             return playlists.read(connection)
 
-    def save_playlist(self, name: str, entries: Sequence[Entry]) -> None:
+    def save_playlist(self, name: str, entries: Sequence[PlaylistEntry]) -> None:
         """Store a playlist under a name, replacing an earlier one; durable on return.
 
         Raises BadInput for an invalid name or entry, NotAllowed for another person's playlist.

@@ -14,7 +14,7 @@ from core.domain.errors import Unavailable
 from core.store import purge
 from core.store.files import Place, empty_log, reading
 from core.store.purge import Purged
-from core.store.writer import Writer
+from core.store.writer import StoreWriter
 
 AGAIN_S = 30.0  # how long to wait before a deletion that could not be done is tried again
 log = logging.getLogger("routescope.store")
@@ -23,7 +23,7 @@ log = logging.getLogger("routescope.store")
 class Deletion:
     """Deletes runs of one file for good, in a thread of its own when their undo time has passed."""
 
-    def __init__(self, path: Place, writer: Writer, undo_s: float) -> None:
+    def __init__(self, path: Place, writer: StoreWriter, undo_s: float) -> None:
         self.undo_s = undo_s
         self._path, self._writer = path, writer
         self._lock = threading.Lock()

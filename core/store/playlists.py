@@ -22,7 +22,7 @@ MAX_NAMES = 200  # routes of an entry, turns before it
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PlaylistEntry:
     """One question of a playlist."""
 
     question: str
@@ -38,7 +38,7 @@ class Playlist:
     """Entries in the order they are shown in; `changed` is when it was saved last, ISO 8601, UTC."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[PlaylistEntry, ...]
     changed: str
 
 
@@ -50,7 +50,7 @@ def clean_name(name: str) -> str:
     return trimmed
 
 
-def clean_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def clean_entries(entries: Sequence[PlaylistEntry]) -> tuple[PlaylistEntry, ...]:
     """Check the entries. Raises BadInput, which names the entry from 1, for an invalid or too long one."""
     if len(entries) > MAX_ENTRIES:
         raise BadInput(f"{len(entries)} entries; a playlist has at most {MAX_ENTRIES}")
@@ -69,7 +69,7 @@ def read(connection: sqlite3.Connection) -> tuple[Playlist, ...]:
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
 
 
-def put(connection: sqlite3.Connection, name: str, entries: Sequence[Entry]) -> None:
+def put(connection: sqlite3.Connection, name: str, entries: Sequence[PlaylistEntry]) -> None:
     """Write a playlist, replacing the one of that name. Raises BadInput if there are too many."""
     (others,) = connection.execute("SELECT count(*) FROM playlists WHERE name <> ?", (bind(name),)).fetchone()
     if others >= MAX_PLAYLISTS:
@@ -88,7 +88,7 @@ def remove(connection: sqlite3.Connection, name: str) -> None:
         raise BadInput(f"there is no playlist {short(name)}")
 
 
-def to_document(entry: Entry) -> dict[str, Any]:
+def to_document(entry: PlaylistEntry) -> dict[str, Any]:
     """Convert an entry to JSON values."""
     return {
         "run": entry.run,
@@ -100,9 +100,9 @@ def to_document(entry: Entry) -> dict[str, Any]:
     }
 
 
-def from_document(document: Mapping[str, Any]) -> Entry:
+def from_document(document: Mapping[str, Any]) -> PlaylistEntry:
     """Convert JSON values to an entry. Raises KeyError, TypeError or ValueError if they are invalid."""
-    return Entry(
+    return PlaylistEntry(
         document["question"],
         document["corpus"],
         document["run"],
@@ -112,12 +112,12 @@ def from_document(document: Mapping[str, Any]) -> Entry:
     )
 
 
-def _entries(documents: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
+def _entries(documents: Sequence[Mapping[str, Any]]) -> tuple[PlaylistEntry, ...]:
     return tuple(map(from_document, documents))
 
 
-def _check(entry: Entry) -> None:
-    if not isinstance(entry, Entry):
+def _check(entry: PlaylistEntry) -> None:
+    if not isinstance(entry, PlaylistEntry):
         raise BadInput(f"{short(entry)} is not a playlist entry")
     texts = [entry.question, entry.corpus, *entry.routes, *(turn.text for turn in entry.history)]
     if not all(isinstance(one, str) for one in texts) or not isinstance(entry.run, str | None):

@@ -122,14 +122,14 @@ class ForeignTrace:
 
 
 @dataclass(slots=True)
-class Read:
+class ReadTraces:
     """Traces in the order they began, and how many things were left out or mended, by reason."""
 
     traces: list[ForeignTrace] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
 
 
-def read(data: bytes, name: str) -> Read:
+def read(data: bytes, name: str) -> ReadTraces:
     """Read the traces of a file: one JSON document, or one per line. Raises BadInput, starting with `name`,
     if it is too large, not JSON, or contains no trace.
     """
@@ -140,7 +140,7 @@ def read(data: bytes, name: str) -> Read:
     return read_documents(_documents(data, name, skipped), name, skipped)
 
 
-def read_documents(documents: Iterable[Any], name: str, skipped: Counter[str] | None = None) -> Read:
+def read_documents(documents: Iterable[Any], name: str, skipped: Counter[str] | None = None) -> ReadTraces:
     """As `read`, of parsed JSON."""
     skipped = Counter() if skipped is None else skipped
     spans: list[ForeignSpan] = []
@@ -168,9 +168,9 @@ def spans_of(document: Any, skipped: Counter[str]) -> list[ForeignSpan]:
     return list(_otlp(document, skipped))
 
 
-def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str] | None = None) -> Read:
+def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str] | None = None) -> ReadTraces:
     """Spans put together to traces."""
-    found = Read(skipped=Counter() if skipped is None else skipped)
+    found = ReadTraces(skipped=Counter() if skipped is None else skipped)
     by_trace: dict[str, dict[str, ForeignSpan]] = {}
     for span in spans:
         own = by_trace.setdefault(span.trace, {})

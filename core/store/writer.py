@@ -38,7 +38,7 @@ class _Order:
     future: Future[Any] = field(default_factory=Future)
 
 
-class Rows(Protocol):
+class RunRows(Protocol):
     """Turns runs into rows, through the writer's connection and in its thread."""
 
     def write(self, connection: Connection, run: Run) -> None:
@@ -48,10 +48,10 @@ class Rows(Protocol):
         """Take nothing for written: it was rolled back, or the file is another one."""
 
 
-class Writer:
+class StoreWriter:
     """The queue and its thread, which is started by the first write. Safe to call from any thread."""
 
-    def __init__(self, path: Place, connect: Callable[[Any], Connection], rows: Rows) -> None:
+    def __init__(self, path: Place, connect: Callable[[Any], Connection], rows: RunRows) -> None:
         self._path, self._connect, self._rows = path, connect, rows
         self._changed = threading.Condition()
         self._runs: dict[str, Run] = {}  # the newest state of each run that is not in the file

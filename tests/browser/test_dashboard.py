@@ -13,7 +13,7 @@ import pytest
 
 from core.domain.types import Query
 from core.store import Store
-from core.store.playlists import Entry
+from core.store.playlists import PlaylistEntry
 from tests.browser.acting import MAIN, choose, eventually, failures, settle, still, text, tick
 from tests.large import large_run
 from tests.runs import HOSTILE, make_run
@@ -233,7 +233,7 @@ def store_run(home, run_id):
 def test_a_presentation_goes_forward_and_back_by_keyboard(tab, home):
     with closing(Store(home / "routescope.sqlite")) as store:
         runs = [store.load(name) for name in ("good", "bad", "evil")]
-        entries = [Entry(run.query.text, run.corpus, run.id, run.query.history) for run in runs]
+        entries = [PlaylistEntry(run.query.text, run.corpus, run.id, run.query.history) for run in runs]
         store.save_playlist("Demo", entries)
     page = tab("/present?playlist=Demo")
     settle(page)
@@ -255,7 +255,7 @@ def test_a_presentation_goes_forward_and_back_by_keyboard(tab, home):
 def test_a_playlist_plays_without_a_model(tab, home):
     with closing(Store(home / "routescope.sqlite")) as store:
         store.save_playlist(
-            "Unasked", [Entry("When is a refund paid?", "handbook", routes=("bm25", "dense"))]
+            "Unasked", [PlaylistEntry("When is a refund paid?", "handbook", routes=("bm25", "dense"))]
         )
     page = tab("/present?playlist=Unasked&play=1&at=1")
     page.wait_for_selector(".rs-grid", timeout=30_000)

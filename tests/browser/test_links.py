@@ -11,7 +11,7 @@ import pytest
 
 from core.domain.types import Query, Turn
 from core.store import Store
-from core.store.playlists import Entry
+from core.store.playlists import PlaylistEntry
 from tests.browser.acting import MAIN, alerts, eventually, settle, text
 from tests.browser.conftest import ROOT
 from tests.browser.test_dashboard import DECIDE, PAGES, RUN_PAGES
@@ -55,7 +55,7 @@ def linked(address, home):
         store.save(replace(run, query=Query(f"linked {LINKS}", said), results=results, passages=passages))
         assert store.flush()
         assert store.load("linked").query.text.endswith("/k")
-        store.save_playlist("linked www.evil.example", [Entry(LINKS, "linked", "linked", said)])
+        store.save_playlist("linked www.evil.example", [PlaylistEntry(LINKS, "linked", "linked", said)])
     return "linked"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from core.analysis import waits
-from core.backends.admission import Turns
+from core.backends.admission import ModelQueue
 from core.domain.needs import Need
 from core.domain.types import Query
 from core.engine.engine import MAX_QUESTION, Request
@@ -444,7 +444,7 @@ def test_an_answer_that_cannot_be_written_is_one_message(visit, engine, stored):
 
 def test_a_run_that_waits_for_the_model_says_so_with_its_place(visit, engine):
     llm = engine.fake_llm
-    turns, answer = Turns(), llm.complete
+    turns, answer = ModelQueue(), llm.complete
 
     def complete(request, **more):
         with turns.slot(1, more["cancel"], told=True):

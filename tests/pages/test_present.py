@@ -1,7 +1,7 @@
 """Present: playlists are made, put in order, and shown one question at a time."""
 
 from core.domain.background_job import jobs
-from core.store import Entry
+from core.store import PlaylistEntry
 from tests.pages.reading import plain
 from ui.present import playlists, slide
 
@@ -105,7 +105,7 @@ def test_an_entry_whose_run_is_gone_says_so_and_the_others_play(visit, stored, e
 
 def test_a_question_without_a_run_is_run_without_asking_a_model_and_kept(visit, engine):
     engine.store.save_playlist(
-        "Demo", [playlists.Entry("What about damage?", "tiny", routes=("bm25", "dense"))]
+        "Demo", [playlists.PlaylistEntry("What about damage?", "tiny", routes=("bm25", "dense"))]
     )
     app = visit("present.py", playlist="Demo", play="1", at="1")
     (run_id,) = (id for key, id in slide.begun().items() if key[0] == engine.settings.home)
@@ -120,7 +120,7 @@ def test_the_runs_of_shown_questions_are_not_remembered_without_end(visit, engin
     monkeypatch.setattr(slide, "BEGUN", 2)
     slide.begun().clear()
     for n in range(4):
-        engine.store.save_playlist("Demo", [Entry(f"question {n}", "tiny", routes=("bm25",))])
+        engine.store.save_playlist("Demo", [PlaylistEntry(f"question {n}", "tiny", routes=("bm25",))])
         visit("present.py", playlist="Demo", play="1", at="1")
     assert [key[3] for key in slide.begun()] == ["question 2", "question 3"]
     for id in slide.begun().values():
@@ -128,7 +128,7 @@ def test_the_runs_of_shown_questions_are_not_remembered_without_end(visit, engin
 
 
 def test_the_same_question_shown_again_is_not_run_again(visit, engine, monkeypatch):
-    one = [playlists.Entry("What about damage?", "tiny", routes=("bm25",))]
+    one = [playlists.PlaylistEntry("What about damage?", "tiny", routes=("bm25",))]
     monkeypatch.setattr(playlists, "known", lambda: {"Samples": tuple(one)})
     for _ in range(3):
         visit("present.py", playlist="Samples", play="1", at="1")

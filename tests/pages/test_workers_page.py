@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.corpus import builds
 from core.domain.background_job import jobs
 from core.evaluation import background, experiment_store
@@ -50,7 +50,7 @@ def test_an_evaluation_is_begun_with_the_workers_chosen(visit, questions, engine
     app.selectbox(key="ev_workers").set_value("2 workers on this machine").run()
     app.button(key="ev_begin").click().run()
     assert not app.exception
-    assert begun == [Place(2)]
+    assert begun == [WorkPlace(2)]
 
 
 def test_without_dask_there_is_no_choice(visit, questions, engine, without):
@@ -80,7 +80,7 @@ def test_what_was_stopped_is_resumed_by_the_workers_chosen(
     app = visit("evaluate.py", evaluation="stopped")
     app.selectbox(key="ev_workers_resume").set_value("1 worker on this machine").run()
     app.button(key="evaluate_resume").click().run()
-    assert resumed == [(("stopped",), {"retry": False, "workers": Place(1)})]
+    assert resumed == [(("stopped",), {"retry": False, "workers": WorkPlace(1)})]
 
 
 def test_why_workers_failed_is_told_on_the_page(visit, questions, engine, monkeypatch, two_cores):
@@ -115,7 +115,7 @@ def test_a_corpus_is_indexed_by_the_workers_chosen(visit, engine, monkeypatch, t
     app = visit("corpus.py", corpus="shop")
     app.selectbox(key="corpus_workers").set_value("2 workers on this machine").run()
     app.button(key="make:shop:headings").click().run()
-    assert begun == [("enrich", "headings", Place(2))]
+    assert begun == [("enrich", "headings", WorkPlace(2))]
     app = visit("corpus.py", corpus="shop", tab="Passages")
     assert "corpus_workers" not in keys(app)
 
@@ -158,5 +158,5 @@ def test_a_sweep_is_run_by_the_workers_chosen(visit, engine, monkeypatch, two_co
     assert not app.exception
     app.selectbox(key="sweep_workers").set_value("2 workers on this machine").run()
     app.button(key="sweep_run").click().run()
-    assert asked == [({(0.3,): ["q1"]}, Place(2))]
+    assert asked == [({(0.3,): ["q1"]}, WorkPlace(2))]
     jobs.clear()

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from core.backends.base import LLMRequest, Message
-from core.backends.external.doors import Asked, Live
+from core.backends.external.doors import Live, PipelineRequest
 from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.transport import MAX_BYTES
@@ -61,7 +61,7 @@ def chat(url: str, kind: type[ChatClient] = ChatClient, *, streams: bool = False
 
 def pipeline(url: str) -> Any:
     asked = Live(Pipeline("mine", "http", f"{url}/search"))
-    return asked.ask(Asked("why?", 3), timeout=30, cancel=threading.Event())
+    return asked.ask(PipelineRequest("why?", 3), timeout=30, cancel=threading.Event())
 
 
 PASSAGE = Passage("a", "a", "Returns", "Send it back.")

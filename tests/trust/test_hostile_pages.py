@@ -10,7 +10,7 @@ from core.domain.types import Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
 from core.evaluation.labels.types import Judgement, Pooled
-from core.store import Entry, presets
+from core.store import PlaylistEntry, presets
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
 from ui.app.glossary import TERMS
@@ -100,7 +100,8 @@ def hostile(engine, stored):
     store.tag("worst", [NAME, "<svg onload=alert(1)>"])
     store.note("worst", "\n".join(HOSTILE))
     store.save_playlist(
-        NAME, [Entry(HOSTILE[0], "tiny", "worst", note=HOSTILE[1]), Entry(HOSTILE[1], HOSTILE[2])]
+        NAME,
+        [PlaylistEntry(HOSTILE[0], "tiny", "worst", note=HOSTILE[1]), PlaylistEntry(HOSTILE[1], HOSTILE[2])],
     )
     desk.create(
         store, NAME, "tiny", [Question("q <b>", query, "plain", "dev", HOSTILE[1])], guidelines=HOSTILE[2]

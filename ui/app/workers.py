@@ -6,7 +6,7 @@ import os
 
 import streamlit as st
 
-from core.backends.workers.place import Place, choices
+from core.backends.workers.place import WorkPlace, choices
 from core.domain.errors import BadInput
 from ui.app import state
 from ui.app.markup import md
@@ -17,7 +17,7 @@ HELP = (
 )
 
 
-def choose(key: str, label: str = "Run by", width: int = 260) -> Place | None:
+def choose(key: str, label: str = "Run by", width: int = 260) -> WorkPlace | None:
     """The choice, and what was chosen; nothing is drawn where Dask is not installed."""
     known = _known()
     if not known:
@@ -28,12 +28,12 @@ def choose(key: str, label: str = "Run by", width: int = 260) -> Place | None:
     return known[st.session_state[key]]
 
 
-def chosen(key: str) -> Place | None:
+def chosen(key: str) -> WorkPlace | None:
     """What was chosen by a choice that is drawn elsewhere on the page."""
     return _known().get(st.session_state.get(key, ""))
 
 
-def _known() -> dict[str, Place | None]:
+def _known() -> dict[str, WorkPlace | None]:
     try:
         return choices(state.engine().settings, os.cpu_count() or 1)
     except BadInput as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.corpus import catalogue, variants
 from core.domain.errors import RouteScopeError
 from core.domain.program import COMMAND
@@ -165,7 +165,7 @@ def _nothing(evaluation: Evaluation) -> None:
     st.code(f"{COMMAND} eval {base} --chunkings all", language="sh")
 
 
-def _begin(evaluation: Evaluation, base: str, made: list[str], by: Place | None) -> None:
+def _begin(evaluation: Evaluation, base: str, made: list[str], by: WorkPlace | None) -> None:
     engine = state.engine()
     keys = tuple(str(variants.key_of(name)) for name in made)
     try:

@@ -11,7 +11,7 @@ from core.analysis.presentation import sample_entries
 from core.domain.errors import RouteScopeError, Unavailable
 from core.domain.types import Run
 from core.store import Store
-from core.store.playlists import Entry
+from core.store.playlists import PlaylistEntry
 from ui.app import state
 from ui.app.markup import md
 from ui.components import tables
@@ -21,7 +21,7 @@ NAME = "playlist"
 DELETED = "playlist_deleted"  # (name, entries) of the last one, for Undo
 SAMPLES = "Sample questions of {}"
 
-Entries = tuple[Entry, ...]
+Entries = tuple[PlaylistEntry, ...]
 
 
 def known() -> dict[str, Entries]:
@@ -106,7 +106,7 @@ def _contents(name: str, entries: Entries, *, own: bool) -> None:
         edit(name, entries, picked[0])
 
 
-def edit(name: str, entries: Sequence[Entry], at: int) -> None:
+def edit(name: str, entries: Sequence[PlaylistEntry], at: int) -> None:
     """Move, note and remove one entry."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         note = st.text_input("Note", entries[at].note, key=f"entry_note:{name}:{at}", max_chars=500)
@@ -158,9 +158,9 @@ def _make(lists: Mapping[str, Entries]) -> None:
                     st.rerun()
 
 
-def of(run: Run) -> Entry:
+def of(run: Run) -> PlaylistEntry:
     """A run as an entry: shown from the store, whatever the index is by then."""
-    return Entry(
+    return PlaylistEntry(
         run.query.text, run.corpus, run.id, run.query.history, tuple(result.route for result in run.results)
     )
 
@@ -174,7 +174,7 @@ def _open_run() -> Run | None:
     return run if run is not None and run.status != "running" else None
 
 
-def _save(name: str, entries: Sequence[Entry]) -> None:
+def _save(name: str, entries: Sequence[PlaylistEntry]) -> None:
     store().save_playlist(name, entries)
     st.rerun()
 

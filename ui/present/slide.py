@@ -17,7 +17,7 @@ from core.domain.relevance import relevant
 from core.domain.types import Query, Run
 from core.engine.engine import Job, Request
 from core.routes.registry import routes
-from core.store.playlists import Entry
+from core.store.playlists import PlaylistEntry
 from ui.app import account, redraw, state
 from ui.app.data import DATA
 from ui.app.markup import join, md, show, tag
@@ -30,7 +30,7 @@ BEGUN = 1000  # questions shown without a run whose runs are remembered
 EVERY = 0.3  # seconds between looks at a run under way
 
 
-def play(name: str, entries: Sequence[Entry]) -> None:
+def play(name: str, entries: Sequence[PlaylistEntry]) -> None:
     """The slide at its place; the next one's run is begun meanwhile."""
     at = min(max(0, st.session_state.get(AT, 0)), len(entries) - 1)
     st.session_state[AT] = at
@@ -91,7 +91,7 @@ def begun() -> Recent[tuple[object, ...], str]:
     return Recent(200)
 
 
-def _run(entry: Entry) -> tuple[Run, Job | None]:
+def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
     """The entry's run, and its job if it was begun here. Without one it is run from recordings alone."""
     engine = state.engine()
     if entry.run:
@@ -120,7 +120,7 @@ def _run(entry: Entry) -> tuple[Run, Job | None]:
     return state.find(begun()[key])
 
 
-def _keep(name: str, at: int, entry: Entry, run_id: str) -> None:
+def _keep(name: str, at: int, entry: PlaylistEntry, run_id: str) -> None:
     """Note the run of an entry, so that its playlist shows the very same from now on."""
     store = state.engine().store
     if not people.current().may("edit"):
@@ -142,7 +142,7 @@ def _wait(job: Job) -> None:
     )
 
 
-def _result(run: Run, entry: Entry) -> None:
+def _result(run: Run, entry: PlaylistEntry) -> None:
     gold = gold_grades(run)
     lines = [tag("p", headline(run, gold, DEPTH), css="rs-headline")]
     if entry.note:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.domain import settings_file
 from core.domain.errors import RouteScopeError
-from core.domain.settings_file import Setting
+from core.domain.settings_file import ShownSetting
 from core.engine import engine as engine_module
 from ui.app import account, state, visitors
 from ui.app.markup import md
@@ -48,7 +48,7 @@ def draw() -> None:
     _form("Folders and other settings", left, allowed=allowed)
 
 
-def _form(group: str, settings: list[Setting], *, allowed: bool) -> None:
+def _form(group: str, settings: list[ShownSetting], *, allowed: bool) -> None:
     if not settings:
         return
     turn = st.session_state.get(ROUND, 0)
@@ -72,7 +72,7 @@ def _form(group: str, settings: list[Setting], *, allowed: bool) -> None:
             )
 
 
-def _widget(one: Setting, turn: int) -> Any:
+def _widget(one: ShownSetting, turn: int) -> Any:
     label, key = md(one.name), f"set:{one.name}:{turn}"
     where = {"default": "default", "file": "set here", "environment": "set by an environment variable"}[
         one.source
@@ -100,7 +100,7 @@ def _widget(one: Setting, turn: int) -> Any:
     return st.text_input(label, "" if one.value is None else str(one.value), key=key, help=note, disabled=off)
 
 
-def _changed(one: Setting, value: Any) -> bool:
+def _changed(one: ShownSetting, value: Any) -> bool:
     if one.secret:
         return bool(value)
     return bool((value if value != "" or not one.optional else None) != one.value)

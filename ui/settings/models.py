@@ -7,8 +7,8 @@ import threading
 import streamlit as st
 
 from core.backends.llm import catalogue, server_state, start_server, stop_server
-from core.backends.llm.catalogue import Entry
-from core.backends.llm.fetch import Progress, pull
+from core.backends.llm.catalogue import CatalogueEntry
+from core.backends.llm.fetch import FetchProgress, pull
 from core.corpus import builds
 from core.corpus.build import Progress as Report
 from core.domain.format import size
@@ -27,7 +27,7 @@ def draw() -> None:
     _server()
 
 
-def _entry(entry: Entry, *, used: bool) -> None:
+def _entry(entry: CatalogueEntry, *, used: bool) -> None:
     known = entry.artefact
     work = builds.get(f"model {known.name}")
     busy = work is not None and not work.done
@@ -63,7 +63,7 @@ def _fetch(name: str) -> None:
     settings = state.engine().settings
 
     def work(report: Report, cancel: threading.Event) -> None:
-        def in_words(at: Progress) -> None:
+        def in_words(at: FetchProgress) -> None:
             report(f"{at.stage} {size(at.done)} of {size(at.total)}", at.done, at.total)
 
         pull(name, settings=settings, progress=in_words, cancel=cancel)

@@ -10,7 +10,7 @@ from core.backends.llm.profile import Profile
 from core.corpus import builds
 from core.domain import people
 from core.engine import probes
-from core.engine.probes import Endpoint
+from core.engine.probes import ProbedEndpoint
 from ui.app import redraw, state
 from ui.app.markup import md, show, tag
 
@@ -40,7 +40,7 @@ def draw() -> None:
             show(_learned(profile))
             if st.button("Reset", key=f"reset:{profile.endpoint}:{profile.model}"):
                 people.require("settings")
-                learned.Known(engine.settings.home, profile.endpoint, profile.model).reset()
+                learned.StoredProfile(engine.settings.home, profile.endpoint, profile.model).reset()
                 st.rerun()
 
 
@@ -64,11 +64,11 @@ def _learned(profile: Profile) -> Markup:
     return tag("div", *lines, css="rs")
 
 
-def _work(endpoint: Endpoint) -> str:
+def _work(endpoint: ProbedEndpoint) -> str:
     return f"try {endpoint.role}"
 
 
-def _begin(endpoint: Endpoint) -> None:
+def _begin(endpoint: ProbedEndpoint) -> None:
     engine = state.engine()
     builds.start_work(
         _work(endpoint),
@@ -86,7 +86,7 @@ def _wait(name: str) -> None:
         st.caption(md(f"Testing: {work.stage}, {work.seconds:.0f} s"))
 
 
-def _about(endpoint: Endpoint) -> Markup:
+def _about(endpoint: ProbedEndpoint) -> Markup:
     tried = probes.outcome(endpoint)
     lines = [
         tag("div", tag("b", endpoint.model), "  ", tag("span", endpoint.role, css="chip"), dir="auto"),

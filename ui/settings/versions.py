@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.domain.program import COMMAND, PROJECT, REPAIR
 from core.engine import probes
-from core.engine.doctor import MODEL_CHECKS, Check, examine
+from core.engine.doctor import MODEL_CHECKS, HealthCheck, examine
 from ui.app import state
 from ui.app.markup import EMPTY, md, show, table_of, tag
 
@@ -23,7 +23,7 @@ def health() -> None:
     if FOUND not in st.session_state or st.button("Check again", key="check_again"):
         with st.spinner("Checking packages, disk, corpora, models, web search…", show_time=True):
             st.session_state[FOUND] = list(examine(state.engine().settings, quick=True, note=lambda _: None))
-    found: list[Check] = st.session_state[FOUND]
+    found: list[HealthCheck] = st.session_state[FOUND]
     bad = sum(check.state == "failed" for check in found)
     odd = sum(check.state == "warning" for check in found)
     if bad:
@@ -65,7 +65,7 @@ def draw() -> None:
     show(tag("div", table_of(head, body), css="rs"))
 
 
-def _row(check: Check) -> object:
+def _row(check: HealthCheck) -> object:
     said, css = SIGNS[check.state]
     fix = tag("div", "→ ", check.fix, css="dim") if check.fix else EMPTY
     state_ = tag("span", said, css=css) if css else said

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from core.backends.admission import Turns
+from core.backends.admission import ModelQueue
 from core.domain.errors import (
     Cancelled,
     PipelineFailed,
@@ -19,7 +19,7 @@ from core.domain.errors import (
     Unavailable,
     describe,
 )
-from core.domain.external import Reply, parse_reply
+from core.domain.external import PipelineReply, parse_reply
 from core.domain.pipelines import Pipeline
 from core.domain.types import Turn
 
@@ -27,7 +27,7 @@ MAX_BYTES = 16 << 20  # of one reply
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PipelineRequest:
     """A question as a pipeline is asked it."""
 
     query: str
@@ -53,7 +53,7 @@ class Called:
     read and checked. `inside_ms`: what the pipeline's own code took of them, as its process measured.
     """
 
-    reply: Reply
+    reply: PipelineReply
     text: str
     ms: float
     inside_ms: float | None = None
@@ -77,7 +77,7 @@ class DoorState:
     stderr: str = ""  # the end of its output
 
 
-class Way(Protocol):
+class DoorProtocol(Protocol):
     """One way of asking: `core.backends.external.function` and `.http`."""
 
     def ask(
@@ -101,7 +101,7 @@ class Live:
     def __init__(self, pipeline: Pipeline, secrets: Sequence[str] = ()) -> None:
         self.pipeline = pipeline
         self._way = _way(pipeline, secrets)
-        self._turns, self._lock = Turns(), threading.Lock()
+        self._turns, self._lock = ModelQueue(), threading.Lock()
         self._state = DoorState()
 
     @property
@@ -110,7 +110,7 @@ class Live:
         with self._lock:
             return replace(self._state, **self._way.facts())
 
-    def ask(self, asked: Asked, *, timeout: float, cancel: threading.Event) -> Called:
+    def ask(self, asked: PipelineRequest, *, timeout: float, cancel: threading.Event) -> Called:
         """Call the pipeline and return the reply. Queueing behind an earlier call and starting it are
         excluded from its time.
 
@@ -153,11 +153,11 @@ class Live:
             )
 
 
-def _way(pipeline: Pipeline, secrets: Sequence[str]) -> Way:
+def _way(pipeline: Pipeline, secrets: Sequence[str]) -> DoorProtocol:
     if pipeline.door == "http":
-        from core.backends.external.http import Endpoint
+        from core.backends.external.http import PipelineEndpoint
 
-        return Endpoint(pipeline, secrets)
+        return PipelineEndpoint(pipeline, secrets)
     if pipeline.door == "file":
         from core.backends.external import run_files
 
@@ -212,4 +212,13 @@ def stop_all() -> None:
 
 atexit.register(stop_all)
 
-__all__ = ["Asked", "Called", "DoorState", "Live", "PipelineFailed", "PipelineTimedOut", "live", "stop_all"]
+__all__ = [
+    "Called",
+    "DoorState",
+    "Live",
+    "PipelineFailed",
+    "PipelineRequest",
+    "PipelineTimedOut",
+    "live",
+    "stop_all",
+]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.backends.address import split
 from core.backends.llm.client import run_call
-from core.backends.llm.wire import Words, parsed
+from core.backends.llm.wire import EndpointWords, parsed
 from core.domain.errors import ModelFailed, ModelTimedOut, PipelineFailed, PipelineTimedOut, Unavailable
 from core.domain.pipelines import VARIABLE, Pipeline
 
@@ -29,7 +29,7 @@ HINTS = {
 _MEANT = 8  # characters from which a header's value is taken for a secret
 
 
-class Endpoint:
+class PipelineEndpoint:
     """One address, any number of threads; nothing is imported or opened before the first call."""
 
     def __init__(self, pipeline: Pipeline, secrets: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class Endpoint:
             pipeline.target, wrong, "user, password or query: give what is secret as a header"
         )
         self._url, self._pipeline, self._given = f"{origin}{path}", pipeline, tuple(secrets)
-        self._words = Words(pipeline.owner, self._given)
+        self._words = EndpointWords(pipeline.owner, self._given)
         self._client: httpx2.AsyncClient | None = None
 
     def ready(self, cancel: threading.Event) -> None:  # noqa: ARG002 - nothing is waited for
@@ -51,7 +51,7 @@ class Endpoint:
         if self._client is None:
             own = {name: _filled(value, self._pipeline) for name, value in self._pipeline.headers}
             kept = (part for value in own.values() for part in (value, *value.split()))
-            self._words = Words(
+            self._words = EndpointWords(
                 self._pipeline.owner, (*self._given, *(one for one in kept if len(one) >= _MEANT))
             )
             self._open(own)

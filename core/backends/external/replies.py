@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from core.backends.cache_file import opened, used
-from core.backends.external.doors import Asked
+from core.backends.external.doors import PipelineRequest
 from core.domain.pipelines import Pipeline
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ create index if not exists replies_by_time on replies (made);
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredReply:
     """A reply as it came: its JSON text, when it was made (ISO 8601, UTC), and what the call took then."""
 
     text: str
@@ -37,7 +37,7 @@ class Stored:
     inside_ms: float | None
 
 
-def key_of(pipeline: Pipeline, asked: Asked) -> str:
+def key_of(pipeline: Pipeline, asked: PipelineRequest) -> str:
     """Equal for an equal question to the same target; which run asked does not count."""
     document = {**asked.document(), "trace_id": ""}
     facts = {"form": 1, "name": pipeline.name, "target": pipeline.target, "asked": document}
@@ -50,7 +50,7 @@ class Replies:
     def __init__(self, path: Path, limit: int = LIMIT) -> None:
         self.path, self._limit = path, limit
 
-    def get(self, key: str) -> Stored | None:
+    def get(self, key: str) -> StoredReply | None:
         """Return the newest reply stored under `key`, or None."""
         if not self.path.exists():
             return None
@@ -62,7 +62,7 @@ class Replies:
         except (sqlite3.Error, OSError) as error:
             log.warning("replies of pipelines in %s cannot be read (%s)", self.path, error)
             return None
-        return Stored(*row) if row else None
+        return StoredReply(*row) if row else None
 
     def put(self, key: str, pipeline: str, text: str, ms: float, inside_ms: float | None) -> None:
         """Store a reply; the newest one of a key stays."""

@@ -61,7 +61,7 @@ def load(path: str, name: str) -> Any:
     return found
 
 
-class Pipeline:
+class LoadedPipeline:
     """One object, and how it is asked."""
 
     def __init__(self, found: Any) -> None:
@@ -95,7 +95,7 @@ class Pipeline:
         watch = _langchain_watch()
         config = {"callbacks": [watch]} if watch is not None else None
         given = self.found.invoke(asked["query"], **({"config": config} if config else {}))
-        return _Told(given, watch.stages()) if watch is not None else given
+        return ResultWithStages(given, watch.stages()) if watch is not None else given
 
     def _llamaindex(self, asked: dict[str, Any]) -> Any:
         return self.found.retrieve(asked["query"])
@@ -215,7 +215,7 @@ def _values(module: Any) -> list[Any]:
     return [value for value in vars(module).values() if not isinstance(value, (int, str))] if module else []
 
 
-class _Told:
+class ResultWithStages:
     """A result with the stages observed on the way."""
 
     def __init__(self, given: Any, stages: list[dict[str, Any]]) -> None:
@@ -283,7 +283,7 @@ def _haystack_pipeline(found: Any, asked: dict[str, Any]) -> Any:
             stages.append(stage)
     answer = next((one for name in reversed(order) if (one := _answer(given.get(name)))), None)
     final = given[stages[-1]["name"]]["documents"] if stages else []
-    return _Told({"hits": hits_of(final), **({"answer": answer} if answer else {})}, stages)
+    return ResultWithStages({"hits": hits_of(final), **({"answer": answer} if answer else {})}, stages)
 
 
 def _in_order(nodes: list[Any], edges: list[tuple[str, str]]) -> list[str]:
@@ -321,7 +321,7 @@ def _haystack_kind(name: str) -> str:
 
 def reply_of(given: Any) -> Any:
     """Whatever a pipeline gave as a reply of plain JSON values."""
-    if isinstance(given, _Told):
+    if isinstance(given, ResultWithStages):
         reply = reply_of(given.given)
         if not given.stages:
             return reply
@@ -527,7 +527,7 @@ def _awaited(given: Any) -> Any:
 _loop: Any = None
 
 
-def answer(pipeline: Pipeline, asked: dict[str, Any]) -> dict[str, Any]:
+def answer(pipeline: LoadedPipeline, asked: dict[str, Any]) -> dict[str, Any]:
     """Return the reply to a request with the duration of the pipeline's own code, or the error it raised."""
     began = time.perf_counter()
     try:
@@ -573,7 +573,7 @@ def main() -> int:
 
     began = time.perf_counter()
     try:
-        pipeline = Pipeline(load(sys.argv[1], sys.argv[2]))
+        pipeline = LoadedPipeline(load(sys.argv[1], sys.argv[2]))
     except Wrong as error:
         tell({"error": str(error)[:LONGEST]})
         return 1

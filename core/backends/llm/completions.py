@@ -81,7 +81,7 @@ class CompletionsClient(ChatClient):
 
 
 def read(
-    data: bytes, request: LLMRequest, words: wire.Words, *, model: str, ms: float, created: str
+    data: bytes, request: LLMRequest, words: wire.EndpointWords, *, model: str, ms: float, created: str
 ) -> Completion:
     """Read the completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
     answer, choice = wire.choice_of(data, words)
@@ -94,7 +94,7 @@ def read(
     return wire.completion(answer, text, finish, logprobs, model=model, ms=ms, created=created)
 
 
-def _logprobs(given: Any, words: wire.Words) -> tuple[TokenLogprob, ...]:
+def _logprobs(given: Any, words: wire.EndpointWords) -> tuple[TokenLogprob, ...]:
     """Read the tokens with their alternatives, given as parallel lists."""
     tokens = given.get("tokens") if isinstance(given, dict) else None
     if not isinstance(tokens, list) or not tokens:

@@ -27,7 +27,7 @@ SPARE = 64 << 20  # bytes left free on the disk beyond what the download takes
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class FetchProgress:
     """The progress of a download, in bytes of the model file."""
 
     stage: Literal["waiting", "downloading", "verifying", "done"]
@@ -36,7 +36,7 @@ class Progress:
     source: str = ""  # where it comes from
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[FetchProgress], None]
 
 
 def pull(
@@ -54,7 +54,7 @@ def pull(
     try:
         with _alone(path, artefact, report, cancel):
             if catalogue.missing(artefact, settings) is None and verified(path, artefact.sha256):
-                report(Progress("done", artefact.bytes, artefact.bytes))
+                report(FetchProgress("done", artefact.bytes, artefact.bytes))
             else:
                 _fetch(artefact, path, report, cancel)
     except OSError as error:
@@ -86,7 +86,7 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
     for source in sources.ALL:
 
         def tick(done: int, title: str = source.title) -> None:
-            report(Progress("downloading", done, artefact.bytes, title))
+            report(FetchProgress("downloading", done, artefact.bytes, title))
             if cancel.is_set():
                 raise Cancelled(f"stopped while downloading model {artefact.name}")
 
@@ -100,7 +100,7 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
         whole.replace(path)
         _remember(path, artefact.sha256)
         shutil.rmtree(scratch, ignore_errors=True)  # left-overs are named by sha256 and do no harm
-        report(Progress("done", artefact.bytes, artefact.bytes, source.title))
+        report(FetchProgress("done", artefact.bytes, artefact.bytes, source.title))
         return
     raise Unavailable(f"model {artefact.name} could not be downloaded ({'; '.join(tried)})")
 
@@ -119,7 +119,7 @@ def _assemble(
                     if joins:
                         out.write(block)
                     done += len(block)
-                    report(Progress("verifying", done, artefact.bytes))
+                    report(FetchProgress("verifying", done, artefact.bytes))
                     if cancel.is_set():
                         raise Cancelled(f"stopped while verifying model {artefact.name}")
     if digest.hexdigest() != artefact.sha256:
@@ -172,7 +172,7 @@ def _alone(path: Path, artefact: Artefact, report: Report, cancel: threading.Eve
         try:
             lock.acquire(timeout=0.25)
         except Timeout:
-            report(Progress("waiting", 0, artefact.bytes, "another process is downloading it"))
+            report(FetchProgress("waiting", 0, artefact.bytes, "another process is downloading it"))
             if cancel.is_set():
                 raise Cancelled(f"stopped while waiting for model {artefact.name}") from None
     try:

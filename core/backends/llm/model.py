@@ -22,7 +22,7 @@ from core.backends.llm.cache import CompletionCache, key_of
 from core.backends.llm.client import ChatClient, Thinking
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.launch import EmbeddedServer
-from core.backends.llm.profile import Known
+from core.backends.llm.profile import StoredProfile
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
@@ -57,7 +57,7 @@ class RemoteLLM:
         self.model = self.identity = model
         self._slots = settings.llm_slots or math.inf
         # A text-completion endpoint is sent what a reflection-token model needs, or nothing.
-        self.known = Known(settings.home, self.endpoint, model) if client is ChatClient else None
+        self.known = StoredProfile(settings.home, self.endpoint, model) if client is ChatClient else None
         self._client = client(
             self.endpoint,
             model=model,

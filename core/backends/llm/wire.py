@@ -133,7 +133,7 @@ def _limit(request: LLMRequest, profile: Profile, thinking: int | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class EndpointWords:
     """The label of an endpoint in messages, and the secrets that must not be repeated."""
 
     label: str
@@ -173,7 +173,7 @@ class Words:
 def read(
     data: bytes,
     request: LLMRequest,
-    words: Words,
+    words: EndpointWords,
     *,
     model: str,
     ms: float,
@@ -248,7 +248,7 @@ def _reasoned(answer: dict[str, Any], found: Completion) -> int:
     return round(found.completion_tokens * len(found.reasoning) / length)
 
 
-def choice_of(data: bytes, words: Words) -> tuple[dict[str, Any], dict[str, Any]]:
+def choice_of(data: bytes, words: EndpointWords) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a response body's object and its first choice."""
     answer = _json(data, words)
     if answer.get("error") and not answer.get("choices"):
@@ -263,7 +263,7 @@ def choice_of(data: bytes, words: Words) -> tuple[dict[str, Any], dict[str, Any]
     return answer, choices[0]
 
 
-def _failure(error: Any, words: Words) -> ModelFailed:
+def _failure(error: Any, words: EndpointWords) -> ModelFailed:
     """Convert an error in a reply of status 200; it counts as temporary unless it says otherwise."""
     code = error.get("code") if isinstance(error, dict) else None
     told = "answered with an error"
@@ -340,7 +340,7 @@ def completion(
     )
 
 
-def without_secrets(completion: Completion, words: Words) -> Completion:
+def without_secrets(completion: Completion, words: EndpointWords) -> Completion:
     """Remove the secrets from a completion's text, tokens and model name."""
     return replace(
         completion,
@@ -352,7 +352,7 @@ def without_secrets(completion: Completion, words: Words) -> Completion:
     )
 
 
-def _clean_tokens(tokens: tuple[TokenLogprob, ...], words: Words) -> tuple[TokenLogprob, ...]:
+def _clean_tokens(tokens: tuple[TokenLogprob, ...], words: EndpointWords) -> tuple[TokenLogprob, ...]:
     """Tokens that are part of a secret are marks, and have no alternatives: these spell it as well."""
     ends = list(accumulate(len(token.token) for token in tokens))
     hidden = list(spans("".join(token.token for token in tokens), words.secrets))
@@ -366,7 +366,7 @@ def _clean_tokens(tokens: tuple[TokenLogprob, ...], words: Words) -> tuple[Token
     )
 
 
-def parsed(data: bytes, words: Words, right: str) -> Any:
+def parsed(data: bytes, words: EndpointWords, right: str) -> Any:
     """Parse the JSON of a response body. Raises ModelFailed with the kind of any other content. `right`: the
     setting to check if it is a web page.
     """
@@ -383,7 +383,7 @@ def parsed(data: bytes, words: Words, right: str) -> Any:
         raise words.failed(f"answered with broken JSON ({len(data)} bytes)", data) from None
 
 
-def _json(data: bytes, words: Words) -> dict[str, Any]:
+def _json(data: bytes, words: EndpointWords) -> dict[str, Any]:
     answer = parsed(data, words, "is the base URL right? it often ends in /v1")
     if not isinstance(answer, dict):
         raise words.failed("answered with JSON that is not an object", data)
@@ -402,7 +402,7 @@ def _cut_off(error: Exception) -> bool:
     )
 
 
-def _logprobs(choice: dict[str, Any], request: LLMRequest, words: Words) -> tuple[TokenLogprob, ...]:
+def _logprobs(choice: dict[str, Any], request: LLMRequest, words: EndpointWords) -> tuple[TokenLogprob, ...]:
     if not request.top_logprobs:
         return ()
     content = _object(choice, "logprobs").get("content")

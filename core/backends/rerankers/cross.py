@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, cast
 
-from core.backends.admission import Turns
+from core.backends.admission import ModelQueue
 from core.backends.named_models import NamedModel, Packaged, packaged_folder, place
 from core.backends.onnx_text import OnnxText
 from core.backends.rerankers.batches import in_batches
@@ -72,7 +72,7 @@ class CrossEncoderReranker:
             raise Unavailable(
                 f"cross-encoder {name!r} sorts pairs into {labels} classes; a reranker gives one score"
             )
-        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
+        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
 
     def rerank(
         self,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from core.backends.address import split
 from core.backends.endpoint import Endpoint
-from core.backends.llm.wire import Words, parsed
+from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
 from core.domain.errors import BadInput
 from core.domain.text import searchable
@@ -47,7 +47,7 @@ class HttpReranker:
             raise BadInput("the reranker's key contains invalid characters; enter it as it was issued")
         self.name = f"{model or 'reranker'} at {self.url}"
         self._model = model
-        self._words = Words(self.name, (key, *secrets))
+        self._words = EndpointWords(self.name, (key, *secrets))
         self._endpoint = Endpoint(self.url, self._words, key=key, private=private)
         self._dialect: Dialect = "top_k" if any(host in self.url for host in VOYAGE) else "top_n"
 
@@ -97,7 +97,7 @@ def endpoint(url: str) -> str:
     return f"{origin}{path}" if path.endswith(PATHS) else f"{origin}{path}/rerank"
 
 
-def read(data: bytes, count: int, words: Words) -> list[float]:
+def read(data: bytes, count: int, words: EndpointWords) -> list[float]:
     """Return the scores of `count` passages in a response body. Raises ModelFailed unless each has exactly
     one.
     """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from core.backends.admission import Turns
+from core.backends.admission import ModelQueue
 from core.backends.named_models import NamedModel, place
 from core.backends.rerankers.batches import in_batches
 from core.backends.weights import ask_hub, clean
@@ -55,7 +55,7 @@ class YesReranker:
         )
         most = getattr(self._model.config, "max_position_embeddings", model.tokens)
         self._room = min(model.tokens, most) - len(self._before) - len(self._after)
-        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
+        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
 
     def rerank(
         self,

@@ -1,6 +1,6 @@
 """Databases that routes query: read-only, with a guard around every query."""
 
-from core.backends.sql.database import Column, Database, Result, Table, Value
-from core.backends.sql.guard import Limits, Rejected, SqlError
+from core.backends.sql.database import Column, Database, DatabaseTable, Result, Value
+from core.backends.sql.guard import QueryLimits, SqlError, SqlRejected
 
-__all__ = ["Column", "Database", "Limits", "Rejected", "Result", "SqlError", "Table", "Value"]
+__all__ = ["Column", "Database", "DatabaseTable", "QueryLimits", "Result", "SqlError", "SqlRejected", "Value"]

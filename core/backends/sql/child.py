@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from core.backends.sql.guard import (
     Authorizer,
-    Limits,
+    QueryLimits,
     SqlError,
     check_statement,
     in_words,
@@ -72,7 +72,7 @@ def answer(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _guarded(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
     sql: str = asked["sql"]
-    limits = Limits(**asked["limits"])
+    limits = QueryLimits(**asked["limits"])
     check_statement(sql)
     guard = Authorizer(asked["tables"], named_parts(sql))
     end = time.monotonic() + limits.seconds
@@ -97,7 +97,7 @@ def _guarded(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
         raise in_words(error, guard, late, limits) from error
 
 
-def _fetch(cursor: sqlite3.Cursor, limits: Limits) -> dict[str, Any]:
+def _fetch(cursor: sqlite3.Cursor, limits: QueryLimits) -> dict[str, Any]:
     rows: list[list[Any]] = []
     size = cut = 0
     said: list[str] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.backends.sql import guard
-from core.backends.sql.guard import Limits, SqlError, SqlFailed
+from core.backends.sql.guard import QueryLimits, SqlError, SqlFailed
 from core.backends.sql.worker import Workers
 from core.domain.errors import Unavailable
 
@@ -21,7 +21,7 @@ _ERRORS: Mapping[str, type[SqlError]] = {
         SqlFailed,
         guard.NotOneStatement,
         guard.NotASelect,
-        guard.NotAllowed,
+        guard.ForbiddenSql,
         guard.TooSlow,
         guard.TooBig,
     )
@@ -46,7 +46,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DatabaseTable:
     """A table or view: the statement that made it, its columns, and (own column, table, column) of its
     foreign keys.
     """
@@ -80,7 +80,7 @@ class Database:
         if "unreadable" in found:
             raise Unavailable(f"{name} cannot be read as a SQLite database: {found['unreadable']}")
         self.tables = tuple(
-            Table(
+            DatabaseTable(
                 one["name"],
                 one["sql"],
                 tuple(Column(name, declared, key) for name, declared, key in one["columns"]),
@@ -89,7 +89,7 @@ class Database:
             for one in found["tables"]
         )
 
-    def table(self, name: str) -> Table | None:
+    def table(self, name: str) -> DatabaseTable | None:
         """Return the table of that name, ignoring case, or None."""
         return next((table for table in self.tables if table.name.lower() == name.lower()), None)
 
@@ -98,7 +98,7 @@ class Database:
         sql: str,
         values: Sequence[Value] = (),
         *,
-        limits: Limits | None = None,
+        limits: QueryLimits | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Result:
         """Run one SELECT over this database's tables, with `values` for its question marks, and return its
@@ -107,18 +107,18 @@ class Database:
         Raises a `guard.Rejected` for a forbidden query, SqlFailed for one that SQLite cannot run, or once
         `cancelled` is true. Its process is then killed, as it is on timeout.
         """
-        found = self._ask("query", sql, values, limits or Limits(), cancelled)
+        found = self._ask("query", sql, values, limits or QueryLimits(), cancelled)
         return Result(tuple(found["columns"]), tuple(map(tuple, found["rows"])), found["truncated"])
 
-    def reads(self, sql: str, limits: Limits | None = None) -> tuple[str, ...]:
+    def reads(self, sql: str, limits: QueryLimits | None = None) -> tuple[str, ...]:
         """Return the names of the tables a query reads, in the order of the schema; it is compiled, not
         run.
         """
-        read = set(self._ask("reads", sql, (), limits or Limits(), lambda: False)["read"])
+        read = set(self._ask("reads", sql, (), limits or QueryLimits(), lambda: False)["read"])
         return tuple(table.name for table in self.tables if table.name.lower() in read)
 
     def _ask(
-        self, do: str, sql: str, values: Sequence[Value], limits: Limits, cancelled: Callable[[], bool]
+        self, do: str, sql: str, values: Sequence[Value], limits: QueryLimits, cancelled: Callable[[], bool]
     ) -> dict[str, Any]:
         request = {
             "do": do,

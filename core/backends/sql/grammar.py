@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from core.backends.prompting.grammar import literal as terminal
-from core.backends.sql.database import Column, Table
+from core.backends.sql.database import Column, DatabaseTable
 from core.backends.sql.joins import Join, groups
 from core.backends.sql.names import literal, written
 
@@ -49,7 +49,7 @@ joint ::= " AND " | " OR "
 class _Source:
     """A table in a FROM: under its own name, or as one of two for a join with itself."""
 
-    table: Table
+    table: DatabaseTable
     name: str  # before the dot of its columns
     stated: str  # in FROM
 
@@ -94,7 +94,7 @@ class _Writer:
         return [column for column in source.table.columns if column.name.lower() not in others]
 
 
-def grammar(tables: Sequence[Table], found: Iterable[Join] = (), values: Values | None = None) -> str:
+def grammar(tables: Sequence[DatabaseTable], found: Iterable[Join] = (), values: Values | None = None) -> str:
     """Return the grammar of SELECTs over `tables`, joined as `found` says; "" if it would be too large, or a
     name cannot be written in it.
 
@@ -128,12 +128,12 @@ def kind(column: Column) -> Kind:
     return "number" if any(sign in upper for sign in numbers) else "any"
 
 
-def _writable(table: Table) -> bool:
+def _writable(table: DatabaseTable) -> bool:
     """Return True if the table's names have no character that ends a line or a text."""
     return all(name.isprintable() for name in (table.name, *(column.name for column in table.columns)))
 
 
-def _prepared(tables: Sequence[Table], found: tuple[Join, ...], values: Values) -> _Writer:
+def _prepared(tables: Sequence[DatabaseTable], found: tuple[Join, ...], values: Values) -> _Writer:
     """Prepare the sources, the conditions that join two of them, and the sets of sources joined this way."""
     sources = [_Source(table, written(table.name), written(table.name)) for table in tables]
     taken = {table.name.lower() for table in tables}
@@ -165,7 +165,7 @@ def _prepared(tables: Sequence[Table], found: tuple[Join, ...], values: Values) 
     return _Writer(sources, conditions, scopes, values, _free("d", taken), alike)
 
 
-def _index(tables: Sequence[Table], name: str) -> int | None:
+def _index(tables: Sequence[DatabaseTable], name: str) -> int | None:
     return next((at for at, table in enumerate(tables) if table.name == name), None)
 
 

@@ -62,32 +62,32 @@ class SqlFailed(SqlError):
     """SQLite does not run it: a syntax error, a column that is not there."""
 
 
-class Rejected(SqlError):
+class SqlRejected(SqlError):
     """Base of what the guard does not let pass: the message names what is wrong and what is allowed."""
 
 
-class NotOneStatement(Rejected):
+class NotOneStatement(SqlRejected):
     """There are several statements, or none."""
 
 
-class NotASelect(Rejected):
+class NotASelect(SqlRejected):
     """The statement is no SELECT, or writes."""
 
 
-class NotAllowed(Rejected):
+class ForbiddenSql(SqlRejected):
     """It reads or calls what is not on the list."""
 
 
-class TooSlow(Rejected):
+class TooSlow(SqlRejected):
     """It was still running when its time was up."""
 
 
-class TooBig(Rejected):
+class TooBig(SqlRejected):
     """A value, the statement or its depth is beyond the limits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """The limits of one query."""
 
     seconds: float = 1.5
@@ -159,7 +159,7 @@ class Authorizer:
         self.tables = {name.lower() for name in tables}
         # What the statement itself names; SQLite asks for these when rows are counted.
         self.parts = set(parts)
-        self.denied: Rejected | None = None
+        self.denied: SqlRejected | None = None
         self.read: set[str] = set()  # tables in lower case
 
     def hide(self, names: Iterable[str]) -> None:
@@ -181,26 +181,28 @@ class Authorizer:
                 return sqlite3.SQLITE_OK
             if not second and name in self.parts:
                 return sqlite3.SQLITE_OK
-            return self._deny(NotAllowed(f"table {(first or '')[:80]!r} may not be read; {self._known()}"))
+            return self._deny(ForbiddenSql(f"table {(first or '')[:80]!r} may not be read; {self._known()}"))
         if action == sqlite3.SQLITE_FUNCTION:
             if (second or "").lower() in FUNCTIONS:
                 return sqlite3.SQLITE_OK
             allowed = ", ".join(sorted(FUNCTIONS))
-            return self._deny(NotAllowed(f"function {(second or '')[:80]!r} is not allowed; use: {allowed}"))
+            return self._deny(
+                ForbiddenSql(f"function {(second or '')[:80]!r} is not allowed; use: {allowed}")
+            )
         if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":  # so SQLite declares a virtual table
-            return self._deny(NotAllowed(f"virtual tables may not be read; {self._known()}"))
+            return self._deny(ForbiddenSql(f"virtual tables may not be read; {self._known()}"))
         what = _ACTIONS.get(action, f"action {action}")
         return self._deny(NotASelect(f"{what} is not allowed; a query may only SELECT"))
 
     def _known(self) -> str:
         return f"there are: {', '.join(sorted(self.tables)[:40])}"
 
-    def _deny(self, why: Rejected) -> int:
+    def _deny(self, why: SqlRejected) -> int:
         self.denied = self.denied or why
         return sqlite3.SQLITE_DENY
 
 
-def limit(connection: sqlite3.Connection, limits: Limits) -> None:
+def limit(connection: sqlite3.Connection, limits: QueryLimits) -> None:
     """Bound what compiling and running may take in memory, and forbid attaching."""
     for what, most in (
         (sqlite3.SQLITE_LIMIT_LENGTH, limits.length),
@@ -218,7 +220,7 @@ def too_slow(seconds: float) -> TooSlow:
     return TooSlow(f"the query ran longer than {seconds:g} s, which is the time a query has")
 
 
-def in_words(error: Exception, guard: Authorizer, late: Callable[[], bool], limits: Limits) -> SqlError:
+def in_words(error: Exception, guard: Authorizer, late: Callable[[], bool], limits: QueryLimits) -> SqlError:
     """Convert an exception of SQLite to this module's error."""
     said = str(error)
     if guard.denied is not None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from core.backends.sql.database import Column, Database, Table
-from core.backends.sql.guard import Limits, SqlError, TooSlow
+from core.backends.sql.database import Column, Database, DatabaseTable
+from core.backends.sql.guard import QueryLimits, SqlError, TooSlow
 from core.backends.sql.names import quoted, written
 
 UNIQUE = 0.9  # share of different values from which a column is one that others may point at
@@ -46,7 +46,7 @@ class Join:
 
 def joins(
     database: Database,
-    tables: Sequence[Table],
+    tables: Sequence[DatabaseTable],
     seconds: float,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[tuple[Join, ...], str]:
@@ -75,7 +75,7 @@ def joins(
     return tuple(found), note
 
 
-def declared(tables: Sequence[Table]) -> tuple[Join, ...]:
+def declared(tables: Sequence[DatabaseTable]) -> tuple[Join, ...]:
     """Return the foreign keys between `tables`; one that names no column points at the primary key."""
     by_name = {table.name.lower(): table for table in tables}
     found: dict[Join, None] = {}
@@ -114,7 +114,7 @@ def groups(found: Iterable[Join]) -> tuple[tuple[Place, ...], ...]:
 class _Counted:
     """A column with its number of different values and of values that are not NULL."""
 
-    table: Table
+    table: DatabaseTable
     column: Column
     different: int
     filled: int
@@ -122,7 +122,7 @@ class _Counted:
 
 def _inferred(
     database: Database,
-    tables: Sequence[Table],
+    tables: Sequence[DatabaseTable],
     known: Sequence[Join],
     end: float,
     cancelled: Callable[[], bool],
@@ -131,7 +131,7 @@ def _inferred(
         left = end - time.monotonic()
         if left <= 0:
             raise TooSlow("its time was up")
-        (row,) = database.query(sql, limits=Limits(seconds=left), cancelled=cancelled).rows
+        (row,) = database.query(sql, limits=QueryLimits(seconds=left), cancelled=cancelled).rows
         return tuple(value if isinstance(value, int) else 0 for value in row)
 
     counted = [one for table in tables for one in _counted(table, ask)]
@@ -149,7 +149,7 @@ def _inferred(
     return found
 
 
-def _counted(table: Table, ask: Callable[[str], tuple[int, ...]]) -> list[_Counted]:
+def _counted(table: DatabaseTable, ask: Callable[[str], tuple[int, ...]]) -> list[_Counted]:
     parts = [f"count(DISTINCT {quoted(one.name)}), count({quoted(one.name)})" for one in table.columns]
     row = ask(f"SELECT {', '.join(parts)} FROM {quoted(table.name)}")
     return [_Counted(table, column, row[2 * at], row[2 * at + 1]) for at, column in enumerate(table.columns)]

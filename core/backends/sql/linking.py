@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from core.backends.sql.database import Column, Database, Table
-from core.backends.sql.guard import Limits, SqlError, TooBig, TooSlow
+from core.backends.sql.database import Column, Database, DatabaseTable
+from core.backends.sql.guard import QueryLimits, SqlError, TooBig, TooSlow
 from core.backends.sql.joins import Join, groups
 from core.backends.sql.names import literal, quoted, written
 
@@ -35,7 +35,7 @@ _POSSESSIVE = re.compile(r"['’][sS]$")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ValueLink:
     """A stored value that the question names; `exact`: word for word, else a part of it is."""
 
     table: str
@@ -54,25 +54,25 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class ValueLinks:
     """The stored values that a question names; `complete`: every column was looked through for them, so that
     a phrase of the question that is not here stands in no text column word for word.
     """
 
-    found: tuple[Link, ...] = ()
+    found: tuple[ValueLink, ...] = ()
     complete: bool = True
 
-    def among(self, tables: Collection[str]) -> tuple[Link, ...]:
+    def among(self, tables: Collection[str]) -> tuple[ValueLink, ...]:
         """Those in these tables."""
         return tuple(one for one in self.found if one.table in tables)
 
 
-def told(found: Sequence[Link], joins: Sequence[Join] = ()) -> str:
+def told(found: Sequence[ValueLink], joins: Sequence[Join] = ()) -> str:
     """List each value once, exactly as stored, with its columns, one line each. The column of the table about
     it comes first: the one that joins point at, preferably the one named after its table.
     """
     targets = {one.ends[1] for one in joins}
-    by: dict[str, list[Link]] = {}
+    by: dict[str, list[ValueLink]] = {}
     for one in found:
         by.setdefault(literal(one.value), []).append(one)
     lines = []
@@ -89,7 +89,7 @@ def told(found: Sequence[Link], joins: Sequence[Join] = ()) -> str:
 
 
 def known_values(
-    database: Database, tables: Sequence[Table], links: Links, joins: Sequence[Join]
+    database: Database, tables: Sequence[DatabaseTable], links: ValueLinks, joins: Sequence[Join]
 ) -> dict[tuple[str, str], list[str]]:
     """By text column, the values it may be compared with: those linked to it or to a column that holds the
     same things, and all values of a column that has few. Nothing where not every column was looked through.
@@ -149,7 +149,7 @@ def link(
     stops: Collection[str],
     seconds: float,
     cancelled: Callable[[], bool] = lambda: False,
-) -> tuple[tuple[Link, ...], str]:
+) -> tuple[tuple[ValueLink, ...], str]:
     """Return stored values that `text` names, exact ones first, and why the search was cut short, or "".
 
     Every text column is searched for the phrases of the question, and key columns for its numbers; then, for
@@ -160,9 +160,11 @@ def link(
     end = time.monotonic() + seconds
     runs, parts = phrases(text, stops), names(text, stops)
     numbers = [int(run) for run in runs if run.isascii() and run.isdigit() and 3 <= len(run) <= 15]
-    found: list[Link] = []
+    found: list[ValueLink] = []
 
-    def look(table: Table, column: str, condition: str, values: Sequence[str | int], exact: bool) -> None:
+    def look(
+        table: DatabaseTable, column: str, condition: str, values: Sequence[str | int], exact: bool
+    ) -> None:
         left = end - time.monotonic()
         if left <= 0:
             raise TooSlow(f"not every column could be looked through in {seconds:g} s")
@@ -171,13 +173,13 @@ def link(
             f"SELECT DISTINCT {name} FROM {quoted(table.name)} "
             f"WHERE length({name}) <= {LONGEST} AND ({condition}) LIMIT {PER_COLUMN}"
         )
-        limits = Limits(seconds=left, rows=PER_COLUMN)
+        limits = QueryLimits(seconds=left, rows=PER_COLUMN)
         try:
             rows = database.query(sql, values, limits=limits, cancelled=cancelled).rows
         except TooBig:
             return  # values as long as that are not what a question names
         found.extend(
-            Link(table.name, column, value, exact) for (value,) in rows if isinstance(value, str | int)
+            ValueLink(table.name, column, value, exact) for (value,) in rows if isinstance(value, str | int)
         )
 
     note = ""
@@ -205,7 +207,7 @@ def link(
     return tuple(one for one in distinct if one.value in values), note
 
 
-def connect(chosen: Sequence[str], tables: Sequence[Table]) -> tuple[str, ...]:
+def connect(chosen: Sequence[str], tables: Sequence[DatabaseTable]) -> tuple[str, ...]:
     """`chosen`, then the tables on shortest paths of foreign keys from the first to each of the others."""
     near: dict[str, set[str]] = {table.name: set() for table in tables}
     for table in tables:
@@ -239,7 +241,7 @@ def _path(near: dict[str, set[str]], start: str, goal: str) -> list[str]:
     return []
 
 
-def shown(database: Database, tables: Sequence[Table], joins: Sequence[Join] = ()) -> str:
+def shown(database: Database, tables: Sequence[DatabaseTable], joins: Sequence[Join] = ()) -> str:
     """Format the tables for a prompt: a CREATE TABLE each with some values after each column, then the joins.
 
     Source: Rajkumar et al. 2022, "Evaluating the Text-to-SQL Capabilities of Large Language Models",
@@ -264,7 +266,7 @@ def told_joins(joins: Sequence[Join]) -> list[str]:
     return lines
 
 
-def _statement(table: Table) -> str:
+def _statement(table: DatabaseTable) -> str:
     """Format a table on one line without values; its own statement is used if it has comments."""
     if _COMMENT.search(table.sql) and len(table.sql) <= DDL:
         return "\n".join(" ".join(line.split()) for line in table.sql.splitlines() if line.strip())
@@ -275,7 +277,7 @@ def _column(column: Column) -> str:
     return f"{written(column.name)} {column.type}{' PRIMARY KEY' if column.key else ''}".strip()
 
 
-def _with_values(database: Database, table: Table) -> str:
+def _with_values(database: Database, table: DatabaseTable) -> str:
     """Format a table with a line for each column: all values of a text column that has few, else some."""
     lines = []
     for column in table.columns:
@@ -292,7 +294,7 @@ def _with_values(database: Database, table: Table) -> str:
     return "\n".join([f"CREATE TABLE {written(table.name)} (", *columns, ")"])
 
 
-def _stored(database: Database, table: Table, column: Column, most: int) -> list[str]:
+def _stored(database: Database, table: DatabaseTable, column: Column, most: int) -> list[str]:
     """`examples`, remembered: a database is only read."""
     key = (table.name, column.name, most)
     with _lock:
@@ -306,17 +308,17 @@ def _stored(database: Database, table: Table, column: Column, most: int) -> list
     return list(known)
 
 
-def examples(database: Database, table: Table, column: str, most: int) -> list[str]:
+def examples(database: Database, table: DatabaseTable, column: str, most: int) -> list[str]:
     """Return up to `most` different values of a column, the first found; [] if that takes too long."""
     return _different(database, table, column, most) or []
 
 
-def _different(database: Database, table: Table, column: str, most: int) -> list[str] | None:
+def _different(database: Database, table: DatabaseTable, column: str, most: int) -> list[str] | None:
     """Return the `examples`, or None if the query failed."""
     name, of = quoted(column), quoted(table.name)
     sql = f"SELECT DISTINCT {name} FROM {of} WHERE {name} IS NOT NULL AND {name} <> '' LIMIT {int(most)}"
     try:
-        rows = database.query(sql, limits=Limits(seconds=EXAMPLES_S, rows=most, value=LONGEST)).rows
+        rows = database.query(sql, limits=QueryLimits(seconds=EXAMPLES_S, rows=most, value=LONGEST)).rows
     except SqlError:
         return None  # a value beyond the limits, or a table too large to look through: it has no examples
     return [" ".join(str(value).split()) for (value,) in rows]

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from core.backends.sql.database import Database, Table
-from core.backends.sql.guard import Limits, SqlError, tokens
+from core.backends.sql.database import Database, DatabaseTable
+from core.backends.sql.guard import QueryLimits, SqlError, tokens
 from core.backends.sql.joins import Join, Place, groups
-from core.backends.sql.linking import Link
+from core.backends.sql.linking import ValueLink
 from core.backends.sql.names import literal, quoted, written
 
 NAMED = 6  # tables or columns in one hint
@@ -22,7 +22,7 @@ _QUOTES = '"`[]'
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TextComparison:
     """A text that a query compares a column with."""
 
     table: str  # as the query names it; "" if it does not
@@ -39,10 +39,10 @@ def normalised(sql: str) -> str:
     return " ".join(found)
 
 
-def compared(sql: str) -> tuple[Compared, ...]:
+def compared(sql: str) -> tuple[TextComparison, ...]:
     """Return the texts that columns are compared with by =, LIKE and IN."""
     found = [token for token, _ in tokens(sql)]
-    made: list[Compared] = []
+    made: list[TextComparison] = []
     place: tuple[str, str] | None = None
     like = False
     for at, token in enumerate(found):
@@ -52,13 +52,13 @@ def compared(sql: str) -> tuple[Compared, ...]:
             table = found[where - 2] if where >= 2 and found[where - 1] == "." else ""
             place, like = (table.strip(_QUOTES), name.strip(_QUOTES)), token == "LIKE"
         elif token.startswith("'") and place is not None:
-            made.append(Compared(*place, token[1:-1].replace("''", "'"), like))
+            made.append(TextComparison(*place, token[1:-1].replace("''", "'"), like))
         elif token not in ("(", ",", "'"):
             place = None
     return tuple(made)
 
 
-def about_error(error: str, tables: Sequence[Table]) -> str:
+def about_error(error: str, tables: Sequence[DatabaseTable]) -> str:
     """Explain a query's error, with the tables that have the missing name."""
     column = _NO_COLUMN.fullmatch(error)
     if column:
@@ -82,7 +82,7 @@ def about_error(error: str, tables: Sequence[Table]) -> str:
     return f"Error: {error}."
 
 
-def about_given(sql: str, tables: Sequence[Table]) -> str:
+def about_given(sql: str, tables: Sequence[DatabaseTable]) -> str:
     """Return a hint if a SELECT, nested ones included, returns only what it fixes to a text, as the question
     does, with the columns it could select instead; else "".
     """
@@ -102,7 +102,7 @@ def _selects(found: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
             yield own
 
 
-def _given(outer: Sequence[str], tables: Sequence[Table]) -> str:
+def _given(outer: Sequence[str], tables: Sequence[DatabaseTable]) -> str:
     """`about_given` for the tokens of one SELECT without what is nested in it."""
     if not {"FROM", "WHERE"} <= set(outer) or {"OR", "UNION", "EXCEPT", "INTERSECT"} & set(outer):
         return ""
@@ -127,8 +127,8 @@ def _given(outer: Sequence[str], tables: Sequence[Table]) -> str:
 def about_nothing(
     database: Database,
     sql: str,
-    tables: Sequence[Table],
-    links: Sequence[Link],
+    tables: Sequence[DatabaseTable],
+    links: Sequence[ValueLink],
     joins: Sequence[Join],
     seconds: float,
     cancelled: Callable[[], bool] = lambda: False,
@@ -168,7 +168,7 @@ def _same(places: Sequence[Place], joins: Sequence[Join]) -> list[Place]:
 
 
 def _places(
-    database: Database, value: str, tables: Sequence[Table], end: float, cancelled: Callable[[], bool]
+    database: Database, value: str, tables: Sequence[DatabaseTable], end: float, cancelled: Callable[[], bool]
 ) -> list[Place] | None:
     """Return the text columns that contain exactly `value`, or None if the search did not finish."""
     found = []
@@ -181,7 +181,9 @@ def _places(
                 return None
             asked = f"SELECT 1 FROM {quoted(table.name)} WHERE {quoted(column.name)} = ? LIMIT 1"
             try:
-                rows = database.query(asked, (value,), limits=Limits(seconds=left), cancelled=cancelled).rows
+                rows = database.query(
+                    asked, (value,), limits=QueryLimits(seconds=left), cancelled=cancelled
+                ).rows
             except SqlError:
                 return None
             if rows:
@@ -189,7 +191,7 @@ def _places(
     return found
 
 
-def _among(one: Compared, places: Sequence[Place], tables: Sequence[Table]) -> bool:
+def _among(one: TextComparison, places: Sequence[Place], tables: Sequence[DatabaseTable]) -> bool:
     """Return True if the compared column is one of `places`; an alias names no table, so the column's name
     has to match.
     """
@@ -201,7 +203,7 @@ def _among(one: Compared, places: Sequence[Place], tables: Sequence[Table]) -> b
     )
 
 
-def _alike(name: str, tables: Sequence[Table]) -> str:
+def _alike(name: str, tables: Sequence[DatabaseTable]) -> str:
     columns = {
         own.name.lower(): f"{written(one.name)}.{written(own.name)}" for one in tables for own in one.columns
     }

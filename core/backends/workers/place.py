@@ -18,7 +18,7 @@ INSTALL = "pip install 'routescope[server]'" if INSTALLED else "pip install -r r
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkPlace:
     """`workers` processes on this machine, or those of the `scheduler` at a tcp:// or tls:// address."""
 
     workers: int = 0
@@ -40,7 +40,7 @@ def installed() -> bool:
     return find_spec("distributed") is not None
 
 
-def place(workers: int | None, scheduler: str | None) -> Place | None:
+def place(workers: int | None, scheduler: str | None) -> WorkPlace | None:
     """Parse `--workers` and `--scheduler`; None means this process. Raises BadInput for invalid values,
     Unavailable with the command that installs Dask.
     """
@@ -49,9 +49,9 @@ def place(workers: int | None, scheduler: str | None) -> Place | None:
     if workers is not None and scheduler is not None:
         raise BadInput("--workers and --scheduler cannot be combined; give one")
     if scheduler is not None:
-        found = Place(scheduler=checked(scheduler))
+        found = WorkPlace(scheduler=checked(scheduler))
     elif workers is not None and 1 <= workers <= MOST:
-        found = Place(workers)
+        found = WorkPlace(workers)
     else:
         raise BadInput(f"workers={workers!r}; give 1 to {MOST}")
     if not installed():
@@ -75,15 +75,15 @@ def checked(address: str) -> str:
     return f"{parts.scheme}://{host}:{port}"
 
 
-def choices(settings: Settings, cores: int) -> dict[str, Place | None]:
+def choices(settings: Settings, cores: int) -> dict[str, WorkPlace | None]:
     """Return the places a page offers by label, or {} without Dask."""
     if not installed():
         return {}
-    found: dict[str, Place | None] = {"this process": None}
+    found: dict[str, WorkPlace | None] = {"this process": None}
     count = 1
     while count <= cores:
-        found[Place(count).describe()] = Place(count)
+        found[WorkPlace(count).describe()] = WorkPlace(count)
         count *= 2
     if settings.scheduler:
-        found[f"the workers of {settings.scheduler}"] = Place(scheduler=checked(settings.scheduler))
+        found[f"the workers of {settings.scheduler}"] = WorkPlace(scheduler=checked(settings.scheduler))
     return found

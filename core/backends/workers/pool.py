@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from core.backends.workers import inside
 from core.backends.workers.local import Local
-from core.backends.workers.place import Place
+from core.backends.workers.place import WorkPlace
 from core.backends.workers.security import FILES, security
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.domain.program import COMMAND, build
@@ -48,7 +48,7 @@ Ended = Callable[[], bool]
 class Pool:
     """The workers of a place, connected while it is entered. Of one thread."""
 
-    def __init__(self, place: Place, settings: Settings, *, ended: Ended = lambda: False) -> None:
+    def __init__(self, place: WorkPlace, settings: Settings, *, ended: Ended = lambda: False) -> None:
         """Connect to the workers. `ended` is polled while waiting: Cancelled is raised once it returns
         True.
         """
@@ -346,7 +346,7 @@ def reached(address: str, settings: Settings) -> int:
         client.close(timeout=2)
 
 
-def header(place: Place, settings: Settings) -> str:
+def header(place: WorkPlace, settings: Settings) -> str:
     """Return the header of every task: the program's build and the settings without secrets."""
     plain = settings.model_dump(mode="json")
     secret = {name for name in plain if isinstance(getattr(settings, name), SecretStr)}

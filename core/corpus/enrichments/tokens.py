@@ -345,7 +345,7 @@ def _ensure(steps: Sequence[_Step], texts: Sequence[str], tools: Tools) -> None:
 
 def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> int:
     """Write the passages in the order of rows; returns the number of tokens."""
-    with array_files.Rows(folder / VECTORS, np.float16, (embedder.dim,)) as vectors:
+    with array_files.RowWriter(folder / VECTORS, np.float16, (embedder.dim,)) as vectors:
         return _write_tokens(found, vectors.add, embedder, folder, {})
 
 
@@ -368,8 +368,10 @@ def _write_residuals(
     done, waiting = 0, list[NDArray[np.float16]]()  # many at once: a product of a few rows is slow
     with (
         tools.stages.stage("write residuals"),
-        array_files.Rows(folder / NEAREST, np.uint16) as nearest,
-        array_files.Rows(folder / RESIDUALS, np.uint8, (-(-embedder.dim // residuals.IN_A_BYTE),)) as left,
+        array_files.RowWriter(folder / NEAREST, np.uint16) as nearest,
+        array_files.RowWriter(
+            folder / RESIDUALS, np.uint8, (-(-embedder.dim // residuals.IN_A_BYTE),)
+        ) as left,
     ):
 
         def encode() -> None:
@@ -402,7 +404,7 @@ def _write_tokens(
     """Give the vectors of each passage to `add` and write the rest; returns the number of tokens."""
     numbers: dict[str, int] = {}
     starts = [0]
-    with array_files.Rows(folder / IDS, np.int32) as ids:
+    with array_files.RowWriter(folder / IDS, np.int32) as ids:
         for tokens, rows in found:
             add(rows)
             ids.add(np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int32))

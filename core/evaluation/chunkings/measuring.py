@@ -37,7 +37,7 @@ from core.evaluation.spec import Spec
 from core.routes.registry import pick
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import Place
+    from core.backends.workers.place import WorkPlace
     from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
 
@@ -127,7 +127,7 @@ def perform(
     progress: Progress = lambda _done, _total: None,
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
-    workers: Place | None = None,
+    workers: WorkPlace | None = None,
 ) -> dict[str, Any]:
     """Ask every question over every chunking and give the figures of core.evaluation.chunkings.report.
 

@@ -18,7 +18,7 @@ from core.evaluation.tuning.sweep_subject import Point, Subject
 from core.routes.registry import pick
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import Place
+    from core.backends.workers.place import WorkPlace
     from core.engine.engine import Engine
 
 Todo = Mapping[Point, Sequence[str]]  # the questions to ask at each point
@@ -53,10 +53,10 @@ class Running(BackgroundJob):
         self.errors: dict[str, int] = {}  # message -> questions
         self._engine = engine
         self._todo: Todo = {}
-        self._place: Place | None = None
+        self._place: WorkPlace | None = None
         self._at_end.set()  # nothing is under way
 
-    def ask(self, todo: Todo, workers: Place | None = None) -> None:
+    def ask(self, todo: Todo, workers: WorkPlace | None = None) -> None:
         """Ask in the background, by workers where some are given; what is under way goes on as it is."""
         if not self.done:
             return

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.backends import admission
-from core.backends.admission import WAIT, Asker, Turns
+from core.backends.admission import WAIT, Asker, ModelQueue
 from core.backends.base import LLMRequest, Message
 from core.backends.llm import client, launch, model
 from core.backends.llm import state as states
@@ -90,7 +90,7 @@ class Caller:
 
 @pytest.mark.trust
 def test_turns_go_round_between_runs_and_in_order_inside_one():
-    turns, served = Turns(), []
+    turns, served = ModelQueue(), []
     runs = ["a", "a", "a", "b", "c", "b"]
     calls = [Caller(turns, Asker(run), served=served) for run in runs]
     for call in calls:
@@ -101,7 +101,7 @@ def test_turns_go_round_between_runs_and_in_order_inside_one():
 
 
 def test_a_long_line_of_one_run_holds_no_other_up_for_longer_than_one_call():
-    turns, served = Turns(), []
+    turns, served = ModelQueue(), []
     calls = [Caller(turns, Asker("many"), served=served) for _ in range(6)]
     calls.append(Caller(turns, Asker("one"), served=served))
     for call in calls:
@@ -112,7 +112,7 @@ def test_a_long_line_of_one_run_holds_no_other_up_for_longer_than_one_call():
 
 
 def test_as_many_are_served_at_once_as_there_are_slots():
-    turns = Turns()
+    turns = ModelQueue()
     calls = [Caller(turns, Asker(), slots=2) for _ in range(3)]
     assert [call.begun.is_set() for call in calls] == [True, True, False]
     calls[0].end()
@@ -126,7 +126,7 @@ def test_as_many_are_served_at_once_as_there_are_slots():
 
 
 def test_the_place_and_the_expected_wait_are_told_while_it_waits(clock):
-    turns = Turns()
+    turns = ModelQueue()
     first = Caller(turns, Asker("a"))
     clock.advance(4)
     first.end()  # calls take about 4 s
@@ -147,7 +147,7 @@ def test_the_place_and_the_expected_wait_are_told_while_it_waits(clock):
 
 
 def test_without_a_measured_call_no_wait_is_foretold():
-    turns, who = Turns(), Asker("b", Trace("r"))
+    turns, who = ModelQueue(), Asker("b", Trace("r"))
     held, waits = Caller(turns, Asker("a")), Caller(turns, who)
     until(lambda: getattr(who.trace.spans()[0].output, "place", None) is not None)
     assert who.trace.spans()[0].output.about is None
@@ -156,7 +156,7 @@ def test_without_a_measured_call_no_wait_is_foretold():
 
 
 def test_stop_leaves_the_queue_at_once_and_the_next_one_moves_up():
-    turns, cancel = Turns(), threading.Event()
+    turns, cancel = ModelQueue(), threading.Event()
     held = Caller(turns, Asker("a"))
     stopped = Caller(turns, Asker("b", cancel=cancel))
     after = Caller(turns, Asker("c"))
@@ -171,7 +171,7 @@ def test_stop_leaves_the_queue_at_once_and_the_next_one_moves_up():
 
 
 def test_a_call_that_fails_frees_its_slot():
-    turns = Turns()
+    turns = ModelQueue()
     failing = Caller(turns, Asker("a"), error=ModelFailed("broken JSON"))
     after = Caller(turns, Asker("b"))
     assert not after.begun.is_set()
@@ -182,7 +182,7 @@ def test_a_call_that_fails_frees_its_slot():
 
 
 def test_what_is_waited_for_others_is_in_no_deadline_and_counts_once(clock):
-    turns, who = Turns(), Asker("mine")
+    turns, who = ModelQueue(), Asker("mine")
     held = Caller(turns, Asker("others"))
     clock.advance(5)
     branches = [Caller(turns, who) for _ in range(2)]
@@ -242,7 +242,7 @@ def four_calls_at_once(turns, who, clock):
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_parallel_calls_take_what_they_take_alone(clock, others):
-    turns = Turns()
+    turns = ModelQueue()
     turns.others = [Caller(turns, Asker("others"), slots=2) for _ in range(others)]
     who = Asker("mine", Trace("r"))
     assert four_calls_at_once(turns, who, clock) == pytest.approx(2000.0)  # two by two

@@ -178,7 +178,7 @@ def test_uploads_that_cannot_be_kept_say_so(tmp_path: Path, small: Callable[[str
 @pytest.mark.parametrize("expected", [0, 200])
 def test_rows_that_were_added_are_read_as_any_array(tmp_path: Path, sizes: list[int], expected: int) -> None:
     rows = [np.arange(3 * size, dtype=np.float16).reshape(size, 3) for size in sizes]
-    with array_files.Rows(tmp_path / "rows.npy", np.float16, (3,), expected) as file:
+    with array_files.RowWriter(tmp_path / "rows.npy", np.float16, (3,), expected) as file:
         for some in rows:
             file.add(some)
     together = np.concatenate([np.empty((0, 3), np.float16), *rows])

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from core.backends.external import doors
-from core.backends.external.doors import Asked, Live
+from core.backends.external.doors import Live, PipelineRequest
 from core.backends.external.replies import Replies, key_of
 from core.domain.errors import (
     BadInput,
@@ -132,7 +132,7 @@ def live(file: Path) -> Iterator[Any]:
 
 
 def ask(live: Live, query: str = "why?", k: int = 3, timeout: float = 20.0, **more: Any) -> doors.Called:
-    return live.ask(Asked(query, k, **more), timeout=timeout, cancel=threading.Event())
+    return live.ask(PipelineRequest(query, k, **more), timeout=timeout, cancel=threading.Event())
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_stop_ends_a_hang(live: Any) -> None:
     threading.Timer(0.6, cancel.set).start()
     began = time.monotonic()
     with pytest.raises(Cancelled):
-        pipeline.ask(Asked("why?", 3), timeout=60, cancel=cancel)
+        pipeline.ask(PipelineRequest("why?", 3), timeout=60, cancel=cancel)
     assert time.monotonic() - began < 10
     assert not pipeline.state.running
 
@@ -684,10 +684,10 @@ def test_header_that_is_not_the_users(header: str) -> None:
 def test_replies_are_kept_by_question(tmp_path: Path) -> None:
     replies = Replies(tmp_path / "replies.sqlite", limit=200_000)
     pipeline = Pipeline("mine", "http", "http://x/")
-    first = key_of(pipeline, Asked("why?", 3, trace_id="run 1"))
-    assert first == key_of(pipeline, Asked("why?", 3, trace_id="run 2"))
-    assert first != key_of(pipeline, Asked("why?", 4))
-    assert first != key_of(pipeline, Asked("why?", 3, (Turn("user", "hi"),)))
+    first = key_of(pipeline, PipelineRequest("why?", 3, trace_id="run 1"))
+    assert first == key_of(pipeline, PipelineRequest("why?", 3, trace_id="run 2"))
+    assert first != key_of(pipeline, PipelineRequest("why?", 4))
+    assert first != key_of(pipeline, PipelineRequest("why?", 3, (Turn("user", "hi"),)))
     assert replies.get(first) is None
     replies.put(first, "mine", "[]", 12.5, None)
     found = replies.get(first)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.backends.fid import READ, FusionInDecoder, FusionReaders, Read
+from core.backends.fid import READ, FusedReading, FusionInDecoder, FusionReaders
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
@@ -43,7 +43,7 @@ def reader(folder: Path) -> FusionInDecoder:
     return FusionInDecoder(str(folder))
 
 
-def read(reader: FusionInDecoder, passages: list[Passage], **more: object) -> Read:
+def read(reader: FusionInDecoder, passages: list[Passage], **more: object) -> FusedReading:
     return reader.read("is the parcel held", passages, **{"max_tokens": 8, **FOREVER, **more})
 
 
@@ -247,7 +247,8 @@ def test_nothing_found_and_nothing_written_are_said(tmp_path: Path, monkeypatch:
     empty = FakeEngine(tmp_path, texts={}).ask(Request(Query("q"), "tiny", ("fid",))).results[0]
     assert (empty.abstained, empty.citations) == (True, ())
     monkeypatch.setattr(
-        "tests.fakes.Reader.read", lambda self, text, passages, **_: Read("", (1.0,) * len(passages), 9, 1)
+        "tests.fakes.Reader.read",
+        lambda self, text, passages, **_: FusedReading("", (1.0,) * len(passages), 9, 1),
     )
     _, silent = ask(tmp_path)
     assert (silent.abstained, silent.citations) == (True, ())

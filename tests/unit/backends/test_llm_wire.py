@@ -12,7 +12,7 @@ from core.backends.llm.profile import TRUSTED
 from core.domain.errors import ModelFailed
 
 ASK = LLMRequest("test/1", (Message("system", "Be brief."), Message("user", "Hi")), max_tokens=5, seed=3)
-WORDS = wire.Words("tiny at test", ("sk-secret", ""))
+WORDS = wire.EndpointWords("tiny at test", ("sk-secret", ""))
 BARE = {
     "model": "tiny",
     "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
@@ -172,8 +172,8 @@ def test_an_excerpt_is_short_on_one_line_and_without_secrets():
     assert WORDS.excerpt("a" * 161) == f'"{"a" * 160}..."'
     assert WORDS.excerpt("the sk-secret,\n\n two\tlines") == '"the [key], two lines"'
     assert WORDS.excerpt(b'\xff\x00 \xc3\xa9 "') == '"\ufffd\\\\u0000 \u00e9 \\""'
-    assert str(wire.Words("x").failed("broke")) == "x broke"
-    assert str(wire.Words("x").failed("broke", "why")) == 'x broke: "why"'
+    assert str(wire.EndpointWords("x").failed("broke")) == "x broke"
+    assert str(wire.EndpointWords("x").failed("broke", "why")) == 'x broke: "why"'
 
 
 # --- the older endpoint, of bare text

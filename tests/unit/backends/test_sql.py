@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.sql import Database, Limits
+from core.backends.sql import Database, QueryLimits
 from core.backends.sql.child import connected
 from core.backends.sql.csv_tables import MAX_BYTES, identifier, kind, load
 from core.backends.sql.guard import (
     FUNCTIONS,
     Authorizer,
-    NotAllowed,
+    ForbiddenSql,
     NotASelect,
     NotOneStatement,
     SqlError,
@@ -96,16 +96,16 @@ def test_a_select_runs(shop, sql, rows):
         ("VACUUM INTO 'copy.sqlite'", NotASelect, "'VACUUM'"),
         ("WITH x AS (SELECT 1) DELETE FROM sale", NotASelect, "DELETE is not allowed"),
         ("WITH x AS (SELECT 1) INSERT INTO far SELECT * FROM x", NotASelect, "INSERT is not allowed"),
-        ("SELECT name FROM sqlite_master", NotAllowed, "'sqlite_master' may not be read; there are: dear"),
-        ("SELECT count(*) FROM sqlite_master", NotAllowed, "'sqlite_master'"),
-        ("WITH sqlite_master AS (SELECT 1) SELECT count(*) FROM main.sqlite_master", NotAllowed, "sqlite"),
-        ("SELECT sql FROM sqlite_schema", NotAllowed, "may not be read"),
-        ("SELECT * FROM pragma_table_info('sale')", NotAllowed, "virtual tables"),
-        ("SELECT * FROM json_each('[1]')", NotAllowed, "virtual tables"),
-        ("SELECT load_extension('x')", NotAllowed, "function 'load_extension'"),
-        ("SELECT randomblob(9)", NotAllowed, "use: abs"),
-        ("SELECT item FROM sale WHERE zeroblob(9) IS NULL", NotAllowed, "'zeroblob'"),
-        ("SELECT printf('%.*c', 100000000, 'a')", NotAllowed, "'printf'"),
+        ("SELECT name FROM sqlite_master", ForbiddenSql, "'sqlite_master' may not be read; there are: dear"),
+        ("SELECT count(*) FROM sqlite_master", ForbiddenSql, "'sqlite_master'"),
+        ("WITH sqlite_master AS (SELECT 1) SELECT count(*) FROM main.sqlite_master", ForbiddenSql, "sqlite"),
+        ("SELECT sql FROM sqlite_schema", ForbiddenSql, "may not be read"),
+        ("SELECT * FROM pragma_table_info('sale')", ForbiddenSql, "virtual tables"),
+        ("SELECT * FROM json_each('[1]')", ForbiddenSql, "virtual tables"),
+        ("SELECT load_extension('x')", ForbiddenSql, "function 'load_extension'"),
+        ("SELECT randomblob(9)", ForbiddenSql, "use: abs"),
+        ("SELECT item FROM sale WHERE zeroblob(9) IS NULL", ForbiddenSql, "'zeroblob'"),
+        ("SELECT printf('%.*c', 100000000, 'a')", ForbiddenSql, "'printf'"),
         ("SELECT missing FROM sale", SqlFailed, "no such column: missing"),
         ("SELECT * FROM nowhere", SqlFailed, "no such table: nowhere"),
         ("SELECT 'open", SqlFailed, "unrecognized token"),
@@ -136,19 +136,19 @@ def test_a_query_that_does_not_end_is_ended(shop):
     with pytest.raises(TooSlow, match=r"longer than 0.2 s"):
         shop.query(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
-            limits=Limits(seconds=0.2),
+            limits=QueryLimits(seconds=0.2),
         )
 
 
 def test_a_result_is_cut_and_says_so(shop):
-    found = shop.query("SELECT a.item FROM sale a, sale b, sale c", limits=Limits(rows=10))
+    found = shop.query("SELECT a.item FROM sale a, sale b, sale c", limits=QueryLimits(rows=10))
     assert len(found.rows) == 10
     assert found.truncated == "only the first 10 rows"
-    assert shop.query("SELECT id FROM sale", limits=Limits(rows=3)).truncated == ""
-    long = shop.query("SELECT replace('aaaa', 'a', '0123456789')", limits=Limits(value=7))
+    assert shop.query("SELECT id FROM sale", limits=QueryLimits(rows=3)).truncated == ""
+    long = shop.query("SELECT replace('aaaa', 'a', '0123456789')", limits=QueryLimits(value=7))
     assert long.rows == (("0123456…",),)
     assert "1 values cut at 7" in long.truncated
-    many = shop.query("SELECT 'abcdefgh' FROM sale", limits=Limits(result=20))
+    many = shop.query("SELECT 'abcdefgh' FROM sale", limits=QueryLimits(result=20))
     assert len(many.rows) == 2
     assert "more than 20 characters" in many.truncated
 
@@ -188,7 +188,7 @@ def test_the_schema_is_what_may_be_asked(tmp_path, shop):
     connection.close()
     database = Database(odd, "odd")
     assert [table.name for table in database.tables] == ['a "b']
-    with pytest.raises(NotAllowed):
+    with pytest.raises(ForbiddenSql):
         database.query("SELECT body FROM texts")
 
 
@@ -219,7 +219,7 @@ def test_any_text_is_rows_or_a_typed_error(text):
     database = _memory()
     for sql in (text, f"SELECT {text}", f"SELECT * FROM sale WHERE item = {text}"):
         with suppress(SqlError):  # any other error fails the test
-            database.query(sql, limits=Limits(seconds=0.5))
+            database.query(sql, limits=QueryLimits(seconds=0.5))
     assert database.query("SELECT count(*) FROM sale").rows == ((3,),)
 
 
@@ -422,7 +422,7 @@ def test_a_name_that_a_query_gives_opens_no_column_of_a_hidden_table_of_that_nam
 
 
 def test_what_sqlite_raises_is_told_by_its_kind():
-    limits = Limits(seconds=1.5, length=9)
+    limits = QueryLimits(seconds=1.5, length=9)
 
     def raised(error, *, late=False, denied=None):
         guard = Authorizer(())
@@ -430,14 +430,14 @@ def test_what_sqlite_raises_is_told_by_its_kind():
         found = in_words(error, guard, lambda: late, limits)
         return type(found), str(found)
 
-    interrupted, denied = sqlite3.OperationalError("interrupted"), NotAllowed("table 'x'")
+    interrupted, denied = sqlite3.OperationalError("interrupted"), ForbiddenSql("table 'x'")
     assert raised(interrupted, late=True) == (
         TooSlow,
         "the query ran longer than 1.5 s, which is the time a query has",
     )
     assert raised(interrupted) == (SqlFailed, "interrupted")
     assert raised(sqlite3.OperationalError("no such table: x"), late=True) == (SqlFailed, "no such table: x")
-    assert raised(interrupted, late=True, denied=denied) == (NotAllowed, "table 'x'")
+    assert raised(interrupted, late=True, denied=denied) == (ForbiddenSql, "table 'x'")
     assert raised(MemoryError()) == (TooBig, "it exceeds the memory limit of a query (out of memory)")
     assert raised(OverflowError("int"))[0] is TooBig
     assert raised(sqlite3.DataError("string or blob too big"))[0] is TooBig

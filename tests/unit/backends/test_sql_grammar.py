@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.sql import Column, Database, Table
+from core.backends.sql import Column, Database, DatabaseTable
 from core.backends.sql.grammar import LONGEST, grammar
 from core.backends.sql.joins import Join, declared, groups, joins
-from core.backends.sql.linking import Link, Links, known_values, link, told
+from core.backends.sql.linking import ValueLink, ValueLinks, known_values, link, told
 from core.evaluation.dataset import written
 from tests.gbnf import Grammar
 
@@ -139,7 +139,7 @@ def test_any_names_and_values_make_a_grammar_that_compiles_or_none(named, values
             )
         except (sqlite3.Error, ValueError, UnicodeEncodeError):
             continue
-        tables.append(Table(name, "", tuple(Column(column, "TEXT") for column in columns)))
+        tables.append(DatabaseTable(name, "", tuple(Column(column, "TEXT") for column in columns)))
     known = {(table.name, column.name): values for table in tables for column in table.columns}
     text = grammar(tables, (), known)
     if text:
@@ -156,9 +156,12 @@ def test_any_names_and_values_make_a_grammar_that_compiles_or_none(named, values
 def test_a_large_schema_is_bounded_in_size_and_time():
     """200 columns a table, and 20 tables that all can be joined."""
     wide = tuple(
-        Table(f"t{n}", "", tuple(Column(f"column_{n}_{c}", "TEXT") for c in range(200))) for n in range(6)
+        DatabaseTable(f"t{n}", "", tuple(Column(f"column_{n}_{c}", "TEXT") for c in range(200)))
+        for n in range(6)
     )
-    many = tuple(Table(f"t{n}", "", (Column("id", "INTEGER"), Column("name", "TEXT"))) for n in range(20))
+    many = tuple(
+        DatabaseTable(f"t{n}", "", (Column("id", "INTEGER"), Column("name", "TEXT"))) for n in range(20)
+    )
     tied = [Join(f"t{n}", "id", "t0", "id") for n in range(1, 20)]
     for tables, found in ((wide, ()), (many, tied)):
         began = time.perf_counter()
@@ -170,7 +173,8 @@ def test_a_large_schema_is_bounded_in_size_and_time():
             f"SELECT {tables[5].columns[-1].name} FROM t5" if not found else "SELECT t5.name FROM t5"
         )
     huge = tuple(
-        Table(f"t{n}", "", tuple(Column(f"c{'x' * 50}{c}", "TEXT") for c in range(200))) for n in range(20)
+        DatabaseTable(f"t{n}", "", tuple(Column(f"c{'x' * 50}{c}", "TEXT") for c in range(200)))
+        for n in range(20)
     )
     assert grammar(huge) == ""
     assert grammar(()) == ""
@@ -214,10 +218,10 @@ def test_values_of_a_column_stand_for_those_that_hold_the_same():
     found, _ = link(database, "what is in Town 3's centre", {"what", "is", "in"}, 5.0)
     assert [(one.column, one.value) for one in found] == [("town", "town 3")], "as it is stored"
     tied = (Join("b", "place", "a", "town"),)
-    known = known_values(database, database.tables, Links(found), tied)
+    known = known_values(database, database.tables, ValueLinks(found), tied)
     assert known == {("a", "town"): ["town 3"], ("a", "kind"): ["x"], ("b", "place"): ["town 3"]}
-    assert known_values(database, database.tables, Links(found, complete=False), tied) == {}
-    both = (*found, Link("b", "place", "town 3", True))
+    assert known_values(database, database.tables, ValueLinks(found, complete=False), tied) == {}
+    both = (*found, ValueLink("b", "place", "town 3", True))
     assert told(both) == "'town 3' in a.town, b.place"
     assert told(both, tied) == "'town 3' is a row of a (a.town); also in b.place", "where the joins point at"
 

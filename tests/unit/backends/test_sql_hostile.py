@@ -7,9 +7,9 @@ import time
 import psutil
 import pytest
 
-from core.backends.sql import Database, Limits
+from core.backends.sql import Database, QueryLimits
 from core.backends.sql.guard import (
-    NotAllowed,
+    ForbiddenSql,
     NotASelect,
     NotOneStatement,
     SqlError,
@@ -80,30 +80,30 @@ HOSTILE = [
     ("DETACH main", NotASelect),
     ("PRAGMA query_only = OFF", NotASelect),
     ("PRAGMA writable_schema = ON", NotASelect),
-    ("SELECT * FROM pragma_database_list", NotAllowed),
-    ("SELECT * FROM pragma_table_info('texts')", NotAllowed),
+    ("SELECT * FROM pragma_database_list", ForbiddenSql),
+    ("SELECT * FROM pragma_table_info('texts')", ForbiddenSql),
     ("WITH pragma_database_list AS (SELECT 1) SELECT count(*) FROM main.pragma_database_list", SqlError),
-    ("SELECT load_extension('evil')", NotAllowed),
+    ("SELECT load_extension('evil')", ForbiddenSql),
     ("SELECT readfile('/etc/passwd')", SqlFailed),
     ("SELECT writefile('x', 'y')", SqlFailed),
     ("SELECT edit('x')", SqlFailed),
     ("SELECT fts3_tokenizer('simple')", SqlError),
-    ("SELECT sqlite_version()", NotAllowed),
-    ("SELECT * FROM json_each('[1]')", NotAllowed),
+    ("SELECT sqlite_version()", ForbiddenSql),
+    ("SELECT * FROM json_each('[1]')", ForbiddenSql),
     ("SELECT * FROM generate_series(1, 9)", SqlError),
     # what is hidden
-    ("SELECT sql FROM sqlite_master", NotAllowed),
-    ("SELECT name FROM sqlite_schema", NotAllowed),
-    ("SELECT count(*) FROM sqlite_temp_master", NotAllowed),
-    ("SELECT body FROM texts", NotAllowed),
-    ("SELECT c0 FROM texts_content", NotAllowed),
-    ("SELECT name FROM texts_owner", NotAllowed),
-    ("SELECT (SELECT name FROM texts_owner LIMIT 1) FROM sale", NotAllowed),
-    ("SELECT item FROM sale UNION SELECT name FROM texts_owner", NotAllowed),
-    ("WITH texts AS (SELECT 1) SELECT body FROM main.texts", NotAllowed),
-    ("WITH texts_owner AS (SELECT 1) SELECT name FROM main.texts_owner", NotAllowed),
-    ("WITH texts_owner AS (SELECT 1) SELECT count(*) FROM main.texts_owner", NotAllowed),
-    ("SELECT 1 FROM texts_owner, (WITH texts_owner AS (SELECT 1) SELECT 1 FROM texts_owner)", NotAllowed),
+    ("SELECT sql FROM sqlite_master", ForbiddenSql),
+    ("SELECT name FROM sqlite_schema", ForbiddenSql),
+    ("SELECT count(*) FROM sqlite_temp_master", ForbiddenSql),
+    ("SELECT body FROM texts", ForbiddenSql),
+    ("SELECT c0 FROM texts_content", ForbiddenSql),
+    ("SELECT name FROM texts_owner", ForbiddenSql),
+    ("SELECT (SELECT name FROM texts_owner LIMIT 1) FROM sale", ForbiddenSql),
+    ("SELECT item FROM sale UNION SELECT name FROM texts_owner", ForbiddenSql),
+    ("WITH texts AS (SELECT 1) SELECT body FROM main.texts", ForbiddenSql),
+    ("WITH texts_owner AS (SELECT 1) SELECT name FROM main.texts_owner", ForbiddenSql),
+    ("WITH texts_owner AS (SELECT 1) SELECT count(*) FROM main.texts_owner", ForbiddenSql),
+    ("SELECT 1 FROM texts_owner, (WITH texts_owner AS (SELECT 1) SELECT 1 FROM texts_owner)", ForbiddenSql),
     # several statements, none, and what hides one
     ("SELECT 1; DELETE FROM sale", NotOneStatement),
     ("SELECT 1 /* ; */ ; -- \n DROP TABLE sale", NotOneStatement),
@@ -114,10 +114,10 @@ HOSTILE = [
     ("VALUES (1)", NotASelect),
     ("EXPLAIN QUERY PLAN SELECT * FROM sale", NotASelect),
     # sizes
-    ("SELECT zeroblob(2000000000)", NotAllowed),
-    ("SELECT hex(randomblob(2000000000))", NotAllowed),
-    ("SELECT printf('%.*c', 2000000000, 'a')", NotAllowed),
-    ("SELECT format('%2000000000d', 1)", NotAllowed),
+    ("SELECT zeroblob(2000000000)", ForbiddenSql),
+    ("SELECT hex(randomblob(2000000000))", ForbiddenSql),
+    ("SELECT printf('%.*c', 2000000000, 'a')", ForbiddenSql),
+    ("SELECT format('%2000000000d', 1)", ForbiddenSql),
     ("SELECT replace(replace(body, 'a', 'aaaa'), 'a', 'aaaa') FROM long", TooBig),
     (f"{NUMBERS} SELECT group_concat('0123456789') FROM (SELECT i FROM n LIMIT 100000)", TooBig),
     ("SELECT " + ", ".join(["1"] * 3_000), TooBig),
@@ -192,7 +192,7 @@ RUNAWAY = {
 def test_a_statement_that_would_run_on_is_ended_with_one_message(shop, name):
     began = time.monotonic()
     with pytest.raises(TooSlow, match=r"^the query ran longer than 0\.2 s, which is the time a query has$"):
-        shop.query(RUNAWAY[name], limits=Limits(seconds=0.2))
+        shop.query(RUNAWAY[name], limits=QueryLimits(seconds=0.2))
     assert (
         time.monotonic() - began < 5
     )  # generous: the machine may be busy; without an end it is ten times that
@@ -201,7 +201,7 @@ def test_a_statement_that_would_run_on_is_ended_with_one_message(shop, name):
 
 @pytest.mark.trust
 def test_a_query_has_one_and_a_half_seconds():
-    assert Limits().seconds == 1.5
+    assert QueryLimits().seconds == 1.5
 
 
 def children():
@@ -228,7 +228,7 @@ def test_stop_ends_a_query_inside_a_function_and_its_process(file):
         return stop.is_set()
 
     with pytest.raises(SqlFailed, match="was stopped"):
-        shop.query(RUNAWAY["150 instr"], limits=Limits(seconds=100), cancelled=cancelled)
+        shop.query(RUNAWAY["150 instr"], limits=QueryLimits(seconds=100), cancelled=cancelled)
     assert looks[-1] - looks[0] < 10
     assert len(mine & {child.pid for child in children()}) == len(mine) - 1
 
@@ -255,7 +255,7 @@ def test_memory_is_bounded(shop):
         "SELECT count(*) FROM (SELECT x FROM n ORDER BY x)"
     )
     with pytest.raises((TooBig, SqlFailed), match=r"memory|ended the process"):
-        shop.query(sql, limits=Limits(seconds=60))
+        shop.query(sql, limits=QueryLimits(seconds=60))
 
 
 def test_views_of_views_do_not_hold_up_the_opening(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ import pytest
 
 from core.backends.base import LLMRequest, Message
 from core.backends.workers import pool as pool_module
-from core.backends.workers.place import Place, checked, place
+from core.backends.workers.place import WorkPlace, checked, place
 from core.backends.workers.pool import Pool, header
 from core.cli import main
 from core.corpus import index
@@ -135,7 +135,7 @@ def test_workers_give_what_one_process_gives(engine, tmp_path):
     """60 questions by 12 routes, to the last digit; runs with their spans are kept as ever."""
     asked = ready(engine, TWELVE)
     one, _, _ = perform(engine, asked, out=tmp_path / "one")
-    two, _, _ = perform(engine, asked, out=tmp_path / "two", workers=Place(2))
+    two, _, _ = perform(engine, asked, out=tmp_path / "two", workers=WorkPlace(2))
     assert len(journal(tmp_path / "two")) == 60
     assert timeless(journal(tmp_path / "one")) == timeless(journal(tmp_path / "two"))
     same_figures(one, two)
@@ -203,7 +203,7 @@ def spawned(parent):
 
 
 def test_a_worker_killed_five_times_loses_nothing(engine, alone, tmp_path):
-    going = Going(engine, tmp_path, Place(2))
+    going = Going(engine, tmp_path, WorkPlace(2))
     killed = set()
     for count in range(1, 6):
         going.reach(8 * count)
@@ -218,7 +218,7 @@ def test_a_worker_killed_five_times_loses_nothing(engine, alone, tmp_path):
 
 
 def test_the_scheduler_of_this_machine_killed_is_started_again(engine, alone, tmp_path):
-    going = Going(engine, tmp_path, Place(2))
+    going = Going(engine, tmp_path, WorkPlace(2))
     going.reach(10)
     os.kill(supervisor().pid, signal.SIGKILL)
     going.end()
@@ -226,7 +226,7 @@ def test_the_scheduler_of_this_machine_killed_is_started_again(engine, alone, tm
 
 
 def test_stop_keeps_what_is_journalled_and_goes_on_later(engine, alone, tmp_path):
-    going = Going(engine, tmp_path, Place(2))
+    going = Going(engine, tmp_path, WorkPlace(2))
     going.reach(10)
     workers = spawned(supervisor())
     going.stop.set()
@@ -235,7 +235,7 @@ def test_stop_keeps_what_is_journalled_and_goes_on_later(engine, alone, tmp_path
     before = journal(tmp_path)
     assert 10 <= len(before) < 60
     assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in workers)
-    again = Going(engine, tmp_path, Place(2))
+    again = Going(engine, tmp_path, WorkPlace(2))
     again.end()
     after = journal(tmp_path)
     assert {question: after[question] for question in before} == before  # not asked again: equal times, too
@@ -295,7 +295,7 @@ def test_a_scheduler_restarted_is_waited_for(engine, home, alone, tmp_path):
     with scheduler(port, tmp_path) as first:
         until(lambda: listens(port), 60)
         with started("core", "worker", url, "--workers", "2", home=home.home):
-            going = Going(engine, tmp_path / "out", Place(scheduler=url))
+            going = Going(engine, tmp_path / "out", WorkPlace(scheduler=url))
             going.reach(10)
             first.kill()
             first.wait()
@@ -313,7 +313,7 @@ def test_a_scheduler_gone_for_good_is_told_and_nothing_is_lost(engine, home, alo
         until(lambda: listens(port), 60)
         with started("dask", "worker", url, "--no-dashboard", "--nthreads", "1", home=home.home):
             monkeypatch.setattr(pool_module, "LOST_S", 60.0)
-            going = Going(engine, tmp_path / "out", Place(scheduler=url))
+            going = Going(engine, tmp_path / "out", WorkPlace(scheduler=url))
             going.reach(10)
             monkeypatch.setattr(pool_module, "LOST_S", 2.0)
             first.kill()
@@ -336,7 +336,7 @@ def test_a_worker_without_the_corpus_is_told(engine, tmp_path):
             started("core", "worker", url, home=tmp_path / "elsewhere"),
             pytest.raises(Unavailable, match=r"has no corpus support in .*elsewhere"),
         ):
-            perform(engine, ready(engine), out=tmp_path / "out", workers=Place(scheduler=url))
+            perform(engine, ready(engine), out=tmp_path / "out", workers=WorkPlace(scheduler=url))
     assert journal(tmp_path / "out") == {}
 
 
@@ -355,13 +355,13 @@ def test_a_worker_with_other_thresholds_is_told(engine, home, tmp_path):
             started("core", "worker", url, home=elsewhere),
             pytest.raises(Unavailable, match=r"has other thresholds or fitted weights for corpus support"),
         ):
-            perform(engine, ready(engine, count=3), workers=Place(scheduler=url))
+            perform(engine, ready(engine, count=3), workers=WorkPlace(scheduler=url))
 
 
 def test_a_worker_of_another_version_is_told(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(pool_module, "build", lambda: "9.9.9 (0123456789)")
     with pytest.raises(Unavailable, match=r"the files of RouteScope have changed since it was started"):
-        perform(engine, ready(engine), workers=Place(1))
+        perform(engine, ready(engine), workers=WorkPlace(1))
     port = free_port()
     url = f"tcp://127.0.0.1:{port}"
     with scheduler(port, tmp_path):
@@ -370,14 +370,14 @@ def test_a_worker_of_another_version_is_told(engine, tmp_path, monkeypatch):
             started("core", "worker", url, home=tmp_path),
             pytest.raises(Unavailable, match=r"runs RouteScope .*, and 9\.9\.9 \(0123456789\) asks: install"),
         ):
-            perform(engine, ready(engine), workers=Place(scheduler=url))
+            perform(engine, ready(engine), workers=WorkPlace(scheduler=url))
 
 
 def test_a_scheduler_that_does_not_answer_is_told(engine, monkeypatch):
     monkeypatch.setattr(pool_module, "CONNECT_S", 1.0)
     url = f"tcp://127.0.0.1:{free_port()}"
     with pytest.raises(Unavailable, match=f"no Dask scheduler answers at {url}"):
-        perform(engine, ready(engine), workers=Place(scheduler=url))
+        perform(engine, ready(engine), workers=WorkPlace(scheduler=url))
 
 
 def test_a_scheduler_without_workers_is_told(engine, tmp_path, monkeypatch):
@@ -387,21 +387,21 @@ def test_a_scheduler_without_workers_is_told(engine, tmp_path, monkeypatch):
     with scheduler(port, tmp_path):
         until(lambda: listens(port), 60)
         with pytest.raises(Unavailable, match=f"has no worker: start some with `.* worker {url}`"):
-            perform(engine, ready(engine), workers=Place(scheduler=url))
+            perform(engine, ready(engine), workers=WorkPlace(scheduler=url))
 
 
 def test_a_question_that_its_route_fails_at_is_one_failure(engine, tmp_path):
     """An error in a route is a result of it, as in one process."""
     wrong = prepare(engine, Spec("support", ("bm25", "hype"), split="all", queries=3))
     one, _, _ = perform(engine, wrong)
-    two, _, _ = perform(engine, wrong, workers=Place(1))
+    two, _, _ = perform(engine, wrong, workers=WorkPlace(1))
     assert one["routes"]["hype"]["failed"] == two["routes"]["hype"]["failed"] == 3
     assert one["routes"]["hype"]["errors"] == two["routes"]["hype"]["errors"]
 
 
 @pytest.mark.trust
 def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificate(home):
-    with Pool(Place(1), home) as pool:
+    with Pool(WorkPlace(1), home) as pool:
         address = pool._local.address
         parent = psutil.Process(pool.pid)
         every = [parent, *parent.children(recursive=True)]
@@ -421,11 +421,11 @@ def test_the_workers_of_this_machine_listen_on_loopback_and_ask_for_a_certificat
 @pytest.mark.trust
 def test_what_is_shipped_has_no_secret_and_workers_elsewhere_keep_their_folders(tmp_path):
     settings = load(home=tmp_path, llm_api_key="sk-secret", llm="some-model")
-    shipped = json.loads(header(Place(scheduler="tcp://there:1"), settings))["settings"]
+    shipped = json.loads(header(WorkPlace(scheduler="tcp://there:1"), settings))["settings"]
     assert "sk-secret" not in json.dumps(shipped)
     assert shipped["llm"] == "some-model"
     assert not {"home", "models_dir", "external", "llm_api_key", "scheduler_tls_key"} & shipped.keys()
-    assert json.loads(header(Place(2), settings))["settings"]["home"] == str(tmp_path)
+    assert json.loads(header(WorkPlace(2), settings))["settings"]["home"] == str(tmp_path)
 
 
 def test_an_index_by_workers_has_the_same_bytes(home, tmp_path):
@@ -439,7 +439,7 @@ def test_an_index_by_workers_has_the_same_bytes(home, tmp_path):
         )
         (folder / f"{number:03}.txt").write_text(text)
     made = {}
-    for name, at in (("one", None), ("two", Place(2))):
+    for name, at in (("one", None), ("two", WorkPlace(2))):
         settings = load(home=tmp_path / name, models_dir=home.models_dir)
         helping = Helpers(at, settings) if at else None
         corpus = index.build("parcels", folder, settings=settings, helpers=helping)
@@ -483,11 +483,11 @@ def test_an_index_that_is_stopped_or_loses_workers_embeds_nothing_twice(home, tm
             os.kill(killed[0], signal.SIGKILL)
 
     killed = []
-    with Helpers(Place(2), settings) as helping, pytest.raises(Cancelled):
+    with Helpers(WorkPlace(2), settings) as helping, pytest.raises(Cancelled):
         index.build("parcels", folder, settings=settings, helpers=helping, progress=pressed, cancel=stop)
     before = len(kept)
     assert 0 < before < 400
-    with Helpers(Place(2), settings) as helping:
+    with Helpers(WorkPlace(2), settings) as helping:
         index.build("parcels", folder, settings=settings, helpers=helping, progress=killing)
     assert killed
     assert len(kept) == len(set(kept)) == 400
@@ -509,7 +509,7 @@ def test_contexts_are_written_by_the_models_of_workers_and_kept_here(home, tmp_p
     }
     with loopback(http(json.dumps(reply))) as server:
         made = []
-        for name, at in (("one", None), ("two", Place(2))):
+        for name, at in (("one", None), ("two", WorkPlace(2))):
             settings = load(
                 home=tmp_path / name, models_dir=home.models_dir, llm="fake", llm_base_url=f"{server.url}/v1"
             )
@@ -559,7 +559,7 @@ def test_what_a_workers_model_used_is_counted_for_who_asked(home, tmp_path):
                 llm_base_url=f"{server.url}/v1",
                 daily_tokens=60,
             )
-            with Pool(Place(2), settings) as pool:
+            with Pool(WorkPlace(2), settings) as pool:
 
                 def made(some):
                     given = ((at, {"llm": "fake", "request": one}) for at, one in enumerate(some))
@@ -596,7 +596,7 @@ def test_stop_ends_what_runs_on_a_worker_elsewhere(home, tmp_path):
         settings = load(home=tmp_path / "home", llm="fake", llm_base_url=f"{server.url}/v1")
         with (
             started("core", "worker", url, home=tmp_path / "elsewhere") as worker,
-            Helpers(Place(scheduler=url), settings) as helping,
+            Helpers(WorkPlace(scheduler=url), settings) as helping,
         ):
             request = LLMRequest("test/1", (Message("user", "Say nothing."),), 5)
             answers = []
@@ -625,12 +625,12 @@ def test_term_weights_by_workers_are_the_same(home, tmp_path):
             f"A key is stored for hours. Send the box back in {number} days."
         )
     found = []
-    for name, at in (("one", None), ("two", Place(2))):
+    for name, at in (("one", None), ("two", WorkPlace(2))):
         settings = load(
             home=tmp_path / name, models_dir=home.models_dir, sparse_model=str(tmp_path / "model")
         )
         corpus = index.build("keys", folder, settings=settings)
-        with Helpers(at or Place(1), settings) as helping:
+        with Helpers(at or WorkPlace(1), settings) as helping:
             store.build("learned_sparse", corpus, settings=settings, helpers=helping if at else None)
         files = (tmp_path / name).rglob("learned_sparse/index/*.npy")
         found.append({path.name: path.read_bytes() for path in files})
@@ -647,7 +647,7 @@ def test_a_sweep_by_workers_gives_the_same_rankings(engine, tmp_path):
     about = subject(experiment_store.opened(folder), "mmr", ["lam"])
     todo = {(0.3,): list(about.way.results), (0.9,): list(about.way.results)}
     found = []
-    for at in (None, Place(2)):
+    for at in (None, WorkPlace(2)):
         running = sweep_run.Running(engine, about)
         running.ask(todo, at)
         assert running.wait(120)
@@ -677,7 +677,7 @@ def test_a_place_that_is_none_is_refused(given, told):
 
 def test_places():
     assert place(None, None) is None
-    assert place(2, None) == Place(2)
+    assert place(2, None) == WorkPlace(2)
     assert checked(" tcp://[::1]:8786/ ") == "tcp://[::1]:8786"
 
 
@@ -693,7 +693,7 @@ def test_a_tls_scheduler_needs_certificates(tmp_path):
     settings = load(home=tmp_path, scheduler_tls_ca="/no/such/file")
     with (
         pytest.raises(BadInput, match=r"scheduler_tls_cert is not set|there is no file /no/such/file"),
-        Pool(Place(scheduler="tls://127.0.0.1:1"), settings),
+        Pool(WorkPlace(scheduler="tls://127.0.0.1:1"), settings),
     ):
         pass
 
@@ -717,7 +717,7 @@ def test_a_tls_scheduler_is_used_with_certificates(engine, home, tmp_path, monke
         with started("core", "worker", url, home=home.home):
             secured = Engine(load(home=home.home, first_start="off"))
             figures, _, outcomes = perform(
-                secured, ready(secured, ("bm25",), 5), workers=Place(scheduler=url)
+                secured, ready(secured, ("bm25",), 5), workers=WorkPlace(scheduler=url)
             )
     assert len(outcomes) == 5
     assert figures["routes"]["bm25"]["failed"] == 0
@@ -757,7 +757,7 @@ def test_a_lost_wait_ends_when_it_is_stopped(engine, home, tmp_path, monkeypatch
     url = f"tcp://127.0.0.1:{port}"
     with scheduler(port, tmp_path):
         until(lambda: listens(port), 60)
-        going = Going(engine, tmp_path / "out", Place(scheduler=url))
+        going = Going(engine, tmp_path / "out", WorkPlace(scheduler=url))
         time.sleep(0.5)  # whenever it comes
         going.stop.set()
         going.end()
@@ -797,7 +797,7 @@ def test_a_task_that_ends_every_worker_is_given_up_in_words(home):
             given.append((function, payload))
             return Dead()
 
-    pool = Full(Place(2), home)
+    pool = Full(WorkPlace(2), home)
     with pytest.raises(Unavailable, match=r"2 workers on this machine: the same task ended several workers"):
         list(pool.each("core.x:y", [("q", {"n": 1})], lambda: False))
     assert given == [("core.x:y", '{"n": 1}')] * pool_module.TRIES
@@ -854,7 +854,7 @@ def test_files_of_replies_and_pipelines_of_the_command_line_stay_here(engine, mo
     monkeypatch.setattr("core.evaluation.spread.pipelines", lambda: {"mine": own})
     plan = Plan("support", ("mine",))
     with pytest.raises(BadInput, match=r"put it into the settings file of each as \[external\.mine\]"):
-        Spread(Place(scheduler="tcp://a:1"), engine)._told(plan)
+        Spread(WorkPlace(scheduler="tcp://a:1"), engine)._told(plan)
     monkeypatch.setattr("core.evaluation.spread.run_files.used", lambda _: object())
     with pytest.raises(BadInput, match="is a file of replies: evaluate it without workers"):
-        Spread(Place(2), engine)._told(plan)
+        Spread(WorkPlace(2), engine)._told(plan)

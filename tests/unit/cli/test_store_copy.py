@@ -10,7 +10,7 @@ from core.domain.types import Passage, Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.types import Judgement, Pooled
-from core.store import Entry, Store, copying, presets
+from core.store import PlaylistEntry, Store, copying, presets
 from core.store.files import open_to_write
 from core.store.postgres import Dsn
 from core.store.rescue import backup
@@ -30,7 +30,7 @@ def filled(place):
         store.tag("a", ["x", 'quo"ted', "\ud83d"])
         store.note("b", "see \ud83d rank \x00 2")
         store.remember("talk", [Turn("user", "odd \x00 \ud83d"), Turn("assistant", "yes")], run="a")
-        store.save_playlist("list", [Entry("What?", "tiny", "a")])
+        store.save_playlist("list", [PlaylistEntry("What?", "tiny", "a")])
         presets.save(store, presets.Preset("p", "tiny", {}, 0.5, "note"))
         desks.create(store, "set", "tiny", [Question("q", Query("What?"))])
         desks.add_to_pool(

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
-from core.domain.external import KINDS, MAX_HITS, MAX_STAGES, ForeignHit, Usage, parse_reply, read_reply
+from core.domain.external import (
+    KINDS,
+    MAX_HITS,
+    MAX_STAGES,
+    ForeignHit,
+    PipelineUsage,
+    parse_reply,
+    read_reply,
+)
 
 HIT = {"doc_id": "faq", "text": "Returns take 30 days.", "score": 0.5}
 JSON = st.recursive(
@@ -51,7 +59,7 @@ def test_all_fields_are_read() -> None:
         "faq", "Returns take 30 days.", "7", 0, 21, 0.5, "FAQ", {"page": 3}
     )  # numbers are ids in many stores
     assert (reply.answer, reply.citations, reply.rewritten) == ("30 days.", ("faq",), ("return period",))
-    assert reply.usage == Usage(12, 3, 1)
+    assert reply.usage == PipelineUsage(12, 3, 1)
     assert reply.stages[0].ms == 1.5
     assert reply.scored
     assert reply.ignored == ()

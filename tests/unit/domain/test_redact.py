@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import Completion, TokenLogprob
-from core.backends.llm.wire import Words, without_secrets
+from core.backends.llm.wire import EndpointWords, without_secrets
 from core.domain import redact
 from core.domain.redact import MARK, PART, redacted, spans
 
@@ -144,10 +144,10 @@ def test_tokens_that_spell_a_key_are_marks():
     tokens = ("It", " is ", "sk-Pr", "oj_4f", "9a/7c", " and", " more")
     given_ = tuple(TokenLogprob(one, -1.0, ((one, -1.0), ("other", -2.0))) for one in tokens)
     made = Completion("".join(tokens), "m-" + KEY, KEY, 1.0, 1, 1, logprobs=given_, created="now")
-    clean = without_secrets(made, Words("m", (KEY,)))
+    clean = without_secrets(made, EndpointWords("m", (KEY,)))
     assert clean.text == f"It is {MARK} and more"
     assert [one.token for one in clean.logprobs] == ["It", " is ", MARK, MARK, MARK, " and", " more"]
     assert [len(one.top) for one in clean.logprobs] == [2, 2, 0, 0, 0, 2, 2]
     assert (clean.model, clean.finish) == (f"m-{MARK}", MARK)
-    other = without_secrets(made, Words("m", ("another-key-0",)))
+    other = without_secrets(made, EndpointWords("m", ("another-key-0",)))
     assert other == made

@@ -497,7 +497,7 @@ def test_stop_ends_a_build_and_leaves_nothing(tmp_path):
 def test_stop_ends_a_statement_that_takes_long(tmp_path):
     stop = threading.Event()
     threading.Timer(0.5, stop.set).start()
-    opened = postgres.Server(Dsn(fresh()))
+    opened = postgres.PostgresServer(Dsn(fresh()))
     with pytest.raises(Cancelled), opened.writing(stop) as connection:
         connection.execute("SELECT pg_sleep(300)")
 

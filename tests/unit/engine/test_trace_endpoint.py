@@ -23,7 +23,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.engine import trace_collector, trace_endpoint
 from core.engine.imported import imported
 from core.engine.trace_collector import Collector
-from core.engine.trace_endpoint import Endpoint
+from core.engine.trace_endpoint import TraceEndpoint
 from core.engine.trace_intake import Intake
 from core.store import Store
 from core.store.otlp import from_protobuf
@@ -67,7 +67,7 @@ def collector(store, now):
 @contextmanager
 def served(collector):
     """The endpoint, and how it is asked: (status, JSON or bytes)."""
-    endpoint, stop = Endpoint(collector, 0), threading.Event()
+    endpoint, stop = TraceEndpoint(collector, 0), threading.Event()
     thread = threading.Thread(target=endpoint.serve, args=(stop,))
     thread.start()
 
@@ -205,7 +205,7 @@ def test_it_listens_on_this_machine_alone(collector):
         assert endpoint._socket.getsockname()[0] == "127.0.0.1"
         assert endpoint.address.startswith("http://127.0.0.1:")
         with pytest.raises(Unavailable, match="choose another --port"):
-            Endpoint(collector, endpoint.port)
+            TraceEndpoint(collector, endpoint.port)
 
 
 def raw(endpoint, head, *parts, pause=0.0):

@@ -45,7 +45,7 @@ def sound(tmp_path_factory):
     for id in ALL:
         store.save(run(id))
     store.tag("run7", ["seven"])
-    store.save_playlist("Mine", [Entry("What of it?", "support", "run7")])
+    store.save_playlist("Mine", [PlaylistEntry("What of it?", "support", "run7")])
     store.remember("demo", [Turn("user", "My box arrived crushed.")])
     desk.create(store, "Set", "support", [QUESTION])
     pool = [Pooled(Passage(f"p{n}", "d", "T", f"text {n}", 0, 9), (("bm25", 1),)) for n in range(JUDGED)]

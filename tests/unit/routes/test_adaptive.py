@@ -17,13 +17,13 @@ from core.backends.question_classifier import (
     NEEDS,
     NO_SEARCH,
     TABLE_FEATURES,
-    Candidate,
+    ClassRoute,
     read,
     trained,
     write,
 )
-from core.backends.sql.database import Column, Table
-from core.backends.sql.linking import Link
+from core.backends.sql.database import Column, DatabaseTable
+from core.backends.sql.linking import ValueLink
 from core.backends.terms import analyzer
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import AnswerStyle, Query, Turn
@@ -31,14 +31,14 @@ from core.engine.engine import Request
 from core.evaluation.audit.loops import other_way, own
 from core.routes.registry import routes
 from core.steps.classify import Dispatch, told
-from core.steps.question_features import Schema, Searched, features
+from core.steps.question_features import FirstSearch, Schema, features
 from tests.fakes import FakeEngine, ScriptedLLM
 
 TALK = (Turn("user", "My box arrived crushed."), Turn("assistant", "I am sorry."))
 WORDS = analyzer("english")
-NOTHING_FOUND = Searched((), (), ())
+NOTHING_FOUND = FirstSearch((), (), ())
 SHIPPED = read()
-EARNED = Candidate("dense", "value", 0.2, 0.1, 0.3, 40, ("one", "two"))
+EARNED = ClassRoute("dense", "value", 0.2, 0.1, 0.3, 40, ("one", "two"))
 
 
 def given_features(text, conversation=False, schema=None):
@@ -202,8 +202,8 @@ def test_the_features_by_hand():
 def test_tables_count_only_where_there_are_some():
     text = "Which city has the largest population in Arizona?"
     assert {given_features(text)[name] for name in TABLE_FEATURES} == {0.0}
-    table = Table("city", "", (Column("city_name", "TEXT"), Column("population", "INT")))
-    schema = Schema((table,), (Link("city", "state_name", "arizona", True),))
+    table = DatabaseTable("city", "", (Column("city_name", "TEXT"), Column("population", "INT")))
+    schema = Schema((table,), (ValueLink("city", "state_name", "arizona", True),))
     found = given_features(text, schema=schema)
     assert found["tables"] == found["value with a sum"] == found["sums over the schema"] == 1
     assert 0 < found["share of linked words"] <= 1

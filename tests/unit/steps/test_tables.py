@@ -13,7 +13,7 @@ from core.domain.errors import ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle, Query
 from core.engine.engine import Engine, Request
-from core.steps.table_result import Asked, extract_sql, said, table_hits, table_text
+from core.steps.table_result import QueryOutcome, extract_sql, said, table_hits, table_text
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.gbnf import Grammar
 
@@ -260,7 +260,7 @@ def test_the_result_is_a_passage_that_the_answer_cites(tmp_path):
 
 
 def of(columns, rows, truncated=""):
-    return said(Asked("SELECT 1", columns, rows, truncated, ("t",), "d", "answered", "why")).text
+    return said(QueryOutcome("SELECT 1", columns, rows, truncated, ("t",), "d", "answered", "why")).text
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ cells = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(
 
 @given(st.lists(st.tuples(cells, cells), max_size=30))
 def test_any_result_is_a_short_passage_and_a_sentence(rows):
-    told = Asked("SELECT a, b FROM t", ("a", "b"), tuple(rows), "", ("t",), "d", "answered", "why")
+    told = QueryOutcome("SELECT a, b FROM t", ("a", "b"), tuple(rows), "", ("t",), "d", "answered", "why")
     assert len(table_text(told)) < 2_100
     draft = said(told)
     assert draft.abstained is (not rows)

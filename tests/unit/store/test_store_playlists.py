@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.types import Turn
-from core.store import Entry, Store
+from core.store import PlaylistEntry, Store
 from core.store.playlists import MAX_ENTRIES, clean_entries, from_document, to_document
 
 ROOT = Path(__file__).resolve().parents[3]
-ONE = Entry(
+ONE = PlaylistEntry(
     "How do I return a vase?", "support", "r1", (Turn("user", "Hello."),), ("bm25", "dense"), "First."
 )
 
 texts = st.text(max_size=30)
 entries = st.builds(
-    Entry,
+    PlaylistEntry,
     texts.filter(str.strip),
     texts,
     st.none() | texts,
@@ -40,7 +40,7 @@ def store(store_place):
 
 
 def test_a_playlist_keeps_its_entries_in_order_and_is_replaced_whole(store):
-    two = Entry("And the other one?", "support")
+    two = PlaylistEntry("And the other one?", "support")
     assert store.playlists() == ()
     store.save_playlist("  Customer \n A ", [two, ONE, two])
     store.save_playlist("a second", [])
@@ -124,4 +124,4 @@ def test_a_killed_process_loses_no_playlist_that_was_saved(tmp_path):
     (found,) = Store(path).playlists()
     number = int(found.entries[0].question.split()[1])
     assert last <= number <= last + 1
-    assert found.entries == (Entry(f"question {number}", "support"),) * (1 + number % 7)
+    assert found.entries == (PlaylistEntry(f"question {number}", "support"),) * (1 + number % 7)

@@ -10,7 +10,7 @@ import pytest
 from core.domain.errors import Unavailable
 from core.domain.types import Query, Run
 from core.store import writer as module
-from core.store.writer import Writer
+from core.store.writer import StoreWriter
 
 RUN = Run("a", "2026", Query("q"), "c", "f", {}, ())
 
@@ -56,7 +56,7 @@ def writer(tmp_path, rows, said, monkeypatch):
         connection.set_trace_callback(said.append)
         return connection
 
-    made = Writer(tmp_path / "a.sqlite", connect, rows)
+    made = StoreWriter(tmp_path / "a.sqlite", connect, rows)
     yield made
     made.close()
 
@@ -260,7 +260,7 @@ def test_a_failed_batch_is_tried_again_after_a_pause_that_grows_to_a_bound(tmp_p
         tried.set()
         return connection
 
-    made = Writer(tmp_path / "a.sqlite", connect, rows)
+    made = StoreWriter(tmp_path / "a.sqlite", connect, rows)
     wait_for = made._changed.wait_for
 
     def waited(check, timeout=None):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from core.backends.sql import Limits, Rejected
+from core.backends.sql import QueryLimits, SqlRejected
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.fusion import linear, rrf
 from core.domain.needs import Need
@@ -225,7 +225,7 @@ def test_partial_support_and_none_do_not_tie(tmp_path):
 )
 def test_sql_of_a_model_is_held_by_a_guard_not_by_advice(tmp_path, sql):
     tables = FakeEngine(tmp_path).tables("tiny", Need.TABLES)
-    with pytest.raises(Rejected):
-        tables.query(sql, limits=Limits(seconds=0.2))
+    with pytest.raises(SqlRejected):
+        tables.query(sql, limits=QueryLimits(seconds=0.2))
     assert len(tables.query("SELECT * FROM orders").rows) == 3
     assert len(tables.query("SELECT 1 FROM orders a, orders b, orders c, orders d, orders e").rows) == 200
