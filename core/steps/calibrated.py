@@ -29,7 +29,7 @@ State = Literal["calibrated", "no signal", "not calibrated"]
 
 @dataclass(frozen=True, slots=True)
 class DecisionWorth(Decided):
-    """How reliable a decision is with the current model, and its threshold: the one given, else the
+    """The reliability of a decision with the current model, and its threshold: the one given, else the
     calibrated one, else the fallback.
     """
 

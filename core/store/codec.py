@@ -36,12 +36,12 @@ def to_bytes(text: str) -> bytes:
 
 
 def to_text(data: bytes | str) -> str:
-    """The opposite of `to_bytes`."""
+    """Invert `to_bytes`."""
     return data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
 
 
 def to_document(run: Run) -> dict[str, Any]:
-    """The whole run as JSON values; equal runs give equal documents."""
+    """Convert a run to JSON values; equal runs give equal documents."""
     check(run)
     lists: Lists = {}
     return {
@@ -72,7 +72,7 @@ def result_document(result: RouteResult, lists: Lists) -> dict[str, Any]:
 
 
 def from_document(document: Any) -> Run:
-    """The run of a document; BadInput says what in it is not as it should be."""
+    """Convert a document to a run. Raises BadInput that names the invalid part."""
     given = _dict(document, "a run")
     passages = {p.id: p for p in (_decode(Passage, p) for p in _list(given.pop("passages", []), "passages"))}
     rankings = [_ranking(r) for r in _list(given.pop("rankings", []), "rankings")]
@@ -135,7 +135,7 @@ def _spans(spans: list[dict[str, Any]], rankings: list[Scored]) -> tuple[Span, .
 
 
 def _sparse(value: Any) -> dict[str, Any]:
-    """A dataclass without the fields that are at their default."""
+    """Return a dataclass without the fields that have their default."""
     kind: Any = type(value)
     return {name: item for name, default in _defaults(kind) if (item := getattr(value, name)) != default}
 
@@ -149,7 +149,7 @@ def _defaults(kind: Any) -> list[tuple[str, Any]]:
 
 
 def _decode(kind: type[T], document: Mapping[str, Any], **ready: Any) -> T:
-    """A dataclass from JSON values, each of its field's type; `ready` fields are taken as they are."""
+    """Read a dataclass from JSON values, each of its field's type; `ready` fields are taken unchanged."""
     readers: dict[str, Callable[[Any], Any]] = _readers(cast("Any", kind))
     try:
         return kind(**{name: readers[name](value) for name, value in document.items()}, **ready)
@@ -170,7 +170,7 @@ def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def _ranking(value: Any) -> Scored:
-    """The commonest value there is, hence read without a call for each pair."""
+    """Read a ranking; it is the most frequent value, hence read without a call per pair."""
     pairs = _list(value, "a ranking")
     with suppress(TypeError, ValueError):  # told below
         found = [(id, score) for id, score in pairs if type(id) is str and type(score) is float]
@@ -188,7 +188,7 @@ def _named(name: str, reader: Callable[[Any], Any], value: Any) -> Any:
 
 @cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """A function that gives a JSON value as `hint`, or raises TypeError or ValueError."""
+    """Return a function that converts a JSON value to `hint`, or raises TypeError or ValueError."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value: value

@@ -50,10 +50,11 @@ class Packed:
 
 
 def pack(sessions: Sequence[Packed]) -> bytes:
-    """A zip of one JSON file a run, and a manifest of their sha256; equal sessions give equal bytes.
+    """Pack runs into a zip with one JSON file each and a manifest of their sha256; equal sessions give equal
+    bytes.
 
-    It has no times, paths or machine in it. BadInput if a run still runs, or the bundle would be refused on
-    import.
+    It contains no times, paths or machine. Raises BadInput if a run is still running, or the bundle would be
+    rejected on import.
     """
     members = {}
     for n, one in enumerate(sorted(sessions, key=lambda one: one.run.id)):
@@ -83,7 +84,7 @@ def pack(sessions: Sequence[Packed]) -> bytes:
 
 
 def unpack(data: bytes) -> list[Packed]:
-    """The sessions of a bundle; BadInput for anything that is not exactly one."""
+    """Return the sessions of a bundle. Raises BadInput for anything that is not exactly one."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = _read_members(archive)
@@ -95,12 +96,14 @@ def unpack(data: bytes) -> list[Packed]:
 
 
 def same(one: Run, other: Run) -> bool:
-    """Whether two runs have the same content, NaN counted as equal to NaN."""
+    """Return True if two sessions have the same content, treating NaN as equal to NaN."""
     return _canonical(one) == _canonical(other)
 
 
 def trec(run: Run) -> str:
-    """The run's rankings as lines of a TREC run file, route after route; the run's id is the question's."""
+    """Format the run's rankings as lines of a TREC run file, route after route; the question's id is the
+    run's.
+    """
     lines: list[str] = []
     for result in run.results:
         best: dict[str, float] = {}
@@ -151,7 +154,7 @@ def _session_bytes(one: Packed) -> bytes:
 
 
 def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
-    """The bundle's files by name, each within limits and as its manifest says."""
+    """Return the bundle's files by name, checked against the limits and the manifest."""
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if len(entries) > MAX_RUNS + 1:

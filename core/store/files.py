@@ -24,12 +24,12 @@ Place = Path | Dsn  # where a store is: in a file, or in a database on a server
 
 
 def place_of(text: str) -> Place:
-    """A store from its path or its address."""
+    """Return a store's place from its path or URL."""
     return Dsn(text) if postgres.is_dsn(text) else Path(text)
 
 
 def open_to_write(path: Place) -> sqlite3.Connection:
-    """A connection in autocommit mode to a file at this program's schema; makes it if it is not there.
+    """Open a connection in autocommit mode to a file at this program's schema, creating it if necessary.
 
     Raises BadInput if the file is not ours or newer than this program, sqlite3.Error or OSError if it cannot
     be opened or, when that is needed, written.
@@ -54,7 +54,7 @@ def open_to_write(path: Place) -> sqlite3.Connection:
 
 @contextmanager
 def reading(path: Place) -> Iterator[sqlite3.Connection]:
-    """A connection that sees one state of the file and cannot change it; a file not there reads as empty.
+    """Yield a read-only connection with one snapshot of the file; a missing file reads as empty.
 
     Raises Unavailable if the file cannot be read.
     """
@@ -72,13 +72,13 @@ def reading(path: Place) -> Iterator[sqlite3.Connection]:
 
 
 def in_words(error: Exception, path: Place) -> str:
-    """What went wrong with the file; if it is damaged, also the way out."""
+    """Describe an error of the file; if it is damaged, with the remedy."""
     damaged = getattr(error, "sqlite_errorname", "").startswith(DAMAGED)
     return f"{describe(error)}; {rescue(path)}" if damaged and isinstance(path, Path) else describe(error)
 
 
 def rescue(path: Path) -> str:
-    """How to save what can be read of a damaged file."""
+    """Return the command that saves the readable part of a damaged file."""
     return f"rescue the readable runs with: {COMMAND} sessions recover '{path}'"
 
 
@@ -107,9 +107,9 @@ def free(path: Path) -> int:
 
 
 def vacuum(path: Path) -> tuple[int, int]:
-    """Write the file anew without what is free in it; its bytes before and after. Others wait meanwhile.
+    """Rewrite the file without its free pages, blocking others. Return its bytes before and after.
 
-    Raises Unavailable if it cannot be written, or the disk has no room for all of it once more.
+    Raises Unavailable if it cannot be written, or the disk has no room for a second copy.
     """
     try:
         with closing(open_to_write(path)) as connection:
@@ -124,7 +124,7 @@ def vacuum(path: Path) -> tuple[int, int]:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that cannot change the file; to an empty one in memory if it is not there."""
+    """Open a read-only connection, to an empty database in memory if the file does not exist."""
     if not path.exists() or path.stat().st_size == 0:
         empty = sqlite3.connect(":memory:", isolation_level=None)
         migrate(empty)
@@ -142,7 +142,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the schema version of a file that is ours or empty. Raises BadInput for any other file."""
+    """Return the schema version of a file that is ours or empty. Raises BadInput for any other."""
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()

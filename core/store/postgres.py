@@ -62,12 +62,12 @@ class Row:
         return len(self._values)
 
     def keys(self) -> list[str]:
-        """The names of the columns."""
+        """Return the names of the columns."""
         return list(self._names)
 
 
 class Connection:
-    """What the store uses of `sqlite3.Connection`, over psycopg. Errors are sqlite3's."""
+    """The part of `sqlite3.Connection` that the store uses, over psycopg. Errors are sqlite3's."""
 
     def __init__(self, dsn: Dsn) -> None:
         """Connect; a server that was there before is waited for while it starts again."""
@@ -99,7 +99,7 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether one is open, also one that failed."""
+        """Return True if a transaction is open, including a failed one."""
         return not self._raw.closed and bool(self._raw.info.transaction_status.value)
 
     def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
@@ -127,8 +127,8 @@ class Connection:
         self.execute(f"SELECT pg_advisory_xact_lock({WRITING})")
 
     def commit(self) -> bool | None:
-        """Commit. If the connection is lost at that, the server is asked again what became of it: False if it
-        did not happen, None if nobody knows.
+        """Commit. If the connection is lost meanwhile, ask the server for the outcome: False if the commit
+        did not happen, None if that is unknown.
         """
         number = self.execute("SELECT pg_current_xact_id()::text").fetchone()[0]
         try:
@@ -145,7 +145,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether it was lost, or closed."""
+        """Return True if the connection was lost or closed."""
         return bool(self._raw.closed)
 
     def create_function(self, *_: Any, **__: Any) -> None:
@@ -173,7 +173,7 @@ class Connection:
 
 
 def open_to_write(dsn: Dsn) -> sqlite3.Connection:
-    """A connection in autocommit mode to tables at this program's schema; makes them if there are none."""
+    """Open a connection in autocommit mode to tables at this program's schema, creating them if necessary."""
     connection = Connection(dsn)
     try:
         migrate(connection)
@@ -185,7 +185,7 @@ def open_to_write(dsn: Dsn) -> sqlite3.Connection:
 
 @contextmanager
 def reading(dsn: Dsn) -> Iterator[sqlite3.Connection]:
-    """A connection that sees one state and cannot change it. Raises Unavailable."""
+    """Yield a read-only connection with one snapshot. Raises Unavailable."""
     try:
         connection = _taken(dsn)
         try:
@@ -227,8 +227,8 @@ def _taken(dsn: Dsn) -> Connection:
 
 
 def words(text: str) -> str:
-    """A text's words as a tsvector: lower case, without diacritics, split where there is neither letter nor
-    digit, as the index of a file has them. Words after the first 900 KB cannot be found.
+    """Convert a text to a tsvector: lower case, without diacritics, split at every character that is neither
+    letter nor digit, like the index of a file. Words after the first 900 KB cannot be found.
     """
     places: dict[str, list[int]] = {}
     size = 0
@@ -243,7 +243,7 @@ def words(text: str) -> str:
 
 
 def split(text: str) -> list[str]:
-    """The words of a text, as they are searched."""
+    """Split a text into its searchable words."""
     plain = unicodedata.normalize("NFKD", text.replace("\0", " ")).casefold()
     kept = "".join(c for c in plain if not unicodedata.combining(c))
     cut = "".join(c if c.isalnum() or unicodedata.category(c) == "Co" else " " for c in kept)
@@ -251,7 +251,7 @@ def split(text: str) -> list[str]:
 
 
 def query(search: Sequence[str]) -> str:
-    """A tsquery for what has every word, each as the beginning of one; parts of a word stand together."""
+    """Return a tsquery that matches every word as a prefix; the parts of a word must be adjacent."""
     found = filter(None, map(split, search))
     every = [" <-> ".join([*(f"'{p}'" for p in parts[:-1]), f"'{parts[-1]}':*"]) for parts in found]
     return " & ".join(f"({one})" for one in every)
@@ -289,7 +289,7 @@ _SAYS = (  # what SQLite says and PostgreSQL does otherwise
 
 @lru_cache(512)
 def translated(sql: str, named: bool) -> str | None:
-    """A statement of the store in PostgreSQL's words; None for one that is about a file alone."""
+    """Translate a statement of the store to PostgreSQL; None for one that concerns only files."""
     if sql.startswith(("PRAGMA", "INSERT INTO search (search)")):
         return None
     for pattern, said in _SAYS:

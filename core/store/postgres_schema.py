@@ -13,7 +13,7 @@ WRITING, MIGRATING = 0x52745377, 0x52745363  # keys of PostgreSQL's advisory loc
 
 
 class Connection(Protocol):
-    """The methods of a server connection that migrating uses."""
+    """The connection methods this module uses."""
 
     @property
     def dsn(self) -> object: ...
@@ -116,7 +116,7 @@ def migrate(connection: Connection) -> None:
 
 
 def version(connection: Connection) -> int:
-    """Return the tables' schema version, 0 if there are none. Raises BadInput if they cannot be read."""
+    """Return the schema version of the tables, 0 if there are none. Raises BadInput for newer ones."""
     (unreleased,), (current,) = (
         connection.execute(f"SELECT to_regclass('{NAMESPACE}.{table}')").fetchone()
         for table in ("schema_version", "store_version")

@@ -57,7 +57,7 @@ def every(store: Store, corpus: str | None = None) -> tuple[Preset, ...]:
 
 
 def named(store: Store, name: str) -> Preset:
-    """The settings of a name; BadInput lists the names there are."""
+    """Return the preset called `name`. Raises BadInput, listing the known names, if there is none."""
     known = every(store)
     for one in known:
         if one.name == name:
@@ -67,9 +67,9 @@ def named(store: Store, name: str) -> Preset:
 
 
 def save(store: Store, preset: Preset) -> None:
-    """Save a preset, in place of one of that name; on the disk on return.
+    """Save a preset, replacing the one of that name; durable on return.
 
-    BadInput for a name, note or parameters that are not allowed; NotAllowed for another's preset.
+    Raises BadInput for an invalid name, note or parameters, NotAllowed for another person's preset.
     """
     people.require("edit")
     checked = clean(preset)
@@ -89,7 +89,7 @@ def delete(store: Store, name: str) -> None:
 
 
 def clean(preset: Preset) -> Preset:
-    """The preset with a trimmed name; BadInput for a name, a note or parameters that are not allowed."""
+    """Trim a preset's name and check it. Raises BadInput for an invalid name, note or parameters."""
     from core.routes.registry import pick
 
     name = " ".join(preset.name.split())

@@ -54,16 +54,14 @@ _UNTIED = (  # rows whose other half is lost
 
 @dataclass(frozen=True, slots=True)
 class Rescued:
-    """How many `runs` are whole, and of how many a part is `lost`; rows of what people made; where the
-    damaged file is now, None if it was found whole and left where it is.
-    """
+    """The result of a rescue."""
 
-    runs: int
-    lost: int
+    runs: int  # number of whole runs
+    lost: int  # number of runs with missing parts
     judgements: int
     playlists: int
     turns: int
-    aside: Path | None
+    aside: Path | None  # the damaged file's new path; None if it was intact and not moved
 
 
 def backup(path: Path, target: Path) -> int:
@@ -89,7 +87,7 @@ def backup(path: Path, target: Path) -> int:
 
 
 def damage(path: Path) -> str | None:
-    """What is wrong with the file, None if nothing is found; reads all of it."""
+    """Describe the damage of a file, or return None; reads all of it."""
     try:
         with closing(open_to_read(path)) as connection:
             return _check(connection)
@@ -98,11 +96,10 @@ def damage(path: Path) -> str | None:
 
 
 def recover(path: Path) -> Rescued:
-    """Put what can be read of a damaged file into a new one in its place, and the damaged one beside it.
+    """Copy the readable part of a damaged file into a new one, which replaces it; the damaged one is renamed.
 
-    Every run in the new one is whole: its texts fit the hashes that were kept of them. BadInput if there is
-    no such file, nothing in it can be read, or somebody has it open; Unavailable if the new one cannot be
-    written.
+    Every run in the new one is whole: its texts match the stored hashes. Raises BadInput if there is no such
+    file, nothing in it can be read, or it is in use; Unavailable if the new one cannot be written.
     """
     _there(path)
     with closing(_alone(path)) as found:
@@ -143,7 +140,7 @@ def _there(path: Path) -> None:
 
 
 def _alone(path: Path) -> sqlite3.Connection:
-    """A connection that keeps everybody else out, where the file can be locked at all."""
+    """Open a connection with an exclusive lock, if the file can be locked at all."""
     connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
     try:
         connection.execute("PRAGMA writable_schema = ON")  # also reads a file that is shorter than it says
@@ -159,7 +156,9 @@ def _alone(path: Path) -> sqlite3.Connection:
 
 
 def _readable(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the tables can be asked for; BadInput for another program's file and one of a newer version."""
+    """Return True if the tables can be queried. Raises BadInput for another program's file or one of a newer
+    version.
+    """
     try:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         return version(connection, path) > 0 and "runs" in names
@@ -168,8 +167,8 @@ def _readable(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def _mended(path: Path, copy: Path, sound: Path) -> sqlite3.Connection:
-    """A copy with the first bytes of a `sound` file, for one whose own are damaged. To read the file drops
-    this process's lock on it, but one that SQLite cannot read has none.
+    """Open a copy with the header of a `sound` file, for a file whose own header is damaged. Reading the file
+    drops this process's lock, but a file that SQLite cannot read has no lock.
     """
     shutil.copyfile(path, copy)
     header = sound.read_bytes()[:_HEADER]
@@ -206,8 +205,8 @@ def _by_number(old: sqlite3.Connection, table: str, columns: Sequence[str]) -> I
 
 
 def _beyond(old: sqlite3.Connection, query: str, last: int) -> int | None:
-    """A number from which on rows can be read again, None if there is none: found in ever longer steps, the
-    last of which is then looked through.
+    """Return a number from which rows can be read again, or None: steps grow until one succeeds, and the last
+    step is scanned.
     """
     step = 1
     while not _reads(old, query, last + step):
@@ -282,7 +281,7 @@ def _counted(connection: sqlite3.Connection, lost: int, aside: Path | None) -> R
 
 
 def _check(connection: sqlite3.Connection) -> str | None:
-    """What is wrong with a file, None if nothing is; reads all of it."""
+    """Describe the damage of a file, or return None; reads all of it."""
     try:
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.DatabaseError as error:

@@ -69,7 +69,7 @@ KNOWN = {"route", *RESULT_COLUMNS}
 
 @dataclass(slots=True)
 class _Grown:
-    """What of a running run is in the file."""
+    """The part of a running run that is in the file."""
 
     results: dict[Key, RouteResult] = field(default_factory=dict)
     lists: Lists = field(default_factory=dict)
@@ -211,13 +211,13 @@ def touch(connection: sqlite3.Connection) -> None:
 
 
 def written(connection: sqlite3.Connection, number: int) -> tuple[int, float] | None:
-    """What changes whenever a finished run is written; None for one that is under way, or was imported."""
+    """Return a key that changes whenever a finished run is written; None for a running or imported one."""
     row = connection.execute("SELECT status, saved FROM runs WHERE number = ?", (number,)).fetchone()
     return None if row["status"] == "running" or row["saved"] is None else (number, row["saved"])
 
 
 def read(connection: sqlite3.Connection, number: int) -> Run:
-    """The run in this row as it was saved; one left running by a dead process is interrupted."""
+    """Return the run in this row as saved; one left running by a dead process is interrupted."""
     row = connection.execute(
         "SELECT r.*, t.text AS question_text FROM runs r JOIN texts t ON t.hash = r.question "
         "WHERE number = ?",
@@ -264,7 +264,9 @@ def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
 
 
 def result_document(row: sqlite3.Row) -> dict[str, Any]:
-    """Return a result's row as the document that `core.store.codec` reads."""
+    """Convert a result's row to the document of `core.store.codec`; a read-only file may lack newer
+    columns.
+    """
     document: dict[str, Any] = (
         parsed(row[RECORDED])
         | {column: text(row[column]) for column in KNOWN}
