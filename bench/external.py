@@ -1,4 +1,4 @@
-"""Measure what docs/figures.md quotes under Your own pipeline: `python -m bench.external`, printed as JSON.
+"""Measure the pipeline figures of bench/notebook/2026-11.md: `python -m bench.external`, printed as JSON.
 
 The doors: what a call takes besides the pipeline's own code, 50 hits of 600 characters. The matching: 50 hits
 against 100,000 passages made of words drawn by Zipf's law, by each rule, none of them matched before.

@@ -22,7 +22,7 @@ from core.domain.errors import Cancelled, Unavailable, describe
 from core.domain.settings import Settings
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
-INT8 = "all-MiniLM-L6-v2-int8"  # twice as fast; how near its vectors are is in docs/figures.md
+INT8 = "all-MiniLM-L6-v2-int8"  # twice as fast; how near its vectors are is in bench/notebook/2026-11.md
 log = logging.getLogger(__name__)
 MODES = {"mean": "mean", "cls": "cls", "last token": "lasttoken"}  # the library's names of poolings
 CODE = "trust_remote_code"  # in transformers' message on weights that come with code: nobody is asked here

@@ -31,7 +31,7 @@ BEARERS = 3  # documents that a name may be the title of: what more are called i
 WORDS, CHARACTERS = 8, 80  # of a name at most
 # From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1),
 # where it keeps every gain with the fewest searches. The other half and mtRAG were seen meanwhile, see
-# docs/figures.md.
+# bench/notebook/2026-11.md.
 LOOK_UP_FROM = 0.4
 _JOINING = frozenset(
     ("of", "the", "and", "de", "du", "del", "la", "von", "van", "for", "in", "at", "on", "to")

@@ -141,7 +141,7 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
    tests/pages/test_opened.py::test_a_reload_shows_the_same_run_by_its_address
    tests/pages/test_compare.py::test_a_link_reopens_a_stored_run_without_a_model
 30. Ten people at once
-   `make soak`; the figures are in docs/figures.md, "Many people at once"
+   `make soak`; the figures are in bench/notebook/2026-11.md, "Many people at once"
    tests/unit/engine/test_resources.py::test_a_corpus_that_is_being_opened_holds_up_no_other_session
    tests/unit/engine/test_resources.py::test_ten_sessions_take_no_longer_while_a_corpus_is_opened
    tests/unit/backends/test_admission.py::test_a_routes_time_with_three_others_is_that_of_the_route_alone

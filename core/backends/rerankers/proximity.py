@@ -13,7 +13,7 @@ from core.backends.sparse import K1, B
 
 Numbers = NDArray[np.float64]
 NEAR = 8  # terms from the first word of a pair to the second, both counted, at most
-# Chosen on anthropic-contextual, MTRAG, HotpotQA, clapnq-dev and `support` dev, see docs/figures.md.
+# Chosen on anthropic-contextual, MTRAG, HotpotQA, clapnq-dev and `support` dev: bench/notebook/2026-11.md.
 PAIRS, WINDOW = 0.5, 0.5  # the weights of pairs beside BM25 and of the best window beside the other signals
 
 

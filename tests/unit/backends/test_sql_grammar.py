@@ -261,7 +261,9 @@ def normal(sql: str) -> str:
 @pytest.mark.process
 @needs_geography
 def test_how_many_gold_queries_of_a_public_set_the_grammar_allows():
-    """Those of the dev split, as the grammar writes them; the share is stated in docs/figures.md."""
+    """Those of the dev split, as the grammar writes them; the share is stated in
+    bench/notebook/2026-11.md.
+    """
     database = Database(GEOGRAPHY / "geography.sqlite", "geography.sqlite")
     found, _ = joins(database, database.tables, 10.0)
     rules = Grammar(grammar(database.tables, found))
