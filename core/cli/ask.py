@@ -143,6 +143,7 @@ def ask_(
     from core.cli.corpora import indexed
     from core.cli.shapes import run_document
     from core.corpus import cautions
+    from core.corpus.markdown import name_of
     from core.domain import settings
     from core.domain.filters import read_filters
     from core.domain.types import Query
@@ -184,13 +185,18 @@ def ask_(
     if engine.store is not None:
         engine.store.flush()  # so that what could not be stored is told here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
-    warned = cautions.of_run(run, engine.corpus(run.corpus).info)
+    corpus = engine.corpus(run.corpus)
+    warned = cautions.of_run(run, corpus.info)
     warnings = [*job.warnings, *(caution.line() for caution in warned)]
     for warning in warnings:
         note(f"warning: {warning}")
     cautioned = [asdict(caution) for caution in warned]
     document = {**run_document(run), "warnings": warnings, "cautions": cautioned}
-    emit(document, lambda: comparison.comparison(run, shown=hits, whole=whole), as_json=as_json)
+    emit(
+        document,
+        lambda: comparison.comparison(run, shown=hits, whole=whole, named=lambda one: name_of(corpus, one)),
+        as_json=as_json,
+    )
     return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 
@@ -16,20 +16,28 @@ from core.domain.program import COMMAND
 from core.engine.request import FILTERS
 
 if TYPE_CHECKING:
-    from core.domain.types import Hit, RouteResult, Run
+    from core.domain.types import Hit, Passage, RouteResult, Run
 
 ADDRESS = "http://localhost:8501"
 START = f"{COMMAND} serve"
 TOP = 10  # hits of each route that are looked at
 SHOWN = 10  # passages
-IDS = 28  # columns for the id of a passage
+NAMES = 36  # columns for the name of a passage
 LEAST = 36  # columns for its words: with less the routes go by number
 AROUND = 40  # characters before the words of the question that a snippet begins with
 _WORD = re.compile(r"\w+")
 
 
-def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
-    """Format a run with `shown` passages, their full text included if `whole`."""
+Naming = Callable[["Passage"], str]
+
+
+def titled(passage: Passage) -> str:
+    """Return a passage's title, or its document if it has none."""
+    return passage.title or passage.doc_id
+
+
+def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False, named: Naming = titled) -> str:
+    """Format a run with `shown` passages, their full text included if `whole`; `named` names a passage."""
     done = [result for result in run.results if result.status == "ok"]
     parts = [
         f"Question  {one_line(run.query.text)}",
@@ -38,7 +46,7 @@ def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
     ]
     if done:
         rows = [
-            (n, one.route, f"{one.ms:.0f}", sum(span.calls for span in one.spans), _best(one))
+            (n, one.route, f"{one.ms:.0f}", sum(span.calls for span in one.spans), _best(one, named))
             for n, one in enumerate(done, 1)
         ]
         parts += ["", table(("#", "route", "ms", "model calls", "best hit"), rows, right=(0, 2, 3))]
@@ -49,13 +57,13 @@ def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False) -> str:
     found = [result for result in run.results if result.hits]
     if found:
         ranked = _ranked(found)
-        parts += ["", *_ranks(run, found, ranked[:shown])]
+        parts += ["", *_ranks(run, found, ranked[:shown], named)]
         if len(ranked) > shown:
             more = len(ranked) - shown
             of_them = "1 more passage" if more == 1 else f"{more} more passages"
             parts.append(f"{of_them} among the first {TOP} of some route: --hits {len(ranked)}")
         if whole:
-            parts += [line for hit, _ in ranked[:shown] for line in _text(hit)]
+            parts += [line for hit, _ in ranked[:shown] for line in _text(hit, named)]
     for result in run.results:
         parts += _wrote(result)
     return "\n".join([*parts, "", reopen(run.id)])
@@ -80,8 +88,8 @@ def answers(address: str) -> bool:
         return False
 
 
-def _best(result: RouteResult) -> str:
-    return (result.hits[0].passage.title or result.hits[0].passage.id) if result.hits else "nothing found"
+def _best(result: RouteResult, named: Naming) -> str:
+    return named(result.hits[0].passage) if result.hits else "nothing found"
 
 
 def _not_done(results: Sequence[RouteResult]) -> list[str]:
@@ -114,36 +122,38 @@ def _ranked(results: Sequence[RouteResult]) -> list[tuple[Hit, dict[str, int]]]:
 
 
 def _ranks(
-    run: Run, results: Sequence[RouteResult], ranked: Sequence[tuple[Hit, dict[str, int]]]
+    run: Run,
+    results: Sequence[RouteResult],
+    ranked: Sequence[tuple[Hit, dict[str, int]]],
+    named: Naming,
 ) -> list[str]:
-    """Format one line per passage: its rank in each route, its id, and the text near the question's words."""
+    """Format a line for each passage: its rank in each route, its name and what it says."""
     done = [result.route for result in run.results if result.status == "ok"]
     names = [result.route for result in results]
-    ids = [cut(hit.passage.id, IDS) for hit, _ in ranked]
-    width = sum(max(2, len(name)) + 2 for name in names) + max(map(columns, ids)) + 2
+    titles = [cut(named(hit.passage), NAMES) for hit, _ in ranked]
+    width = sum(max(2, len(name)) + 2 for name in names) + max(map(columns, titles)) + 2
     short = width + LEAST > _room() and all(name in done for name in names)
     heads = [str(done.index(name) + 1) for name in names] if short else names
     rows = [
-        (*(ranks.get(name, "-") for name in names), id, _snippet(hit, run.query.text))
-        for id, (hit, ranks) in zip(ids, ranked, strict=True)
+        (*(ranks.get(name, "-") for name in names), title, _snippet(hit, run.query.text))
+        for title, (hit, ranks) in zip(titles, ranked, strict=True)
     ]
     what = "Rank of each passage by route" + (" (# as above)" if short else "")
     return [what, table((*heads, "passage", "what it says"), rows, right=range(len(names)))]
 
 
 def _snippet(hit: Hit, question: str) -> str:
-    """Return a passage's title and its text from shortly before the first word of the question."""
-    title, text = one_line(hit.passage.title), one_line(hit.passage.text)
+    """Return a passage's text from shortly before the first word of the question."""
+    text = one_line(hit.passage.text)
     words = {word for word in _WORD.findall(question.lower()) if len(word) > 3}
     first = next((one.start() for one in _WORD.finditer(text) if one[0].lower() in words), 0)
     start = 0 if first <= AROUND else text.rfind(" ", 0, first - AROUND // 2) + 1
-    said = ("…" if start else "") + text[start:]
-    return f"{title}: {said}" if title and not said.startswith(title) else said
+    return ("…" if start else "") + text[start:]
 
 
-def _text(hit: Hit) -> list[str]:
+def _text(hit: Hit, named: Naming) -> list[str]:
     """Return a passage in full, line by line."""
-    head = f"{one_line(hit.passage.id)}  {one_line(hit.passage.title)}".rstrip()
+    head = f"{one_line(hit.passage.doc_id)}  {one_line(named(hit.passage))}"
     return ["", head, *(f"  {one_line(line)}".rstrip() for line in hit.passage.text.strip().split("\n"))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.corpus.markdown import name_of
-from core.domain.types import Passage
+from core.domain.types import Passage, Run
 from ui.app import state
 
 
@@ -11,3 +11,15 @@ def named(corpus: str, passage: Passage) -> str:
     """Return "Returns › How to start a return"; the document's title alone while the corpus is not open."""
     opened = state.engine().opened(corpus)
     return name_of(opened, passage) if opened is not None else passage.title or passage.doc_id
+
+
+def title_of(run: Run, id: str) -> str:
+    """Return the name of a run's passage; the id if the run does not have it."""
+    passage = run.passages.get(id)
+    return named(run.corpus, passage) if passage else id
+
+
+def tail(name: str, most: int) -> str:
+    """Shorten a name to `most` characters from its left: the nearest heading tells passages apart."""
+    line = " ".join(name.split())
+    return line if len(line) <= most else f"…{line[1 - most :].lstrip()}"

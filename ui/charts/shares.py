@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from core.analysis.what_if.fusion import Fusion
 from core.analysis.what_if.fusion_change import Row, given
-from core.domain.types import Run
 from ui.charts.style import KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ TINTS = (
     -0.4,
     0.8,
 )  # towards white (or black) for the lists of one kind of step, one after another
-NAME = 28  # characters of a title; where the passage stands in its document comes after it
+NAME = 42  # characters of a passage's name
 HATCHES = ("", "/", "x", ".")  # where the tints are used up
 
 
@@ -46,11 +45,17 @@ def tint(colour: str, by: float) -> str:
 
 
 def share_bars(
-    run: Run, fusion: Fusion, rows: Sequence[Row], names: Sequence[str], *, dark: bool = False
+    fusion: Fusion,
+    rows: Sequence[Row],
+    names: Sequence[str],
+    title: Callable[[str], str],
+    *,
+    dark: bool = False,
 ) -> Figure:
-    """The passages of `rows`, best on top, each score cut into what the lists give; gold ones marked.
+    """Draw the passages of `rows`, best on top, each score split into what the lists give.
 
-    Beside a passage its rank after and before; in a part the passage's rank in that list.
+    `names` are those of the lists, `title` names a passage by its id. Next to a passage is its rank after and
+    before; in a part, the passage's rank in that list.
     """
     import plotly.graph_objects as go
 
@@ -73,7 +78,7 @@ def share_bars(
             yaxis={
                 "autorange": "reversed",
                 "tickvals": shown,
-                "ticktext": [label(run, row) for row in rows],
+                "ticktext": [label(row, title(row.id)) for row in rows],
                 "automargin": True,
                 "ticksuffix": "  ",
                 "showgrid": False,
@@ -119,23 +124,13 @@ def share_bars(
     return figure
 
 
-def label(run: Run, row: Row) -> str:
-    """A passage's rank, the one before it moved, and its name; a gold one is bold and carries its grade."""
+def label(row: Row, name: str) -> str:
+    """Return a passage's rank, the one before it moved, and its name; a gold one is bold, with its grade."""
     rank = str(row.after or "–")
     if row.before != row.after:
         rank += f" (was {row.before or 'not ranked'})"
-    name = words(named(run, row.id), NAME + 14)
+    name = words(name, NAME)
     return f"{rank}  <b>{name} ◆{row.grade}</b>" if row.grade > 0 else f"{rank}  {name}"
-
-
-def named(run: Run, id: str) -> str:
-    """A passage's title and where in its document it stands: documents have several."""
-    passage = run.passages.get(id)
-    if passage is None:
-        return id
-    title = " ".join((passage.title or passage.doc_id).split())
-    short = title if len(title) <= NAME else title[: NAME - 1].rstrip() + "…"
-    return f"{short} {passage.start}–{passage.end}"
 
 
 def in_words(rows: Sequence[Row], names: Sequence[str]) -> str:

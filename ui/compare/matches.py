@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.run_view import title_of
 from core.analysis.token_matches import TokenMatch, TokenStep, expansions, token_matches
 from core.domain.format import milliseconds
 from core.domain.outputs import Search, Terms
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app.names import title_of
 from ui.charts.match import match_heatmap, match_in_words
 
 CHART = {"displayModeBar": False}

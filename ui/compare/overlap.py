@@ -6,11 +6,11 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis.rank_overlap import PERSISTENCE, Overlap, alone, overlap, weight
-from core.analysis.run_view import title_of
 from core.domain.types import Run
 from ui.app import address
 from ui.app.help_mark import term
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app.names import title_of
 from ui.app.routes import title
 from ui.components.grid import View
 

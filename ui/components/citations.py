@@ -7,10 +7,11 @@ import re
 from markupsafe import Markup
 
 from core.analysis.answers import Checked, checked, decisions, forced
-from core.analysis.run_view import below, title_of
+from core.analysis.run_view import below
 from core.domain.outputs import Written
-from core.domain.types import Passage, RouteResult, Run
+from core.domain.types import RouteResult, Run
 from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.names import title_of
 from ui.components.reasoning import thoughts
 
 _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
@@ -82,20 +83,16 @@ def _marker(run: Run, found: Checked, part: str) -> Markup:
     for number in (int(n) for n in re.findall(r"\d+", part)):
         passage = run.passages.get(found.cited.get(number, ""))
         if passage is not None:
-            preview = f"{passage.title}: {cut(passage.text, 300)}"
+            name = title_of(run, passage.id)
+            preview = f"{name}: {cut(passage.text, 300)}"
             head = tag("summary", f"[{number}]", title=preview)
-            shown.append(
-                tag("details", head, tag("div", _whole(passage), css="full", dir="auto"), css="cite")
-            )
+            text = join([tag("b", name), "\n", passage.text])
+            shown.append(tag("details", head, tag("div", text, css="full", dir="auto"), css="cite"))
         elif number in found.cited:
             shown.append(tag("span", f"[{number}]", css="cite", title=found.cited[number]))
         else:
             shown.append(tag("span", f"[{number}?]", css="cite bad", title="No passage has this number"))
     return join(shown)
-
-
-def _whole(passage: Passage) -> Markup:
-    return join([tag("b", passage.title or passage.doc_id), "\n", passage.text])
 
 
 def _head(found: Written) -> Markup:

@@ -11,13 +11,12 @@ from functools import lru_cache
 from markupsafe import Markup
 
 from core.analysis.passage_trace import PassageTrace
-from core.analysis.run_view import title_of
 from core.analysis.term_contributions import Marker
 from core.domain.rank_changes import Move, Moves, ranks
 from core.domain.types import Hit, Passage, RouteResult, Run
 from core.domain.unmatched import UNMATCHED, is_unmatched
 from ui.app.markup import EMPTY, cut, join, tag
-from ui.app.names import named
+from ui.app.names import named, title_of
 
 _MARKS = re.compile(r"[#*|`]+|-{3,}")  # of markdown: noise in a line or two; the full text keeps them
 _HIT = Markup(

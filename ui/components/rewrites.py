@@ -8,13 +8,14 @@ from difflib import SequenceMatcher
 
 from markupsafe import Markup
 
-from core.analysis.run_view import asked_again, below, source, title_of, worked
+from core.analysis.run_view import asked_again, below, source, worked
 from core.analysis.searches import Found, changed, finds, rewrites, searches
 from core.domain.format import milliseconds
 from core.domain.outputs import FiltersRead, Rewrite
 from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, join, table_of, tag
+from ui.app.names import title_of
 from ui.app.routes import title
 from ui.components.reasoning import thoughts
 

@@ -21,6 +21,7 @@ from core.evaluation.experiment_store import Evaluation
 from ui.app import address, opening, state
 from ui.app.choice import choice
 from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.names import named
 from ui.app.routes import title
 from ui.components import tables
 
@@ -119,7 +120,7 @@ def _side_by_side(
         texts = Tokens(state.engine().corpus(corpus))
         hits = _hits(evaluation, name, question, route)
         labelled = ranges(placed[name], texts)
-        columns.append(_column(figures["chunkings"][name], hits, labelled, placed[name], texts))
+        columns.append(_column(figures["chunkings"][name], name, hits, labelled, placed[name], texts))
     show(
         tag(
             "div",
@@ -159,31 +160,32 @@ def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG00
 
 
 def _column(
-    corpus: Mapping[str, Any],
+    about: Mapping[str, Any],
+    corpus: str,
     hits: Sequence[Hit] | str,
     labelled: Sequence[Range],
     places: Places,
     texts: Tokens,
 ) -> Markup:
     if isinstance(hits, str):
-        head = tag("div", tag("div", corpus["chunking"], css="name"), css="rs-head")
+        head = tag("div", tag("div", about["chunking"], css="name"), css="rs-head")
         return tag("div", head, tag("div", hits, css="rs-note bad"), css="rs-col")
     read = passage_by_passage(labelled, [texts.of(hit.passage) for hit in hits])
     covered = read[-1][1] if read else 0.0
     head = tag(
         "div",
-        tag("div", tag("span", corpus["chunking"]), tag("span", f"{covered:.3f}", css="ms"), css="name"),
+        tag("div", tag("span", about["chunking"]), tag("span", f"{covered:.3f}", css="ms"), css="name"),
         tag("div", f"covered by {sum(n for n, _ in read):,} tokens in {len(read)} passages", css="line dim"),
         css="rs-head",
     )
     body, before = [], 0.0
     for rank, (hit, (count, upto)) in enumerate(zip(hits, read, strict=False), 1):
-        body.append(_passage(rank, hit.passage, count, upto - before, places))
+        body.append(_passage(named(corpus, hit.passage), rank, hit.passage, count, upto - before, places))
         before = upto
     return tag("div", head, tag("div", *body, css="rs-body"), css="rs-col")
 
 
-def _passage(rank: int, passage: Passage, count: int, gained: float, places: Places) -> Markup:
+def _passage(name: str, rank: int, passage: Passage, count: int, gained: float, places: Places) -> Markup:
     """A passage, open where it has labelled text."""
     text = marked(passage, places)
     holds = text is not None
@@ -191,13 +193,13 @@ def _passage(rank: int, passage: Passage, count: int, gained: float, places: Pla
     summary = tag(
         "summary",
         tag("span", str(rank), css="rank"),
-        tag("span", cut(passage.title or passage.doc_id, 90), css="title", dir="auto"),
+        tag("span", cut(name, 90), css="title", dir="auto"),
         tag("span", gain, tag("span", f"{count} tokens"), css="score"),
         tag("span", css="move"),
         tag("span", cut(passage.text, 160), css="snip", dir="auto"),
     )
     full = tag("div", passage.text if text is None else text, css="full", dir="auto")
-    where = tag("div", passage.id, css="where", dir="auto")
+    where = tag("div", passage.doc_id, css="where", dir="auto", title=passage.id)
     if holds:
         return tag("details", summary, full, where, css="rs-hit gold", open="open")
     return tag("details", summary, full, where, css="rs-hit")

@@ -12,6 +12,7 @@ from core.domain.outputs import Segment, SegmentTree
 from core.domain.types import RouteResult, Run, Span
 from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app.names import title_of
 
 NONE = "No route of this run wrote alternative segments."
 MOST = 10.0  # that a weight can be set to
@@ -88,8 +89,7 @@ def _anew(ends: tuple[int, ...]) -> Markup:
 
 
 def _row(run: Run, at: int, branch: Segment) -> Markup:
-    passage = run.passages.get(branch.passage)
-    title = passage.title or passage.doc_id if passage else branch.passage or "none"
+    title = title_of(run, branch.passage) if branch.passage else "none"
     judged = {
         "relevance": branch.relevance,
         "support": support_of(branch.support),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import streamlit as st
 from markupsafe import Markup
 
 from core.analysis.grades import errors
-from core.analysis.run_view import Recorded, gradings, title_of
+from core.analysis.run_view import Recorded, gradings
 from core.analysis.what_if.grading import again, at, bands, by_best, by_mean
 from core.domain.format import milliseconds
 from core.domain.outputs import Grading, PassageGrade, Round
@@ -17,6 +16,7 @@ from core.domain.types import RouteResult, Run
 from core.evaluation.tuning.labelled_grades import SPENT, follows
 from ui.app import address
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app.names import tail, title_of
 from ui.app.plot import plot
 from ui.charts.grades import BANDS, grade_strip, strip_in_words
 from ui.components import saved_thresholds
@@ -24,6 +24,7 @@ from ui.components import saved_thresholds
 Edges = tuple[float, float]  # low, high
 Step = Recorded[Grading]
 STEP = "graded_step"
+LONGEST_NAME = 42  # characters of a passage's name in the chart
 FINE = 0.001  # between two thresholds of the slider
 
 
@@ -49,7 +50,8 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult,
         show(tag("div", _decided(result, step, low, high), css="rs"))
         was = {"low": grading.low, "high": grading.high}
         saved_thresholds.offer(run, result, step.span, {"low": low, "high": high}, was)
-    titles = _titles(run, grading)
+    known = (one.id for one in grading.grades if one.id in run.passages)
+    titles = {id: tail(title_of(run, id), LONGEST_NAME) for id in known}
     stored = (grading.low, grading.high)
     figure = grade_strip(grading.grades, titles, gold, low, high, stored, dark=dark)
     decision = at(grading.grades, low, high).decision if by_best(grading) else grading.decision
@@ -58,17 +60,6 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult,
     plot(figure, f"strip-{name}", told, table=False)
     show(tag("div", table(run, gold, grading, low, high), css="rs"))
     return result, step, (low, high)
-
-
-def _titles(run: Run, grading: Grading) -> dict[str, str]:
-    """The passages' titles; those that several have with where in the document the passage begins."""
-    known = [run.passages[one.id] for one in grading.grades if one.id in run.passages]
-    told = Counter(one.title or one.doc_id for one in known)
-    return {
-        one.id: f"{cut(title, 28)} · {one.start}" if told[title] > 1 else title
-        for one in known
-        for title in (one.title or one.doc_id,)
-    }
 
 
 def _choose(found: Mapping[str, tuple[RouteResult, Step]]) -> str:
@@ -267,7 +258,6 @@ def _row(run: Run, gold: Mapping[str, int], one: PassageGrade, now: str, then: s
         tag(
             "td",
             cut(title_of(run, one.id), 90),
-            tag("span", _place(run, one.id), css="dim nowrap"),
             dir="auto",
         ),
         tag("td", mark),
@@ -275,8 +265,3 @@ def _row(run: Run, gold: Mapping[str, int], one: PassageGrade, now: str, then: s
         tag("td", *band, css="nowrap"),
         tag("td", cut(one.why, 160), css="dim", dir="auto"),
     )
-
-
-def _place(run: Run, id: str) -> str:
-    passage = run.passages.get(id)
-    return f"  {passage.start}–{passage.end}" if passage else ""

@@ -7,13 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.run_view import Recorded, strippings, title_of
+from core.analysis.run_view import Recorded, strippings
 from core.analysis.what_if.scored import floor_of, nears, reaching, refloored
 from core.domain.format import milliseconds
 from core.domain.outputs import Selection, Sentence, SentenceFilter
 from core.domain.types import RouteResult, Run, Span
 from ui.app import address
 from ui.app.markup import EMPTY, cut, join, show, table_of, tag
+from ui.app.names import title_of
 from ui.components import saved_thresholds
 
 LONG = 400  # characters of a strip that are shown

@@ -21,8 +21,9 @@ from ui.app import address, next_run, opened, picked
 from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
 from ui.app.markup import cut, md, show, table_of, tag
+from ui.app.names import tail, title_of
 from ui.app.plot import dark, plot
-from ui.charts.shares import in_words, named, share_bars
+from ui.charts.shares import NAME, in_words, share_bars
 from ui.components.route_choice import route_choice
 from ui.fusion import controls, labelled
 
@@ -134,7 +135,7 @@ def _ranks(
     lines = [
         tag(
             "div",
-            f"Labelled passage “{cut(named(run, id), 70)}”: ",
+            f"Labelled passage “{cut(title_of(run, id), 70)}”: ",
             tag("b", arrow(a, b), css=_way(a, b)),
         )
         for id, a, b in moved(was, now, gold)
@@ -175,7 +176,8 @@ def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) ->
     words = in_words(shown[:TOP], names)
     inside = " The number in each segment is the passage's rank in that list."
     st.caption(md(words + (inside if fusion.method != "marginal" else "")))
-    figure = share_bars(run, fusion, shown, [cut(name, 60) for name in names], dark=dark())
+    lists = [cut(name, 60) for name in names]
+    figure = share_bars(fusion, shown, lists, lambda id: tail(title_of(run, id), NAME), dark=dark())
     plot(figure, "fusion_bars", words, table=False)
     with st.expander("Show as a table"):
         show(_table(run, fusion, shown, names))
@@ -193,7 +195,7 @@ def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -
     body = [
         tag(
             "tr",
-            tag("td", f"◆{row.grade} " if row.grade else "", cut(named(run, row.id), 90), dir="auto"),
+            tag("td", f"◆{row.grade} " if row.grade else "", cut(title_of(run, row.id), 90), dir="auto"),
             tag("td", tag("span", arrow(row.before, row.after), css=_way(row.before, row.after)), css="num"),
             *(tag("td", "–" if place is None else str(place), css="num dim") for place in row.places),
         )

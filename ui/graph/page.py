@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.run_view import title_of, worked
+from core.analysis.run_view import worked
 from core.analysis.walks import Walked, looked, placed, walks
 from core.corpus.enrichments import store
 from core.domain.needs import Need
@@ -18,6 +18,7 @@ from core.routes.registry import routes
 from ui.app import address, opened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, table_of, tag
+from ui.app.names import title_of
 from ui.app.plot import dark, plot
 from ui.charts.walk import walk_map
 from ui.components.route_choice import route_choice

@@ -11,7 +11,8 @@ from core.evaluation.labels.types import Desk
 from core.evaluation.questions import job, label_set, question_file
 from core.evaluation.questions.write import KINDS, Kind
 from ui.app import account, address, state
-from ui.app.markup import join, md, show, tag
+from ui.app.markup import md, show, tag
+from ui.app.names import named
 from ui.app.progress import progress
 from ui.label.desk import annotator, store
 
@@ -179,7 +180,7 @@ def _passages(desk: Desk, question: Question) -> None:
             show(
                 tag(
                     "div",
-                    tag("p", join([tag("strong", passage.title), f" {passage.id}"])),
+                    tag("p", tag("strong", named(desk.set.corpus, passage)), title=passage.id),
                     tag("p", passage.text, css="rs-passage-text"),
                     css="rs rs-box",
                 )

@@ -86,12 +86,13 @@ def _version(desk: Desk) -> tuple[Any, ...]:
 def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, str]:  # noqa: ARG001
     """The lines, their counts, and why the corpus could not be asked, "" if it could."""
     finals = final(_desk)
-    tied, lacking = None, ""
+    tied, corpus, lacking = None, None, ""
     try:
-        tied = tie(_desk, finals, state.engine().corpus(_desk.set.corpus))
+        corpus = state.engine().corpus(_desk.set.corpus)
+        tied = tie(_desk, finals, corpus)
     except RouteScopeError as error:
         lacking = str(error)
-    return listing.lines(_desk, finals, tied), listing.counts(_desk, finals), lacking
+    return listing.lines(_desk, finals, tied, corpus), listing.counts(_desk, finals), lacking
 
 
 def _changes(found: list[Line]) -> None:

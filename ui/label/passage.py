@@ -19,6 +19,7 @@ from core.evaluation.dataset import Question
 from core.evaluation.labels.types import Pooled
 from ui.app import state
 from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.names import named
 from ui.app.routes import title
 from ui.components.hits import marked
 from ui.components.markdown import is_markdown, rendered
@@ -32,11 +33,10 @@ def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Ma
     read: Passage = one.passage
     found_by = _found(one) if routes else EMPTY
     words = Marker(question.query.text, (), _words(corpus))
-    head = tag("div", read.title or read.doc_id, css="title", dir="auto")
+    head = tag("div", named(corpus, read), css="title", dir="auto")
     outside = tag("span", "not in the corpus", css="chip") if is_unmatched(read.id) else EMPTY
-    where = tag(
-        "div", outside, " ", f"document {read.doc_id} · characters {read.start}–{read.end}", css="dim where"
-    )
+    place = f"characters {read.start}–{read.end}"
+    where = tag("div", outside, " ", f"document {read.doc_id}", css="dim where", title=place)
     body = tag("div", *_body(read, words), css="text", dir="auto")
     return tag(
         "div",

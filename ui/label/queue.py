@@ -10,6 +10,7 @@ from core.evaluation.labels.next_item import onward
 from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
 from ui.app import account, address, evaluated
 from ui.app.markup import cut, md, show, tag
+from ui.app.names import named
 from ui.app.routes import title
 from ui.label import passage as label_passage
 from ui.label import progress, sets, suggested
@@ -198,7 +199,7 @@ def _judge(at: Pair, kind: Kind, grade: int | None = None) -> None:
         return
     now = held(name)
     desk = now.desk
-    title = desk.pool[at[0]][at[1]].passage.title
+    title = named(desk.set.corpus, desk.pool[at[0]][at[1]].passage)
     st.session_state[SAID] = ("dim", f"Saved {clock()}: {said(judgement)} · {cut(title, 60)}")
     st.session_state[AT] = onward(now.order(who), desk.by(who), at)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
-from core.analysis.run_view import title_of, worked
+from core.analysis.run_view import worked
 from core.analysis.searches import Outcome, outcome
 from core.domain.types import Run
 from ui.app.markup import cut, md, show
+from ui.app.names import title_of
 from ui.app.tabs import tabs
 from ui.components.gold import gold_grades
 from ui.components.rewrites import texts

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from core.corpus.markdown import NamedCorpus, name_of
+from core.domain.types import Passage
 from core.evaluation.labels.final import Final, Tied
 from core.evaluation.labels.types import Desk, Judgement, Pair
 
@@ -47,10 +50,18 @@ class Counts:
     unasked: int
 
 
-def lines(desk: Desk, finals: Mapping[Pair, Final], tied: Tied | None) -> list[Line]:
-    """A line for every passage, questions in their order, the best grades first and unjudged ones last.
+class PoolCorpus(NamedCorpus, Protocol):
+    """The corpus methods that listing a pool needs."""
 
-    Without `tied` (the corpus cannot be opened) `now` is empty.
+    def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
+
+
+def lines(
+    desk: Desk, finals: Mapping[Pair, Final], tied: Tied | None, corpus: PoolCorpus | None = None
+) -> list[Line]:
+    """Return a line for every passage: questions in their order, the best grades first, unjudged ones last.
+
+    Without `tied` and `corpus` (it cannot be opened) `now` is empty and passages have their titles.
     """
     spoken: dict[Pair, list[Judgement]] = {}
     for one in desk.current():
@@ -61,7 +72,7 @@ def lines(desk: Desk, finals: Mapping[Pair, Final], tied: Tied | None) -> list[L
         finals.values(),
         key=lambda one: (places[one.question], one.grade is None, -(one.grade or 0), one.passage),
     )
-    return [_line(desk, one, spoken.get((one.question, one.passage), []), tied) for one in ordered]
+    return [_line(desk, one, spoken.get((one.question, one.passage), []), tied, corpus) for one in ordered]
 
 
 def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
@@ -80,18 +91,20 @@ def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
     )
 
 
-def _line(desk: Desk, one: Final, spoken: list[Judgement], tied: Tied | None) -> Line:
+def _line(
+    desk: Desk, one: Final, spoken: list[Judgement], tied: Tied | None, corpus: PoolCorpus | None
+) -> Line:
     passage = desk.pool[one.question][one.passage].passage
     return Line(
         one.question,
         desk.asked[one.question].query.text,
         one.passage,
-        passage.title,
+        name_of(corpus, passage) if corpus is not None else passage.title,
         passage.doc_id,
         one.grade,
         HOW[one.how],
         "; ".join(map(_said, spoken)),
-        _now((one.question, one.passage), tied) if tied is not None else "",
+        _now((one.question, one.passage), tied, corpus) if tied is not None else "",
     )
 
 
@@ -101,10 +114,12 @@ def _said(one: Judgement) -> str:
     return f"{who}: {words}" + (f" ({one.note})" if one.note else "")
 
 
-def _now(pair: Pair, tied: Tied) -> str:
+def _now(pair: Pair, tied: Tied, corpus: PoolCorpus | None) -> str:
     if pair in tied.carried:
         by = "its place" if pair in tied.moved else "its words"
-        return f"carried over by {by} to {', '.join(tied.carried[pair])}"
+        found = corpus.by_ids(tied.carried[pair]) if corpus is not None else {}
+        names = [name_of(corpus, found[id]) if corpus and id in found else id for id in tied.carried[pair]]
+        return f"carried over by {by} to {', '.join(names)}"
     if pair in tied.lost:
         return "lost: the corpus has no such text"
     return "its words have changed since" if pair in tied.changed else ""
