@@ -13,6 +13,7 @@ from core.corpus.load_report import LoadReport
 
 OWN = (".removed",)  # what this program keeps in a folder of uploads
 HIDDEN = "hidden files and folders (their names begin with a dot) are not read"
+NO_FILE = "no file, or a link to none or to a folder"
 FRESH_NS = 100_000_000  # a folder changed so lately may change again within one tick of its clock
 
 
@@ -56,22 +57,28 @@ def walk(root: Path, report: LoadReport | None = None) -> Listing:
                 for entry in entries:
                     if entry.name in OWN:
                         continue
-                    if entry.name.startswith("."):
-                        report.skip(_told(entry.path, root), HIDDEN)
+                    if why := _unread(entry, inside):
+                        report.skip(_told(entry.path, root), why)
                     elif entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-                    elif entry.is_symlink() and not os.path.realpath(entry.path).startswith(inside):
-                        report.skip(
-                            _told(entry.path, root), "a link that leads out of the folder is not followed"
-                        )
-                    elif entry.is_file():
-                        found.setdefault(os.path.splitext(entry.name)[1].lower(), []).append(entry.path)
                     else:
-                        report.skip(_told(entry.path, root), "no file, or a link to none or to a folder")
+                        found.setdefault(os.path.splitext(entry.name)[1].lower(), []).append(entry.path)
         except OSError as error:
             report.skip(_told(here, root), error.strerror or str(error))
     settled = max(folders.values(), default=0) < began - FRESH_NS
     return Listing(found, folders, settled)
+
+
+def _unread(entry: os.DirEntry[str], inside: str) -> str:
+    """Return why an entry of a folder is not read; "" for a file and for a folder."""
+    if entry.name.startswith("."):
+        return HIDDEN
+    if entry.is_symlink() and not os.path.realpath(entry.path).startswith(inside):
+        return "a link that leads out of the folder is not followed"
+    try:
+        return "" if entry.is_file() or entry.is_dir(follow_symlinks=False) else NO_FILE
+    except OSError as error:  # links that lead to each other
+        return error.strerror or str(error)
 
 
 def _told(path: str, root: Path) -> str:

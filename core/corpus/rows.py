@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from core.corpus import columns, table_files
 from core.corpus.columns import TEXT_COLUMNS, Plan
@@ -271,15 +271,8 @@ def _json_list(path: Path, name: str, encoding: str) -> Iterator[Row]:
 
 def _json_lines(path: Path, encoding: str, broken: list[tuple[int, str]]) -> Iterator[Row]:
     """Yield the objects of JSON lines; those that are none go to `broken`."""
-    with path.open(encoding=encoding, errors="replace", newline="\n") as lines:
-        number = 0
-        while line := lines.readline(LONGEST_LINE):
-            number += 1
-            if len(line) == LONGEST_LINE:
-                broken.append((number, f"a line longer than {LONGEST_LINE // 1_000_000} million characters"))
-                while len(line) == LONGEST_LINE:
-                    line = lines.readline(LONGEST_LINE)
-                continue
+    with path.open(encoding=encoding, errors="replace", newline="\n") as file:
+        for number, line in enumerate(_bounded(file, broken), 1):
             if not line.strip():
                 continue
             try:
@@ -292,16 +285,32 @@ def _json_lines(path: Path, encoding: str, broken: list[tuple[int, str]]) -> Ite
             yield Row(number, row)
 
 
+def _bounded(file: TextIO, broken: list[tuple[int, str]]) -> Iterator[str]:
+    """Yield lines, an empty one instead of each that is too long, which goes to `broken`."""
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE:
+            broken.append((number, f"a line longer than {LONGEST_LINE // 1_000_000} million characters"))
+            while len(line) == LONGEST_LINE:
+                line = file.readline(LONGEST_LINE)
+            line = "\n"
+        yield line
+
+
 def _csv_rows(path: Path, name: str, encoding: str) -> Rows:
-    rows = _csv_cells(path, name, encoding)
+    broken: list[tuple[int, str]] = []
+    rows = _csv_cells(path, name, encoding, broken)
     _, first = next(rows, (0, []))
     header = tuple(cell.strip().lower() for cell in first)
     named = _named(header, rows)
     sample = list(islice(named, columns.SAMPLED))
-    return Rows(header, sample, chain(sample, named), encoding=encoding)
+    return Rows(header, sample, chain(sample, named), encoding=encoding, broken=broken)
 
 
-def _csv_cells(path: Path, name: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_cells(
+    path: Path, name: str, encoding: str, broken: list[tuple[int, str]]
+) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
     with path.open(encoding=encoding, errors="replace", newline="") as file:
         sample = file.read(65_536)
@@ -310,7 +319,7 @@ def _csv_cells(path: Path, name: str, encoding: str) -> Iterator[tuple[int, list
         if said.startswith("sep=") and len(said) == 5:  # Excel's first line, which names the delimiter
             file.readline()
             sample = said[-1]
-        reader = csv.reader(file, dialect=_dialect(sample))
+        reader = csv.reader(_bounded(file, broken), dialect=_dialect(sample))
         try:
             for cells in reader:
                 if cells:

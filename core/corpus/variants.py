@@ -76,7 +76,8 @@ def in_order(name: str) -> tuple[str, bool, list[int], str]:
 
 def readings(source: Source) -> list[str]:
     """Return the keys of readings other than the source's own, for the kinds of files it has."""
-    found = {} if source.path is None else {file.suffix.lower() for file in readable_files(source.path)}
+    files = () if source.path is None else readable_files(source.path)
+    found = {file.suffix.lower() for file in files}
     kinds = {"pdf": endings.PDF, "html": endings.HTML}
     return [
         key

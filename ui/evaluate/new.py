@@ -323,7 +323,8 @@ def _begin(spec: Spec, count: int) -> None:
                     st.error(md(f"The name {name.strip()} is taken. Choose another one."))
                     return
                 if spec.questions:
-                    kept = origins.keep(*st.session_state[UPLOADED], engine.settings)
+                    file, content = st.session_state[UPLOADED]
+                    kept = origins.keep(file, content, engine.settings)
                     spec = replace(spec, questions=(str(kept),))
                 background.begin(engine, name.strip(), spec, workers=by)
         except RouteScopeError as error:

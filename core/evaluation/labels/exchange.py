@@ -156,7 +156,7 @@ def import_table(
                 question,
                 id,
                 who,
-                row["source"].strip() or "import",
+                row["source"].strip() or "import",  # type: ignore[arg-type]
                 kind,  # type: ignore[arg-type]
                 csv_format.grade(row["grade"], where),
                 row["note"],

@@ -437,11 +437,11 @@ def test_the_chart_says_what_it_shows():
     names = list_names(result, fusion, "why")
     after = recompute(fusion, {"weights.0": 3})
     table = rows(fusion, fusion.span.hits, after, shares(fusion, {"weights.0": 3}), {"c": 2}, limit=3)
-    figure = share_bars(run, fusion, table, names)
+    figure = share_bars(fusion, table, names, lambda id: run.passages[id].title)
     drawn = [sum(parts) for parts in zip(figure.data[0].x, figure.data[1].x, strict=True)]
     assert drawn == pytest.approx([score for _, score in after])
-    assert label(run, table[2]) == "3  <b>C 0–9 ◆2</b>"
-    assert label(run, replace(table[0], before=4)) == "1 (was 4)  B 0–9"
+    assert label(table[2], "C") == "3  <b>C ◆2</b>"
+    assert label(replace(table[0], before=4), "B") == "1 (was 4)  B"
     parts = [part for _, part in given_shares(table, names)]
     assert in_words(table, names) == (
         f"Composition of the scores of these 3 passages: {parts[0]:.0%} from search BM25, "

@@ -149,6 +149,9 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     (inside / "own.md").write_text("own")
     (inside / "link.md").symlink_to(outside / "secret.md")
     (inside / "folder").symlink_to(outside)
+    for one, other in (("loop.md", "loop.md"), ("one.md", "other.md"), ("other.md", "one.md")):
+        (inside / one).symlink_to(inside / other)
+    (inside / "up").symlink_to(inside)
     assert [d.id for d in documents(inside)] == ["own.md"]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.corpus import catalogue, converted, endings, index, index_record
+from core.corpus import catalogue, converted, endings, index, index_record, rows
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents, name_of
 from core.corpus.load_report import LoadReport
@@ -42,9 +42,9 @@ def workbook(**sheets):
     openpyxl = pytest.importorskip("openpyxl", reason=NEEDS_OPENPYXL)
     book, out = openpyxl.Workbook(), io.BytesIO()
     book.remove(book.active)
-    for name, rows in sheets.items():
+    for name, cells in sheets.items():
         sheet = book.create_sheet(name)
-        for row in rows:
+        for row in cells:
             sheet.append(row)
     book.save(out)
     return out.getvalue()
@@ -407,3 +407,23 @@ def test_a_source_of_one_file_without_text_is_refused(folder, settings):
     (folder / "a.jsonl").write_text('{"a": 1}')
     with pytest.raises(BadInput, match=r"a\.jsonl: no text column; .*--text-columns \(found: 'a'\)"):
         index.build("mixed", folder / "a.jsonl", settings=settings)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_line_without_an_end_is_left_out_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
+    long = "x" * 5_500
+    text = f"id,text\n1,first\n2,{long}\n3,third\n"
+    if name.endswith("jsonl"):
+        lines = [
+            {"id": "0", "text": "zero"},
+            *({"id": str(n), "text": t} for n, t in ((1, "first"), (2, long), (3, "third"))),
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / name).write_text(text)
+    report = LoadReport()
+    found = {one.id: one.text for one in documents(tmp_path, report)}
+    assert found.keys() - {"0"} == {"1", "3"}
+    assert [one.names for one in report.skipped] == [(f"{name}:3",)]
