@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Mask, Matrix, Rows, SparseIndex, Vector
+from core.backends.grep import SourceText
 from core.backends.pgvector import PgVectorIndex, StoredVectors
 from core.backends.quantised import BLOCK, Kind, QuantisedIndex
 from core.backends.second_bm25 import RankBM25Index
@@ -27,7 +28,7 @@ from core.corpus.types import Document, FileRecord
 from core.domain.errors import BadInput, Unavailable
 from core.domain.filters import Filter
 from core.domain.program import COMMAND
-from core.domain.text import composed
+from core.domain.text import composed, searchable
 from core.domain.types import Hit, Passage, Ranking
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Corpus:
         self._second: RankBM25Index | None = None
         self._codes: dict[Kind, QuantisedIndex] = {}
         self._coding = threading.Lock()
+        self._source: SourceText | None = None
+        self._reading = threading.Lock()
         self._second_lock = threading.Lock()  # its own: making it takes seconds, and stops no other search
 
     def close(self) -> None:
@@ -139,6 +142,16 @@ class Corpus:
         from core.corpus.passage_matching import Matcher
 
         return Matcher(self)
+
+    @property
+    def source_text(self) -> SourceText:
+        """The passages' text with their titles, for `grep`; read when it is first needed."""
+        with self._reading:
+            if self._source is None:
+                self._source = SourceText(
+                    searchable(passage.title, passage.text) for _, passage, _ in self.everything()
+                )
+            return self._source
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""

@@ -23,6 +23,7 @@ from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
 from core.steps.graph import WalkGraph
+from core.steps.grep import Grep
 from core.steps.iterate import Iterate
 from core.steps.late_interaction import LateInteraction
 from core.steps.learned_sparse import LearnedTerms
@@ -55,6 +56,7 @@ class Steps(
     Quantised,
     Proximity,
     WalkGraph,
+    Grep,
     Conditions,
     Controls,
     FuseFitted,

@@ -1,0 +1,16 @@
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import route
+from core.steps import Steps
+
+
+@route(
+    "Grep",
+    family="baseline",
+    paper="Sen et al. 2026, arXiv:2605.15184",
+    needs=[Need.BM25],
+    embeds=False,
+)
+def grep(query: Query, do: Steps) -> Answer:
+    """Match the question's words, identifiers and quoted phrases in the text itself, without an index."""
+    return do.answer(query.text, do.grep(query.text))
