@@ -24,6 +24,7 @@ from core.backends import fusion_weights
 from core.backends.base import Completion, LLMRequest, TokenLogprob
 from core.backends.fid import FusedReading
 from core.backends.fusion_weights import FittedWeights
+from core.backends.grep import SourceText
 from core.backends.late import TokenVectors
 from core.backends.llm.cache import CompletionCache
 from core.backends.llm.model import CachedLLM
@@ -41,6 +42,7 @@ from core.corpus.types import Document
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
+from core.domain.text import searchable
 from core.domain.types import Hit, Passage
 from core.engine.engine import Engine
 from tests.reflecting import ScriptedReflection
@@ -187,6 +189,10 @@ class MemoryCorpus:
 
     def everything(self) -> list[tuple[int, Passage, Mapping[str, str]]]:
         return [(row, passage, {}) for row, passage in enumerate(self.all)]
+
+    @property
+    def source_text(self) -> SourceText:
+        return SourceText(searchable(passage.title, passage.text) for passage in self.all)
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
         known = {p.id: p for p in self.all}

@@ -1,4 +1,3 @@
-from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import route
 from core.steps import Steps
@@ -8,7 +7,6 @@ from core.steps import Steps
     "Grep",
     family="baseline",
     paper="Sen et al. 2026, arXiv:2605.15184",
-    needs=[Need.BM25],
     embeds=False,
 )
 def grep(query: Query, do: Steps) -> Answer:

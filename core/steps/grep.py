@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from core.backends import grep
+from core.backends.terms import Analyzer
+from core.domain.errors import Unavailable
 from core.domain.outputs import Search
 from core.domain.types import Hit, Ranking
 from core.steps.retrieve import POOL, Retrieve
@@ -23,7 +25,11 @@ class Grep(Retrieve):
         retrieval; this ranking is our own.
         """
         corpus, where = self.context.corpus, self.context.where
-        wanted = grep.patterns(text, corpus.analyzer)
+        try:
+            analyzer = corpus.analyzer
+        except Unavailable:  # without a BM25 index nothing says which words to stem, or which are stop words
+            analyzer = Analyzer("none")
+        wanted = grep.patterns(text, analyzer)
         found, counts = corpus.source_text.rank(wanted, k, corpus.allowed(where))
         passages = corpus.passages([one.row for one in found])
         first = list(zip(passages, found, strict=True))[:EXPLAINED]
