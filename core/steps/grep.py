@@ -16,7 +16,7 @@ EXPLAINED = 10  # first hits of which the span keeps what matched
 class Grep(Retrieve):
     """Searching the text of the passages themselves."""
 
-    @step("RETRIEVER", "grep the source text")
+    @step("RETRIEVER", "grep the source text", returns=Ranking)
     def grep(self, text: str, k: int = POOL) -> Ranking:
         """Return the `k` passages whose text matches the question's words, identifiers and quoted phrases
         best; see `core.backends.grep.SourceText.rank`.
