@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Mask, Rows
-from core.backends.sparse import K1, B
+from core.backends.sparse import K1, B, mean_length
 from core.backends.terms import Analyzer
 from core.backends.topk import top_k
 
@@ -65,4 +65,6 @@ def _lucene(documents: list[list[str]], k1: float, b: float) -> Any:
             for term, having in nd.items():
                 self.idf[term] = math.log(1 + (self.corpus_size - having + 0.5) / (having + 0.5))
 
-    return Lucene(documents, k1=k1, b=b)
+    made = Lucene(documents, k1=k1, b=b)
+    made.avgdl = mean_length([len(terms) for terms in documents])
+    return made

@@ -23,6 +23,7 @@ from core.backends.terms import WORD, Analyzer, from_record
 from core.backends.topk import top_k
 
 K1, B = 1.5, 0.75
+LONGEST = 20  # medians: what is longer counts as that long in the mean length
 REMEMBERED = 16_384  # terms whose place is not looked up again: routes ask for the same ones
 SHOWN = 8  # terms that are named where nothing is found
 DATA, ROWS, STARTS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"  # bm25s's names
@@ -158,6 +159,14 @@ def _mapped(file: Path) -> NDArray[Any]:
     return mapped
 
 
+def mean_length(lengths: Sequence[int]) -> float:
+    """Return the mean number of terms, in which no passage counts as more than LONGEST medians: one endless
+    passage must not change how lengths count for all others.
+    """
+    median = float(np.median(lengths))
+    return float(np.mean(np.minimum(lengths, LONGEST * median) if median else lengths))
+
+
 def write_index(
     texts: Iterable[str], folder: Path, analyzer: Analyzer, check: Callable[[int], None] = lambda _: None
 ) -> None:
@@ -173,7 +182,11 @@ def write_index(
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)  # its import sets it to DEBUG
-        index = bm25s.BM25(k1=K1, b=B, method="lucene", csc_backend="scipy")
+        # bm25s divides by the plain mean: k1 and b make up for that, as only k1*(1-b) and k1*b/mean count.
+        lengths = [len(terms) for terms in documents]
+        scale = K1 * B * float(np.mean(lengths)) / mean_length(lengths)
+        k1 = K1 * (1 - B) + scale
+        index = bm25s.BM25(k1=k1, b=scale / k1, method="lucene", csc_backend="scipy")
         index.index((documents, columns), create_empty_token=False, show_progress=False)
         for name, part in ((DATA, "data"), (ROWS, "indices"), (STARTS, "indptr")):
             array_files.save(folder / name, index.scores[part])

@@ -25,6 +25,7 @@ LINES = 20  # of a header, at most
 FOLDER = "folder"  # the field that holds the first part of a document's path
 NESTED = ("metadata", "meta")  # of a document's keys, those whose object's keys are fields
 NAMED = 12  # fields that a message names
+ODD = 0.05  # share of a field's documents whose values may be of another kind than the field
 REMEMBERED = 64  # conditions whose documents are not looked up again
 _LINE = re.compile(r"([A-Za-z][A-Za-z _-]{0,30}):[ \t]+(\S[^\n]{0,200})")
 _DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?")
@@ -79,13 +80,15 @@ class Field:
     kind: Kind
     documents: int
     values: tuple[str, ...]
+    counts: tuple[int, ...] = ()  # documents that have each value
 
 
 class Metadata:
     """The fields of a corpus' documents by the number of the document, from 0. Safe in threads.
 
-    A field whose every value is a number, a date or a version compares as such, any other as text, without
-    regard to case.
+    A field whose values are numbers, dates or versions in all but ODD of its documents (one, if there are two
+    others) compares as such, and a document with another value is found by "!=", "~" and "!~" alone. Any
+    other field compares as text, without regard to case.
     """
 
     def __init__(self, heads: Iterable[tuple[str, Mapping[str, str], str]]) -> None:
@@ -118,7 +121,10 @@ class Metadata:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All of them, those of most documents first, then by name."""
-        return tuple(Field(name, one.kind, one.documents, one.values) for name, one in self._columns.items())
+        return tuple(
+            Field(name, one.kind, one.documents, one.values, one.counts)
+            for name, one in self._columns.items()
+        )
 
     def meeting(self, where: Sequence[Filter]) -> Mask:
         """Which documents meet every condition, shape (documents,). Raises BadInput for an unknown field,
@@ -163,11 +169,12 @@ class _Column:
     def __init__(self, found: Mapping[int, str], size: int) -> None:
         counted = Counter(found.values())
         self.values = tuple(sorted(counted, key=lambda value: (-counted[value], value)))
+        self.counts = tuple(counted[value] for value in self.values)
         at = {value: place for place, value in enumerate(self.values)}
         self._codes = np.full(size, -1, np.int32)
         self._codes[list(found)] = [at[value] for value in found.values()]
         self.documents = len(found)
-        self.kind = _kind(self.values)
+        self.kind = _kind(counted)
 
     def value(self, document: int) -> str | None:
         code = int(self._codes[document])
@@ -206,12 +213,17 @@ def _object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _kind(values: Sequence[str]) -> Kind:
-    if all(_number(value) is not None for value in values):
-        return "number"
-    if all(days(value) for value in values):
-        return "date"
-    return "version" if all(map(_VERSION.fullmatch, values)) else "text"
+def _kind(counted: Mapping[str, int]) -> Kind:
+    """Return the kind that the fewest documents are at odds with, text if those are too many."""
+    kinds: tuple[Kind, ...] = ("number", "date", "version")
+    documents = sum(counted.values())
+    odd = {kind: sum(n for value, n in counted.items() if not _is(value, kind)) for kind in kinds}
+    best = min(kinds, key=odd.__getitem__)
+    return best if odd[best] <= max(ODD * documents, documents > 2) else "text"
+
+
+def _is(value: str, kind: Kind) -> bool:
+    return bool(_VERSION.fullmatch(value)) if kind == "version" else _range(value, kind) is not None
 
 
 def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:
@@ -233,7 +245,7 @@ def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:
     def holds(value: str) -> bool:
         own = _range(value, kind)
         if own is None:
-            raise LookupError(f"{value!r} was taken for a {kind}")
+            return one.operator == "!="
         begin, end = own
         within = any(a <= begin and end <= b for a, b in ranges)
         found: dict[str, Any] = {

@@ -24,6 +24,7 @@ By = Literal["rules", "model"]
 VALUES, FIELDS = 4, 12  # of a field, and fields, that a prompt names: it is read at 60 tokens a second
 LONGEST = 40  # characters of a value that a prompt shows
 UNDATED = "no document has a date in its metadata"
+GAP = 3650  # days
 MOST = 5  # conditions that the model may give
 LONGEST_VALUE = 100  # characters of a value of these
 
@@ -70,8 +71,9 @@ class Conditions(Retrieve):
     @step("RERANKER", "weigh by age", returns=Ranking)
     def by_age(self, hits: Ranking, half_life: float) -> Ranking:
         """`hits` by score times 0.5 to the power of age / `half_life`, both in days; ties by id. The age is
-        that before the newest document of the corpus, by the field of dates that most documents have. A
-        document without a date counts as old as the median. Where no document has one, `hits` as they are.
+        that before the newest document of the corpus, by the field of dates that most documents have; one
+        dated more than GAP days after all others counts as no newer than they are. A document without a date
+        counts as old as the median. Where no document has one, `hits` as they are.
 
         Source: Li & Croft 2003, "Time-Based Language Models", doi:10.1145/956863.956951, an exponential prior
         on the age.
@@ -82,12 +84,15 @@ class Conditions(Retrieve):
             self.span.output = Reordered("age", unmoved=UNDATED)
             return hits
         days = corpus.days(field.name)
-        newest, middle = float(np.nanmax(days)), float(np.nanmedian(days))
+        dates = np.unique(days[~np.isnan(days)])
+        newest, middle = float(dates[-1]), float(np.nanmedian(days))
+        if len(dates) > 2 and newest - dates[-2] > GAP:
+            newest = float(dates[-2])
         own = corpus.by_ids([hit.passage.id for hit in hits])
         weighed = []
         for at, hit in enumerate(hits):
             day = float(days[corpus.row(hit.passage.id)]) if hit.passage.id in own else np.nan
-            age = newest - (middle if np.isnan(day) else day)
+            age = max(0.0, newest - (middle if np.isnan(day) else day))
             factor = 0.5 ** (age / half_life)
             weighed.append((hit.score * factor, at, age, factor))
         weighed.sort(key=lambda one: (-one[0], hits[one[1]].passage.id))

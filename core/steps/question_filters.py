@@ -105,14 +105,22 @@ def _dates(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
 
 def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     """Find conditions on validity, if a field marks which documents no longer apply."""
+    marked: list[tuple[int, Field, str]] = []  # documents that no longer apply, the field that says so, how
     for field in fields:
-        word = next((w for w in OVER if any(w in value.lower() for value in field.values[:MANY])), None)
-        if word is None or field.kind != "text":
+        if field.kind != "text":
             continue
-        if match := _NO_LONGER.search(text):
-            yield match.start(), Named(Filter(field.name, "~", (word,)), match[0])
-        elif match := _IN_FORCE.search(text):
-            yield match.start(), Named(Filter(field.name, "!~", (word,)), match[0])
+        over = {at: w for at, v in enumerate(field.values[:MANY]) for w in OVER if w in v.lower()}
+        if over:
+            marked.append(
+                (sum(field.counts[at] for at in over), field, next(w for w in OVER if w in over.values()))
+            )
+    if not marked:
+        return
+    _, field, word = max(marked, key=lambda one: one[0])  # one document's odd value decides nothing
+    if match := _NO_LONGER.search(text):
+        yield match.start(), Named(Filter(field.name, "~", (word,)), match[0])
+    elif match := _IN_FORCE.search(text):
+        yield match.start(), Named(Filter(field.name, "!~", (word,)), match[0])
 
 
 def _versions(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,7 @@ EDGES, WEIGHTS, OF_KIND = "edges.npy", "weights.npy", "kinds.npy"
 
 COMMON = 0.1  # share of the passages from which on an entity is too common to tell anything
 RARE = 0.01  # share of the passages up to which a word by itself is an entity
+MENTIONED = 5  # medians: a passage with more entities keeps its first ones, so that none is everybody's hub
 FEW = 5  # passages that are neither, however small the corpus
 ALIKE = 0.8  # cosine from which on two phrases are tied (HippoRAG's threshold of synonyms)
 NEIGHBOURS = 5  # phrases that one is tied to for being alike
@@ -100,9 +102,14 @@ class RuleGraph:
             for one, count in having.items()
             if count <= (common if one in strong or one in pairs else rare) and (one in strong or count > 1)
         }
-        for row, lines in found:
+        own = [
+            list(dict.fromkeys(e.key for line in lines for e in line if e.key in known)) for _, lines in found
+        ]
+        most = max(FEW, MENTIONED * int(median(map(len, own)))) if own else 0
+        for (row, lines), keys in zip(found, own, strict=True):
+            counted = set(keys[:most])
             for line in lines:
-                kept = [one for one in line if one.key in known]
+                kept = [one for one in line if one.key in counted]
                 for one in kept:
                     if one.kind in STRONG and one.key not in spelled:  # "Burbank" before "burbank"
                         drawn.phrases[one.key] = one.shown
