@@ -6,6 +6,7 @@ PORT ?= 8501
 MODEL ?= default          # `make run MODEL=fast` takes the smaller model
 MUTATE ?=                 # e.g. "trace --sample 40 --seed 3"
 MINUTES ?= 60             # how long `make soak` takes
+SECONDS ?= 65              # that `make test-fuzz` tries each of nine doors
 PART ?=                   # of the measurements of `make bench`; all but the longest
 NAME ?=                   # of the route that `make route` writes
 TORCH_ARGS ?=             # e.g. an index of CPU-only builds
@@ -24,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: image run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-claims test-mutation soak lint format route bench bench-check wheel shots docs clean
+.PHONY: image run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-claims test-fuzz test-kills test-mutation soak lint format route bench bench-check wheel shots docs clean
 
 run: $(VENV)/.installed  ## install and open the dashboard, which makes models and corpora ready meanwhile
 	FORWARDED_ALLOW_IPS= $(PY) -m streamlit run app.py --server.port $(PORT)
@@ -60,6 +61,12 @@ test-trust: $(VENV)/.installed-dev  ## what docs/security.md promises, the tests
 test-claims: $(VENV)/.installed-dev  ## what verdicts promise, by simulation: minutes; the quick part is in `make test`
 	$(PYTEST) tests/claims
 	$(PY) -m bench.claims
+
+test-fuzz: $(VENV)/.installed-dev  ## damaged input at every door: ten minutes; SECONDS=10 a door is shorter
+	FUZZ_SECONDS=$(strip $(SECONDS)) $(PYTEST) tests/fuzz
+
+test-kills: $(VENV)/.installed-dev  ## work killed at twenty points each, and a database lock of 30 s: minutes
+	KILLS=20 $(PYTEST) $(SPREAD) tests/kills tests/trust/test_clock_and_locks.py
 
 soak: $(VENV)/.installed-dev  ## ten people for an hour while models die and corpora change; MINUTES=5 is shorter
 	$(PY) -m bench.soak --minutes $(MINUTES)

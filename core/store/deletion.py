@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from core.domain import people
 from core.domain.errors import Unavailable
-from core.store import purge
+from core.store import purge, steady_clock
 from core.store.files import Place, empty_log, reading
 from core.store.purge import Purged
 from core.store.writer import StoreWriter
@@ -35,7 +34,7 @@ class Deletion:
 
         On return the file and its log hold nothing of it. Raises Unavailable if that cannot be done.
         """
-        return self._purge(lambda connection: purge.due(connection, time.time() - self.undo_s))
+        return self._purge(lambda connection: purge.due(connection, steady_clock.now() - self.undo_s))
 
     def before(self, moment: datetime) -> Purged:
         """Delete all runs asked before `moment` for good, without an undo time; for owners."""
@@ -49,7 +48,7 @@ class Deletion:
 
     def run(self) -> None:
         """Do what is due, and the rest when it is; what fails is logged and tried again."""
-        now = time.time()
+        now = steady_clock.now()
         try:
             self.due()
             with reading(self._path) as connection:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from reprlib import repr as short
 
 from core.domain.errors import BadInput, NotAllowed
 from core.domain.people import MACHINE, Person, acting, require, require_own
+from core.store import steady_clock
 from core.store.codec import dumps
 from core.store.rows import bind, text
 from core.store.search import indexed
@@ -39,7 +39,7 @@ def set_deleted(connection: sqlite3.Connection, run_id: str, deleted: bool, who:
     number = number_of(connection, run_id, deleted=not deleted, who=who)
     with acting(who):
         require_own(maker_of(connection, number))
-    when = time.time() if deleted else 0
+    when = steady_clock.now() if deleted else 0
     connection.execute("UPDATE runs SET deleted = ? WHERE number = ?", (when, number))
 
 
