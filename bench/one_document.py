@@ -79,6 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--routes", default=",".join(ROUTES))
     parser.add_argument("--questions", type=int, default=1_000, help="at most so many")
+    parser.add_argument("--attacks", default="", help="only those with this in their name")
     given = parser.parse_args(arguments)
     routes = tuple(given.routes.split(","))
     with tempfile.TemporaryDirectory() as folder:
@@ -87,6 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
         before = _rankings(settings, rows, asked, routes)
         found = {}
         for name, document in attacks(rows, list(asked.values())).items():
+            if given.attacks not in name:
+                continue
             after = _rankings(settings, [*rows, document], asked, routes)
             found[name] = compare(before, after, qrels, routes)
             log.warning("%s: %s", name, found[name])

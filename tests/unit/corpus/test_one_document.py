@@ -17,7 +17,7 @@ from tests.fakes import FakeEngine, MemoryCorpus
 
 ENGLISH = analyzer("english")
 ODD = {"date": "soon", "number": "many", "version": "newest"}
-USUAL = {"date": "2026-01-{:02}", "number": "{}", "version": "1.{}"}
+USUAL = {"date": "2026-01-{:02}", "number": "{}", "version": "1.{}.0"}
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -69,10 +69,10 @@ def test_one_endless_passage_hardly_changes_how_lengths_count(tmp_path):
 
     def scores(name, given):
         write_index(given, tmp_path / name, ENGLISH)
-        return BM25Index(tmp_path / name, len(given)).scores("late parcel box")[:1000]
+        return BM25Index(tmp_path / name, len(given)).scores("late box")[:1000]
 
     before, after = scores("before", texts), scores("after", [*texts, endless])
-    assert np.abs(after / before - 1).max() < 0.02  # by the plain mean it is 0.6
+    assert np.abs(after[before > 0] / before[before > 0] - 1).max() < 0.02  # by the plain mean it is 0.6
     small = [*texts[:200], "unrelated " * 50_000]
     write_index(small, tmp_path / "small", ENGLISH)
     ours, other = BM25Index(tmp_path / "small", 201), RankBM25Index(small, ENGLISH)
@@ -88,10 +88,11 @@ def test_one_passage_with_every_name_is_no_hub():
     texts = {f"d{at}:0-9": f"We met {name} and {names[at - 1]} there." for at, name in enumerate(names)}
     corpus = MemoryCorpus({**texts, "odd:0-9": ". We met ".join(names)})
     drawn = RuleGraph().draw(corpus, _tools())
-    mentioned = {row: sum(at == row for _, at in drawn.mentions) for row in range(corpus.size)}
     odd = corpus.row("odd:0-9")
-    assert mentioned[odd] <= MENTIONED * 2
-    assert all(count == 2 for row, count in mentioned.items() if row != odd)
+    mentioned = {row: sum(at == row for _, at in drawn.mentions) for row in range(corpus.size)}
+    hub = mentioned.pop(odd)
+    assert hub == MENTIONED * np.median(list(mentioned.values()))
+    assert hub < len(names)
 
 
 def _tools():
