@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from core.corpus import endings
 from core.corpus.load_report import LoadReport
@@ -170,7 +171,10 @@ def _notebook(path: Path, asked: _Asked) -> Parts:
     from core.corpus.markdown import titled
 
     asked.record.reader = "notebook"
-    book = json.loads(path.read_bytes())
+    try:
+        book = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not valid JSON: {error}") from None
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
         raise BadInput("it is no notebook of version 4: it has no list of cells")
     language = str(book.get("metadata", {}).get("kernelspec", {}).get("language", ""))
@@ -187,8 +191,8 @@ def _notebook(path: Path, asked: _Asked) -> Parts:
     return title, text, meta
 
 
-def _joined(lines: str | list[str]) -> str:
-    return lines if isinstance(lines, str) else "".join(lines)
+def _joined(lines: object) -> str:
+    return "".join(map(str, lines)) if isinstance(lines, list) else str(lines or "")
 
 
 def _xml(path: Path, asked: _Asked) -> Parts:
@@ -196,8 +200,21 @@ def _xml(path: Path, asked: _Asked) -> Parts:
     from lxml import etree
 
     asked.record.reader = "lxml"
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
-    root = etree.parse(str(path), parser).getroot()
+    options: dict[str, Any] = {
+        "no_network": True,
+        "load_dtd": False,
+        "remove_comments": True,
+        "remove_pis": True,
+    }
+    try:
+        root = etree.parse(str(path), etree.XMLParser(resolve_entities="internal", **options)).getroot()
+    except etree.XMLSyntaxError as error:
+        root = etree.parse(
+            str(path), etree.XMLParser(resolve_entities=False, recover=True, **options)
+        ).getroot()
+        if root is None:
+            raise BadInput(f"not valid XML: {error}") from None
+        asked.report.take(asked.name, f"damaged XML, read as far as possible: {error.msg}")
     title = next((one.text or "" for one in root.iter("{*}title")), "")
     lines, waiting = list[str](), [root]
     while waiting:
@@ -207,7 +224,7 @@ def _xml(path: Path, asked: _Asked) -> Parts:
         children = list(element)
         own = [element.text, *(child.tail for child in children)]
         if any(text and text.strip() for text in own):
-            lines.append(" ".join("".join(element.itertext("*")).split()))
+            lines.append(" ".join("".join(element.itertext()).split()))
         elif children:
             waiting += reversed(children)
         elif element.attrib:

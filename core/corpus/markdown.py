@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 NAMED_DOCUMENTS = 2_000  # documents of a corpus whose passages' names are kept
 FRONT = re.compile(r"\A---[ \t]*\n((?:[^\n]{0,2000}\n){0,100}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+TOML_FRONT = re.compile(r"\A\+\+\+[ \t]*\n((?:[^\n]{0,2000}\n){0,100}?)\+\+\+[ \t]*(?:\n|\Z)")
 _POSSIBLE = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|=+[ \t]*$|-+[ \t]*$)", re.MULTILINE)
 
 
@@ -105,6 +108,15 @@ def passage_names(document: Document, passages: Sequence[Passage]) -> dict[str, 
     return names
 
 
+def _toml(text: str) -> dict[str, str]:
+    """Return the fields of front matter in TOML, {} if it is not valid."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}
+    return {name: str(value) for name, value in found.items() if isinstance(value, str | int | date)}
+
+
 def titled(text: str) -> tuple[str, str, dict[str, str]]:
     """Return a text's title, its body and the fields of its front matter.
 
@@ -112,8 +124,8 @@ def titled(text: str) -> tuple[str, str, dict[str, str]]:
     the title is not repeated in the body.
     """
     fields: dict[str, str] = {}
-    if front := FRONT.match(text):
-        fields = header(f"{front[1]}")
+    if front := FRONT.match(text) or TOML_FRONT.match(text):
+        fields = header(front[1]) if text.startswith("-") else _toml(front[1])
         text = text[front.end() :].lstrip("\n")
     title = fields.pop("title", "")
     first = next((one for one in headings(text, 1) if one.text), None)

@@ -215,10 +215,6 @@ def _sparse(rows: Sequence[Sequence[Any]]) -> bool:
     return words <= FEW_WORDS * len(rows) * len(columns) or numbers
 
 
-def _is_number(cell: str) -> bool:
-    return any(map(str.isdigit, cell)) and len(cell.split()) <= 2
-
-
 def _inside(span: Any, box: Box) -> bool:
     x, y = span.bbox[0] + min(span.bbox[2], 2) / 2, span.bbox[1] + span.bbox[3] / 2
     return bool(box[0] - 1 <= x <= box[0] + box[2] + 1 and box[1] - 1 <= y <= box[1] + box[3] + 1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any, TextIO
 
 from core.corpus import columns, table_files
 from core.corpus.columns import TEXT_COLUMNS, Plan
-from core.corpus.files import REPLACED, flat, listed, storable, told
+from core.corpus.files import REPLACED, flat, flattened, listed, storable, told
 from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, FileRecord, Reading
 from core.domain.encoding import encoding_of
@@ -22,7 +24,8 @@ ID_COLUMNS = ("_id", "id")
 LOOKED_AT = 20  # rows of a sheet, for the one that names the columns
 LARGE_TABLE = 5_000_000  # bytes: the rows of a larger table without prose are described, not searched
 EXAMPLES = 5  # values of a column in a sheet's document
-LONGEST_LINE = 50_000_000  # characters of a line of JSON
+LONGEST_LINE, LONGEST_HEADER = 50_000_000, 65_536  # characters of a line, and of that with the columns
+_DELIMITER = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)  # Excel's first line
 Placed = tuple[Document, str]  # a document and where it was found: "file:line"
 
 
@@ -211,7 +214,7 @@ def _used(cells: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
 
 
 def _text(cells: Mapping[str, Any], used: tuple[str, ...], plan: Plan) -> str:
-    if plan.usual and not isinstance(cells[used[0]], str):
+    if plan.usual and not isinstance(cells[used[0]], str | list | dict):
         raise BadInput(f"{used[0]!r} is {_kind(cells[used[0]])}; give text")
     there = {column: value for column, value in cells.items() if value not in (None, "", [], {})}
     parts = [_lines(there[column]) for column in used if column in there]
@@ -224,10 +227,8 @@ def _text(cells: Mapping[str, Any], used: tuple[str, ...], plan: Plan) -> str:
 
 
 def _lines(value: object) -> str:
-    """A field as text: a list a line each."""
-    if isinstance(value, list):
-        return "\n".join(map(_lines, value))
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Return a field as text, a line for each value in a list or an object."""
+    return value if isinstance(value, str) else "\n".join(flattened(value))
 
 
 def opened(path: Path, name: str, hidden: Callable[[str], object] = lambda _sheet: None) -> Iterator[Rows]:
@@ -302,7 +303,7 @@ def _csv_rows(path: Path, name: str, encoding: str) -> Rows:
     broken: list[tuple[int, str]] = []
     rows = _csv_cells(path, name, encoding, broken)
     _, first = next(rows, (0, []))
-    header = tuple(cell.strip().lower() for cell in first)
+    header = _distinct(cell.strip().lower() for cell in first)
     named = _named(header, rows)
     sample = list(islice(named, columns.SAMPLED))
     return Rows(header, sample, chain(sample, named), encoding=encoding, broken=broken)
@@ -313,13 +314,13 @@ def _csv_cells(
 ) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
     with path.open(encoding=encoding, errors="replace", newline="") as file:
-        sample = file.read(65_536)
-        file.seek(0)
-        said = sample.split("\n", 1)[0].strip().lower()
-        if said.startswith("sep=") and len(said) == 5:  # Excel's first line, which names the delimiter
-            file.readline()
-            sample = said[-1]
-        reader = csv.reader(_bounded(file, broken), dialect=_dialect(sample))
+        header = file.readline(LONGEST_HEADER)
+        delimiter = max(",;\t|", key=header.count)
+        if named := _DELIMITER.fullmatch(header):
+            delimiter = named[1]
+        else:
+            file.seek(0)
+        reader = csv.reader(_bounded(file, broken), delimiter=delimiter)
         try:
             for cells in reader:
                 if cells:
@@ -338,14 +339,14 @@ def _named(header: tuple[str, ...], rows: Iterator[tuple[int, list[str]]]) -> It
         yield Row(line, dict(zip(header, [*cells, *[""] * (width - len(cells))], strict=False)), ragged)
 
 
-def _dialect(sample: str) -> type[csv.Dialect]:
-    """Comma unless the header line has more semicolons or tabs; quoting as in RFC 4180."""
-    header = sample.split("\n", 1)[0]
-
-    class Found(csv.excel):
-        delimiter = max(",;\t", key=header.count)
-
-    return Found
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Number columns that have the name of one before them, so that no cell is lost."""
+    count = Counter[str]()
+    found = []
+    for name in names:
+        count[name] += 1
+        found.append(name if count[name] == 1 else f"{name} ({count[name]})")
+    return tuple(found)
 
 
 def _sheets(path: Path, name: str, hidden: Callable[[str], object]) -> Iterator[Rows]:
@@ -373,7 +374,7 @@ def _sheet(title: str, cells: Iterator[tuple[int, list[str]]]) -> Rows | None:
         return None
     above = _header(head)
     header = _fitted(head[above][1], 0)
-    called = tuple(cell.strip().lower() or f"column {n}" for n, cell in enumerate(header, 1))
+    called = _distinct(cell.strip().lower() or f"column {n}" for n, cell in enumerate(header, 1))
     below = chain(head[above + 1 :], rows)
     named = _named(called, ((line, _fitted(row, len(called))) for line, row in below))
     sample = list(islice(named, columns.SAMPLED))

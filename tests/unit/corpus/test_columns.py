@@ -86,7 +86,7 @@ def test_any_field_of_json_lines_is_text_by_choice(tmp_path):
     (usual,) = documents(tmp_path)
     assert (usual.text, usual.meta["n"]) == ("tags: red, blue\nn: 7\n\nusual", "7")
     (chosen,) = documents(tmp_path, None, Reading(("text", "tags", "size", "n", "gone")))
-    assert chosen.text == 'usual\n\nred\nblue\n\n{"cm": 4}\n\n7'
+    assert chosen.text == "usual\n\nred\nblue\n\ncm: 4\n\n7"
     assert chosen.meta == {}
 
 

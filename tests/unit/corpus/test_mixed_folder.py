@@ -427,3 +427,43 @@ def test_a_line_without_an_end_is_left_out_alone(
     found = {one.id: one.text for one in documents(tmp_path, report)}
     assert found.keys() - {"0"} == {"1", "3"}
     assert [one.names for one in report.skipped] == [(f"{name}:3",)]
+
+
+READ_AS = {
+    "pipe.csv": ("sep=|\r\nid|name\r\n7|a,b\r\n", "7", "id: 7\nname: a,b"),
+    "pipes.csv": ("sku|name\n7|a,b\n", "pipes.csv#2", "sku: 7\nname: a,b"),
+    "twice.csv": ("sku,note,note\n7,a,b\n", "twice.csv#2", "sku: 7\nnote: a\nnote (2): b"),
+    "inner.jsonl": ('{"id": "i", "text": {"a": "b", "c": [1, 2]}}\n', "i", "a: b\nc: 1\nc: 2"),
+    "cut.xml": ("<a><b>iota</a>", "cut.xml", "iota"),
+    "entity.xml": ('<!DOCTYPE r [<!ENTITY x "in">]><r>&x; kappa</r>', "entity.xml", "in kappa"),
+    "outer.xml": (
+        '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/hostname">]><r>&x; kappa</r>',
+        "outer.xml",
+        "&x; kappa",
+    ),
+    "none.ipynb": (
+        '{"nbformat": 4, "cells": [{"cell_type": "raw", "source": null},'
+        ' {"cell_type": "markdown", "source": ["eta"]}]}',
+        "none.ipynb",
+        "eta",
+    ),
+    "hugo.md": ('+++\ntitle = "Named"\ndate = 2026-01-02\n+++\n\ngamma', "hugo.md", "gamma"),
+}
+
+
+@pytest.mark.parametrize("name", READ_AS)
+def test_what_other_programs_write_is_read_whole(tmp_path: Path, name: str) -> None:
+    content, id, text = READ_AS[name]
+    (tmp_path / name).write_bytes(content.encode())
+    report = LoadReport()
+    (found,) = documents(tmp_path, report)
+    assert (found.id, found.text) == (id, text)
+    assert not report.skipped
+    assert name != "hugo.md" or found.title == "Named"
+
+
+def test_an_entity_that_grows_is_not_filled_in(tmp_path: Path) -> None:
+    grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 9))
+    (tmp_path / "bomb.xml").write_text(f'<!DOCTYPE r [<!ENTITY e0 "ha">{grown}]><r>&e8; end</r>')
+    found = list(documents(tmp_path))
+    assert all(len(one.text) < 10_000_000 for one in found)
