@@ -80,6 +80,12 @@ class Ledger(Protocol):
     def maker(self, deed: str, about: str) -> str:
         """Return the account of who did it first to `about`, "" without an account."""
 
+    def reserve(self, who: str, tokens: int, limit: int) -> tuple[str, int]:
+        """Reserve tokens of today for a call; return an id, "" if it may not begin now, and those used."""
+
+    def settle(self, id: str, who: str, tokens: int) -> None:
+        """Count what a call used instead of its reservation."""
+
     def spend(self, who: str, tokens: int) -> None:
         """Add to what `who` used today (UTC)."""
 
@@ -174,6 +180,19 @@ def record(deed: str, about: str) -> None:
 def maker(deed: str, about: str) -> str:
     """Return the account of who did something first, "" if that is not recorded."""
     return _ledgers[0].maker(deed, about) if _ledgers else ""
+
+
+def reserve(tokens: int, limit: int, who: Person) -> tuple[str, int]:
+    """Reserve tokens of the day of somebody with an account; see `core.store.budget.reserve`."""
+    return _ledgers[0].reserve(who.account, tokens, limit) if _ledgers else ("unlimited", 0)
+
+
+def settle(id: str, tokens: int, who: Person) -> None:
+    """Count what a call used instead of the reservation `id`, "" if it had none."""
+    if id and _ledgers:
+        _ledgers[0].settle(id, who.account, tokens)
+    else:
+        spend(tokens, who)
 
 
 def spend(tokens: int, who: Person) -> None:

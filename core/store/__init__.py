@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import ASKED_BY, Remembered, Run, Turn
-from core.store import deeds, memory, playlists, purge, run_annotations, runs, traces
+from core.store import budget, deeds, memory, playlists, purge, run_annotations, runs, traces
 from core.store import search as searching
 from core.store.deletion import Deletion
 from core.store.files import Place, empty_log, open_to_write, reading
@@ -400,10 +400,18 @@ class Store:
         with reading(self.path) as connection:
             return deeds.first(connection, deed, about)
 
+    def reserve(self, who: str, tokens: int, limit: int) -> tuple[str, int]:
+        """Reserve model tokens of `who` for a call; see `budget.reserve`."""
+        return self._writer.do(lambda db: budget.reserve(db, who, tokens, limit), durable=False)
+
+    def settle(self, id: str, who: str, tokens: int) -> None:
+        """Count what a call used instead of the reservation `id`."""
+        self._writer.do(lambda db: budget.settle(db, id, who, tokens), durable=False)
+
     def spend(self, who: str, tokens: int) -> None:
         """Add to the model tokens that `who` used today (UTC)."""
-        day = deeds.today()
-        self._writer.do(lambda connection: deeds.spend(connection, day, who, tokens), durable=False)
+        day = budget.today()
+        self._writer.do(lambda connection: budget.spend(connection, day, who, tokens), durable=False)
 
     def spent(self, who: str) -> int:
         """Return the model tokens that `who` used today (UTC)."""
@@ -412,7 +420,7 @@ class Store:
     def spent_today(self) -> dict[str, int]:
         """Return the model tokens that each person used today (UTC)."""
         with reading(self.path) as connection:
-            return deeds.spent(connection, deeds.today())
+            return budget.spent(connection, budget.today())
 
     def flush(self) -> bool:
         """Wait until what was saved is on the disk; False, and a warning, if it cannot be written."""

@@ -23,7 +23,7 @@ from core.store.search import index
 T = TypeVar("T")
 BATCH = 500  # rows of one transaction
 HASHES = {"texts": ("hash",), "passages": ("hash", "text"), "runs": ("question",), "label_pool": ("text",)}
-NUMBERED = ("passages", "runs", "judgements", "deeds", "purged")  # whose rows get the next number
+NUMBERED = ("passages", "runs", "judgements", "deeds", "purged", "trash")  # whose rows get the next number
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,23 +68,3 @@ def first(connection: sqlite3.Connection, deed: str, about: str) -> str:
         else:
             now = now or deleted
     return now or deleted
-
-
-def today() -> str:
-    """Return the day that tokens are counted for, ISO 8601, UTC."""
-    return datetime.now(UTC).date().isoformat()
-
-
-def spend(connection: sqlite3.Connection, day: str, who: str, tokens: int) -> None:
-    """Add to what a person used on a day."""
-    connection.execute(
-        "INSERT INTO spent (day, who, tokens) VALUES (?, ?, ?) "
-        "ON CONFLICT (day, who) DO UPDATE SET tokens = spent.tokens + excluded.tokens",
-        (day, bind(who), tokens),
-    )
-
-
-def spent(connection: sqlite3.Connection, day: str) -> dict[str, int]:
-    """Tokens by person on a day."""
-    found = connection.execute("SELECT who, tokens FROM spent WHERE day = ?", (day,))
-    return {text(row["who"]): int(row["tokens"]) for row in found}

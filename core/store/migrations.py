@@ -101,6 +101,14 @@ V1 = (
     """CREATE TABLE spent (
         day TEXT NOT NULL, who TEXT NOT NULL, tokens INTEGER NOT NULL, PRIMARY KEY (day, who))
         WITHOUT ROWID""",
+    # tokens that calls under way may still use, with the process that makes them; saved: seconds since 1970
+    """CREATE TABLE reserved (
+        id TEXT PRIMARY KEY, who TEXT NOT NULL, tokens INTEGER NOT NULL, host TEXT, pid INTEGER, born REAL,
+        boot TEXT, saved REAL)""",
+    # what was deleted and can be brought back; at: seconds since 1970; content: JSON
+    """CREATE TABLE trash (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, at REAL NOT NULL,
+        content TEXT NOT NULL)""",
 )
 STEPS: Steps = (V1,)
 SCHEMA = len(STEPS)  # the version that this program reads and writes

@@ -81,6 +81,9 @@ V1 = (
     f"CREATE TABLE deeds (number {OWN} PRIMARY KEY, at {N}, who {N}, deed {N}, about {N})",
     "CREATE INDEX deeds_by_kind ON deeds(deed, about, number)",
     f"CREATE TABLE spent (day {N}, who {N}, tokens {I}, PRIMARY KEY (day, who))",
+    f"""CREATE TABLE reserved (id {T} PRIMARY KEY, who {N}, tokens {I}, host {T}, pid bigint, born {F},
+        boot {T}, saved {F})""",
+    f"CREATE TABLE trash (number {OWN} PRIMARY KEY, kind {N}, name {N}, at {F} NOT NULL, content {N})",
 )
 STEPS: Steps = (V1,)
 

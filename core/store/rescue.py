@@ -30,6 +30,7 @@ TABLES = (
     "presets",
     "deeds",
     "spent",
+    "trash",
 )  # each after those it names rows of
 _JSON = {
     "label_questions": "question",

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from core.backends import admission
 from core.backends.base import Completion, LLMRequest
-from core.backends.llm import pace, reasoning, rejections, wire
+from core.backends.llm import charging, pace, reasoning, rejections, wire
 from core.backends.llm.profile import (
     FIRST_REASONING,
     MOST_REASONING,
@@ -229,11 +229,12 @@ class ChatClient:
                 shown, _ = reasoning.split(text, unopened=profile.unopened, ended=False)
                 written(self._words.clean(shown))
 
+        charge = charging.current()
         for nth in range(pace.AGAIN + 1):
             self._wait(attempt)
             try:
                 data, ms = run_call(
-                    self._call(fields, told),
+                    self._call(fields, told, charge),
                     self._words.label,
                     attempt.left(),
                     attempt.cancel,
@@ -312,7 +313,9 @@ class ChatClient:
             raise self._words.failed(f"answered with status {answer.status_code}")
         return bytes(answer.content)
 
-    async def _call(self, fields: dict[str, Any], told: Callable[[str], None] | None) -> tuple[bytes, float]:
+    async def _call(
+        self, fields: dict[str, Any], told: Callable[[str], None] | None, charge: charging.Charge
+    ) -> tuple[bytes, float]:
         """Return the body of the answer and its milliseconds, without those of the first import."""
         import httpx2
         import openai
@@ -322,6 +325,7 @@ class ChatClient:
         client = self._open()
         create = self._create(client)  # imports more at its first use
         began = time.perf_counter()
+        before, charge.sent = charge.sent, True
         try:
             if told is None:
                 answer = await create(**fields)
@@ -333,10 +337,13 @@ class ChatClient:
         except openai.APIStatusError as error:
             raise self._refusal(error) from None
         except openai.APITimeoutError:
+            charge.sent = before
             raise self._words.lost(f"took no connection in {CONNECT_S:g} s") from None
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else None
-            raise self._words.lost(unreachable(cause or error, self._words)) from None
+            lost = self._words.lost(unreachable(cause or error, self._words))
+            charge.sent = before or lost.midway
+            raise lost from None
         except EndedEarly as error:
             raise self._words.lost(f"{GONE} after {error} characters of its answer") from None
         except openai.OpenAIError as error:

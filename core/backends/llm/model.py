@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from core.backends import admission
 from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
-from core.backends.llm import catalogue
+from core.backends.llm import catalogue, charging
 from core.backends.llm.cache import CompletionCache, key_of
 from core.backends.llm.client import ChatClient, Thinking
 from core.backends.llm.completions import CompletionsClient
@@ -26,8 +26,7 @@ from core.backends.llm.profile import StoredProfile
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
-from core.domain import people
-from core.domain.errors import BadInput, BudgetSpent, NotAllowed, Unavailable
+from core.domain.errors import BadInput, Unavailable
 from core.domain.models import filled
 from core.domain.settings import Settings
 
@@ -245,10 +244,10 @@ class CachedLLM:
             return known
         if self._mode == "replay":
             raise Unavailable(f"not recorded: {request.prompt} by {self.model}; llm_mode is replay")
-        who = admission.asker().person
-        _check(who, self._daily)
-        made = self.backend.complete(request, timeout=timeout, cancel=cancel, written=written)
-        people.spend(made.prompt_tokens + made.completion_tokens, who)
+        with charging.charged(request, self._daily, cancel) as charge:
+            noted = charging.noting(charge, written)
+            made = self.backend.complete(request, timeout=timeout, cancel=cancel, written=noted)
+            charge.answer = made
         self._cache.put(key, request, made)
         if self._mode == "record":
             self._recordings.add(key, request, made, endpoint=self.endpoint, model=self._name)
@@ -268,15 +267,6 @@ class CachedLLM:
     def _recall(self, key: str) -> Completion | None:
         cached = None if self._mode == "record" else self._cache.get(key)
         return cached or self._recordings.get(key)
-
-
-def _check(who: people.Person, daily: int | None) -> None:
-    if why := people.why_not("ask a model", who):
-        raise NotAllowed(why)
-    if daily is not None and who.account and (used := people.spent(who)) >= daily:
-        raise BudgetSpent(
-            f"{who.account} has used {used:,} of the {daily:,} model tokens of today; more at 00:00 UTC"
-        )
 
 
 def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key") -> str:

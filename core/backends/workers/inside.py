@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
@@ -69,6 +70,7 @@ class _Tally:
         self._lock = threading.Lock()
         self._before: dict[str, int] = {}
         self._new: Counter[str] = Counter()
+        self._reserved: defaultdict[str, dict[str, int]] = defaultdict(dict)
 
     def told(self, who: str, spent: int) -> None:
         """Store the database's count for `who`."""
@@ -81,6 +83,21 @@ class _Tally:
         """
         with self._lock:
             return self._new.pop(who, 0)
+
+    def reserve(self, who: str, tokens: int, limit: int) -> tuple[str, int]:
+        """Reserve tokens among the calls of this worker."""
+        with self._lock:
+            used, held = self._before.get(who, 0) + self._new[who], sum(self._reserved[who].values())
+            if used >= limit or (held and used + held + tokens > limit):
+                return "", used
+            self._reserved[who][id := secrets.token_hex(8)] = tokens
+            return id, used
+
+    def settle(self, id: str, who: str, tokens: int) -> None:
+        """Count what a call used instead of its reservation."""
+        with self._lock:
+            self._reserved[who].pop(id, None)
+            self._new[who] += tokens
 
     def spend(self, who: str, tokens: int) -> None:
         """Count it here until it is taken."""
