@@ -74,6 +74,41 @@ def purge_(older_than: str, yes: bool, as_json: bool) -> int:
     return 0
 
 
+@sessions_.command("restore")
+@click.argument("kind", type=click.Choice(["run", "playlist", "preset", "label-set", "evaluation"]))
+@click.argument("name", required=False)
+@output_options
+def restore_(kind: str, name: str | None, as_json: bool) -> int:
+    """Bring back what was deleted: KIND with its NAME (of a run: its id), or list what can be restored.
+
+    All but label sets are deleted for good after the undo time (the setting delete_undo_minutes).
+    """
+    from core.domain import settings as settings_module
+    from core.evaluation import experiment_store
+    from core.evaluation.labels import desk
+
+    store, now = open_store(), settings_module.current()
+    if kind == "evaluation":
+        known = experiment_store.deleted(now)
+    elif kind == "label-set":
+        known = [one.name for one in desk.sets(store, deleted=True)]
+    else:
+        known = store.deleted(kind)
+    if name is None:
+        emit({kind: known}, lambda: "\n".join(known) or f"no deleted {kind}", as_json=as_json)
+        return 0
+    if kind == "evaluation":
+        experiment_store.restore(now, name)
+    elif kind == "label-set":
+        desk.undelete(store, name)
+    elif kind == "run":
+        store.undelete(name)
+    else:
+        store.restore(kind, name)
+    emit({"restored": name}, lambda: f"Restored {kind} {name}", as_json=as_json)
+    return 0
+
+
 @sessions_.command("vacuum")
 @output_options
 def vacuum_(as_json: bool) -> int:

@@ -36,6 +36,7 @@ class BackgroundJob(ABC):
     deed: ClassVar[people.Deed] = "edit"  # what beginning it is, and stopping another person's
     kept: ClassVar[int] = 16  # of its kind that are remembered after their end
     forgotten_s: ClassVar[float] = 3600.0  # how long after its end, or after somebody looked last
+    resumes: bool = False  # whether it continues what another job, of another person even, began
 
     def __init__(self, title: str, total: int = 0, home: Path | None = None) -> None:
         self.id = secrets.token_hex(8)
@@ -164,7 +165,7 @@ class Jobs:
         if fresh:
             job.begin()
             if not kind.private:
-                people.record(f"{kind.kind} begun", job.title)
+                people.record(f"{kind.kind} {'resumed' if job.resumes else 'begun'}", job.title)
         return job
 
     def keep(self, kind: type[J], key: Hashable, make: Callable[[], J]) -> J:

@@ -45,6 +45,7 @@ class Evaluating(BackgroundJob):
         questions = len(ready.labelled.questions) * ready.spec.repeats
         super().__init__(name, group.total if group else questions, engine.settings.home)
         self.name, self.folder, self.ready, self.group = name, folder, ready, group
+        self.resumes = (folder / LABELLED).is_file()
         self.warnings: list[str] = [*said, *ready.warnings]
         self._said = said
         self._engine, self._retry, self._workers, self._renew = engine, retry, workers, renew

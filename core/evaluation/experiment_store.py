@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 FOLDER = "evaluations"  # in the home
+log = logging.getLogger("routescope.evaluation")
+DELETED = ".deleted"  # in that folder: evaluations that can be brought back
 LABELLED, FIGURES, RUNS = "labelled.json", "metrics.json", "runs.sqlite"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -97,7 +102,8 @@ def place(settings: Settings, name: str) -> Path:
 
 def names(settings: Settings) -> list[str]:
     """The evaluations kept here, the one changed last first."""
-    folders = [path.parent for path in (settings.home / FOLDER).glob(f"*/{LABELLED}")]
+    empty(settings)
+    folders = [path.parent for path in (settings.home / FOLDER).glob(f"[!.]*/{LABELLED}")]
     return [path.name for path in sorted(folders, key=_changed, reverse=True)]
 
 
@@ -128,7 +134,10 @@ def stamp(folder: Path) -> tuple[float, ...]:
 
 
 def remove(settings: Settings, name: str) -> None:
-    """Delete an evaluation with its runs; BadInput where there is none, or another process writes to it."""
+    """Delete an evaluation with its runs; until the undo time has passed `restore` brings it back.
+
+    Raises BadInput if it does not exist or another process writes to it, NotAllowed for another person's.
+    """
     from core.evaluation.journal import alone
 
     people.require_own(people.maker("evaluation begun", name))
@@ -136,8 +145,53 @@ def remove(settings: Settings, name: str) -> None:
     if not folder.is_dir():
         raise BadInput(f"there is no evaluation {name!r}; there are: {', '.join(names(settings)) or 'none'}")
     with alone(folder):
-        shutil.rmtree(folder)
+        there = folder.parent / DELETED / f"{time.time():.6f} {name}"
+        there.parent.mkdir(exist_ok=True)
+        folder.rename(there)
     people.record("evaluation deleted", name)
+    timer = threading.Timer(60 * settings.delete_undo_minutes, empty, (settings,))
+    timer.daemon = True  # a process that opens the home later does what this one leaves
+    timer.start()
+
+
+def restore(settings: Settings, name: str) -> None:
+    """Bring back the evaluation that was deleted last under that name.
+
+    Raises BadInput if none can be brought back or the name is in use again, NotAllowed for another person's.
+    """
+    people.require_own(people.maker("evaluation begun", name))
+    folder = place(settings, name)
+    empty(settings)
+    found = [path for path in _deleted(settings) if path.name.partition(" ")[2] == name]
+    if not found:
+        known = ", ".join(deleted(settings))
+        raise BadInput(f"no deleted evaluation {name!r} can be restored; there are: {known or 'none'}")
+    if folder.exists():
+        raise BadInput(f"an evaluation {name!r} exists; delete that one first")
+    found[0].rename(folder)
+    people.record("evaluation restored", name)
+
+
+def deleted(settings: Settings) -> list[str]:
+    """Return the names of the evaluations that can be brought back, the one deleted last first."""
+    return list(dict.fromkeys(path.name.partition(" ")[2] for path in _deleted(settings)))
+
+
+def empty(settings: Settings) -> None:
+    """Delete for good the evaluations that were deleted longer ago than the undo time."""
+    until = time.time() - 60 * settings.delete_undo_minutes
+    for path in _deleted(settings):
+        if float(path.name.partition(" ")[0]) > until:
+            continue
+        try:
+            shutil.rmtree(path)
+        except OSError as error:  # another process is at it, or may alone
+            log.warning("the deleted evaluation in %s is not permanently deleted yet: %s", path, error)
+
+
+def _deleted(settings: Settings) -> list[Path]:
+    """Return the folders of deleted evaluations, "SECONDS NAME", the one deleted last first."""
+    return sorted((settings.home / FOLDER / DELETED).glob("*.?????? *"), reverse=True)
 
 
 def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any]) -> None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import ASKED_BY, Remembered, Run, Turn
-from core.store import budget, deeds, memory, playlists, purge, run_annotations, runs, traces
+from core.store import budget, deeds, memory, playlists, purge, run_annotations, runs, traces, trash
 from core.store import search as searching
-from core.store.deletion import Deletion
+from core.store.deletion import Deletion, next_due
 from core.store.files import Place, empty_log, open_to_write, reading
 from core.store.memory import MemoryRow
 from core.store.playlists import Playlist, PlaylistEntry
@@ -60,7 +60,7 @@ class Store:
         self.deletion = Deletion(self.path, self._writer, undo_s)
         try:
             with closing(open_to_write(self.path)) as connection:
-                waiting = purge.next_due(connection)
+                waiting = next_due(connection)
         except (sqlite3.Error, OSError) as error:
             self._writer.warn(error)
         else:
@@ -196,10 +196,7 @@ class Store:
             deed=("run deleted", run_id),
         )
         self._kept.pop(run_id, None)
-        if self.deletion.undo_s > 0:
-            self.deletion.later(self.deletion.undo_s)
-        else:
-            self.deletion.run()
+        self._gone_later()
 
     def undelete(self, run_id: str) -> None:
         """Bring a deleted run back."""
@@ -273,12 +270,35 @@ class Store:
         )
 
     def delete_playlist(self, name: str) -> None:
-        """Forget a playlist; its runs stay. BadInput if there is none of that name."""
-        cleaned = playlists.clean_name(name)
-        people.require_own(self.maker("playlist saved", cleaned))
-        self.write(
-            lambda connection: playlists.remove(connection, cleaned), deed=("playlist deleted", cleaned)
-        )
+        """Delete a playlist; its runs stay. Raises BadInput if it does not exist."""
+        self.discard("playlist", playlists.clean_name(name))
+
+    def discard(self, kind: str, name: str) -> None:
+        """Delete a "playlist" or "preset"; until the undo time has passed `restore` brings it back.
+
+        Raises BadInput if it does not exist, NotAllowed for another person's.
+        """
+        people.require_own(self.maker(f"{kind} saved", name))
+        self.write(lambda connection: trash.remove(connection, kind, name), deed=(f"{kind} deleted", name))
+        self._gone_later()
+
+    def restore(self, kind: str, name: str) -> None:
+        """Bring back the "playlist" or "preset" deleted last under that name. Raises as `discard`."""
+        people.require_own(self.maker(f"{kind} saved", name))
+        self.write(lambda connection: trash.restore(connection, kind, name), deed=(f"{kind} restored", name))
+
+    def deleted(self, kind: str) -> list[str]:
+        """Return the names (of a "run": ids) that can be brought back, the one deleted last first."""
+        with reading(self.path) as connection:
+            if kind != "run":
+                return trash.listed(connection, kind)
+            return run_annotations.deleted(connection, people.require("look"))
+
+    def _gone_later(self) -> None:
+        if self.deletion.undo_s > 0:
+            self.deletion.later(self.deletion.undo_s)
+        else:
+            self.deletion.run()
 
     def export_bundle(self, run_ids: Sequence[str]) -> bytes:
         """Return the runs with tags and notes as one file; importing and exporting it again returns the same

@@ -1,4 +1,4 @@
-"""When deleted runs are deleted for good: after the undo time, at the next opening, or by command."""
+"""Deletes runs, playlists and presets for good: after the undo time, at the next opening, or by command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from core.domain import people
 from core.domain.errors import Unavailable
-from core.store import purge, steady_clock
+from core.store import purge, steady_clock, trash
 from core.store.files import Place, empty_log, reading
 from core.store.purge import Purged
 from core.store.writer import StoreWriter
@@ -34,7 +34,8 @@ class Deletion:
 
         On return the file and its log hold nothing of it. Raises Unavailable if that cannot be done.
         """
-        return self._purge(lambda connection: purge.due(connection, steady_clock.now() - self.undo_s))
+        until = steady_clock.now() - self.undo_s
+        return self._purge(lambda connection: purge.due(connection, until), until)
 
     def before(self, moment: datetime) -> Purged:
         """Delete all runs asked before `moment` for good, without an undo time; for owners."""
@@ -52,7 +53,7 @@ class Deletion:
         try:
             self.due()
             with reading(self._path) as connection:
-                waiting = purge.next_due(connection)
+                waiting = next_due(connection)
         except Unavailable as error:
             log.warning("deleted runs are not permanently deleted yet: %s", error)
             self.later(AGAIN_S)
@@ -82,13 +83,14 @@ class Deletion:
             self._timer = None
         self.run()
 
-    def _purge(self, choose: Callable[[sqlite3.Connection], list[int]]) -> Purged:
-        def work(connection: sqlite3.Connection) -> Purged:
+    def _purge(self, choose: Callable[[sqlite3.Connection], list[int]], until: float = 0.0) -> Purged:
+        def work(connection: sqlite3.Connection) -> tuple[Purged, int]:
             numbers = choose(connection)
-            return purge.runs(connection, numbers) if numbers else Purged()
+            gone = purge.runs(connection, numbers) if numbers else Purged()
+            return gone, trash.empty(connection, until)
 
-        gone = self._writer.do(work)
-        if gone.runs or self._log_holds:
+        gone, others = self._writer.do(work)
+        if gone.runs or others or self._log_holds:
             self._log_holds = True
             try:
                 empty_log(self._path)
@@ -98,6 +100,12 @@ class Deletion:
                 ) from error
             self._log_holds = False
         return gone
+
+
+def next_due(connection: sqlite3.Connection) -> float | None:
+    """Return when what waits longest was deleted, in seconds since 1970; None if nothing waits."""
+    found = [at for at in (purge.next_due(connection), trash.next_due(connection)) if at is not None]
+    return min(found, default=None)
 
 
 def _text(moment: datetime) -> str:

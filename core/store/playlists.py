@@ -82,12 +82,6 @@ def put(connection: sqlite3.Connection, name: str, entries: Sequence[PlaylistEnt
     )
 
 
-def remove(connection: sqlite3.Connection, name: str) -> None:
-    """Delete a playlist, and none of its runs; BadInput if there is none of that name."""
-    if connection.execute("DELETE FROM playlists WHERE name = ?", (bind(name),)).rowcount == 0:
-        raise BadInput(f"there is no playlist {short(name)}")
-
-
 def to_document(entry: PlaylistEntry) -> dict[str, Any]:
     """Convert an entry to JSON values."""
     return {

@@ -81,11 +81,7 @@ def save(store: Store, preset: Preset) -> None:
 def delete(store: Store, name: str) -> None:
     """Delete a preset; runs made with it stay. BadInput if there is none of that name."""
     named(store, name)
-    people.require_own(store.maker("preset saved", name))
-    store.write(
-        lambda connection: connection.execute("DELETE FROM presets WHERE name = ?", (bind(name),)),
-        deed=("preset deleted", name),
-    )
+    store.discard("preset", name)
 
 
 def clean(preset: Preset) -> Preset:

@@ -52,6 +52,16 @@ def set_private(connection: sqlite3.Connection, run_id: str, private: bool, who:
     connection.execute("UPDATE runs SET private = ? WHERE number = ?", (int(private and maker != ""), number))
 
 
+def deleted(connection: sqlite3.Connection, who: Person) -> list[str]:
+    """Return the ids of deleted runs that `who` may see, the one deleted last first."""
+    found = connection.execute("SELECT id, maker, private FROM runs WHERE deleted ORDER BY deleted DESC")
+    return [
+        text(row["id"])
+        for row in found.fetchall()
+        if who.sees(text(row["maker"]), private=bool(row["private"]))
+    ]
+
+
 def maker_of(connection: sqlite3.Connection, number: int) -> str:
     """Return the account of the person who asked a run."""
     return str(text(connection.execute("SELECT maker FROM runs WHERE number = ?", (number,)).fetchone()[0]))

@@ -297,6 +297,7 @@ def test_what_failed_is_counted_and_asked_again(visit, questions, engine):
     engine.fake_llm.missing = None
     app.button(key="evaluate_retry").click().run()
     assert background.under_way(engine, "gaps").wait(30)
+    assert background.under_way(engine, "gaps").resumes
     app = visit("evaluate.py")
     assert list(frame(app, "scored")["failed"]) == [0, 0]
 
@@ -305,9 +306,13 @@ def test_deleting_says_what_is_lost(look, made, engine):
     made()
     app = look()
     assert "5 questions" in shown(app)
+    (name,) = experiment_store.names(engine.settings)
     app.button(key="evaluate_remove").click().run()
     assert experiment_store.names(engine.settings) == []
     assert "No evaluations yet" in shown(app)
+    app.button(key="evaluate_undo").click().run()
+    assert experiment_store.names(engine.settings) == [name]
+    assert not [one for one in app.button if one.key == "evaluate_undo"]
 
 
 @pytest.mark.parametrize("damage", ["labelled.json", "questions.jsonl", "metrics.json"])

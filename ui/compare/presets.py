@@ -15,7 +15,7 @@ from ui.app.routes import also
 
 CHOSEN = "named_chosen"
 APPLIED = "named_applied"  # (the preset that is applied, the inputs before)
-DELETED = "named_deleted"  # the preset deleted last
+DELETED = "named_deleted"  # the name of the preset deleted last
 FAILED = "named_failed"  # why the last click did not succeed
 WIDE = 560
 
@@ -94,13 +94,13 @@ def delete(store: Store, preset: Preset) -> None:
     except RouteScopeError as error:
         st.session_state[FAILED] = str(error)
         return
-    st.session_state[DELETED] = preset
+    st.session_state[DELETED] = preset.name
 
 
 def bring_back(store: Store) -> None:
-    """Save the preset deleted last again; one that this version cannot use cannot be."""
+    """Bring back the preset deleted last."""
     try:
-        presets.save(store, st.session_state[DELETED])
+        store.restore("preset", st.session_state[DELETED])
     except RouteScopeError as error:
         st.session_state[FAILED] = str(error)
         return
@@ -136,5 +136,5 @@ def _undo(store: Store) -> None:
             st.button("Undo", key="named_undo", on_click=undo, type="tertiary")
     if DELETED in st.session_state:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.caption(md(f"“{cut(st.session_state[DELETED].name, 64)}” is deleted."))
+            st.caption(md(f"“{cut(st.session_state[DELETED], 64)}” is deleted."))
             st.button("Undo", key="named_back", on_click=bring_back, args=(store,), type="tertiary")

@@ -39,6 +39,7 @@ def draw() -> None:
     """Draw the page."""
     if error := st.session_state.pop("evaluate_said", None):
         st.error(md(error))
+    saved.undo()
     entries = saved.entries()
     saved.choose_begun([entry.name for entry in entries])
     saved.progress()

@@ -21,6 +21,7 @@ from ui.components import tables
 BEGUN = "evaluate_begun"  # an evaluation that was begun here, to be chosen when it is there
 FOLLOWED = "evaluate_followed"  # the names of those that were running when the page was drawn last
 STATES = {"under way": "running"}  # what people read for the state that is stored
+DELETED = "evaluate_deleted"  # the name of the one deleted last, for Undo
 RESUME_BY = "ev_workers_resume"  # the choice of who goes on with one
 EVERY = 1.0  # seconds between looks at those that are running
 
@@ -173,7 +174,9 @@ def lost(one: Entry) -> str:
     """What is lost when it is deleted."""
     contents = f"the results of {one.done} questions: rankings, answers, figures and runs"
     what = "the contents of its damaged folder" if one.state == "damaged" else contents
-    return f"This deletes {what}. It cannot be undone. Runs that you opened in Why stay in Sessions."
+    minutes = state.engine().settings.delete_undo_minutes
+    undo = f"It can be undone for {minutes:g} minutes." if minutes else "It cannot be undone."
+    return f"This deletes {what}. {undo} Runs that you opened in Why stay in Sessions."
 
 
 def _resume(name: str, retry: bool) -> None:
@@ -183,8 +186,29 @@ def _resume(name: str, retry: bool) -> None:
         st.session_state["evaluate_said"] = str(error)
 
 
+def undo() -> None:
+    """Offer to bring back the evaluation this session deleted last."""
+    settings = state.engine().settings
+    name = st.session_state.get(DELETED)
+    if name is None or name not in experiment_store.deleted(settings):
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.info(md(f"Evaluation “{name}” is deleted."), width="stretch")
+        st.button("Undo", key="evaluate_undo", on_click=_restore, args=(name,))
+
+
+def _restore(name: str) -> None:
+    del st.session_state[DELETED]
+    try:
+        experiment_store.restore(state.engine().settings, name)
+    except RouteScopeError as error:
+        st.session_state["evaluate_said"] = str(error)
+
+
 def _remove(name: str) -> None:
     try:
         experiment_store.remove(state.engine().settings, name)
     except RouteScopeError as error:
         st.session_state["evaluate_said"] = str(error)
+    else:
+        st.session_state[DELETED] = name

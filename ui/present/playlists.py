@@ -18,7 +18,7 @@ from ui.components import tables
 from ui.present import slide
 
 NAME = "playlist"
-DELETED = "playlist_deleted"  # (name, entries) of the last one, for Undo
+DELETED = "playlist_deleted"  # the name of the last one, for Undo
 SAMPLES = "Sample questions of {}"
 
 Entries = tuple[PlaylistEntry, ...]
@@ -132,7 +132,7 @@ def _make(lists: Mapping[str, Entries]) -> None:
                     _save(into, [*own[into], of(run)])
                 if st.button("Delete this playlist", key="delete_playlist"):
                     store().delete_playlist(into)
-                    st.session_state[DELETED] = (into, own[into])
+                    st.session_state[DELETED] = into
                     st.rerun()
             st.caption(
                 md(f"Open run: {run.query.text[:120]}" if run else "No run is open. Open one under Sessions.")
@@ -180,12 +180,12 @@ def _save(name: str, entries: Sequence[PlaylistEntry]) -> None:
 
 
 def _undo() -> None:
-    name, entries = st.session_state.get(DELETED, (None, ()))
-    if name is None:
+    name = st.session_state.get(DELETED)
+    if name is None or name not in store().deleted("playlist"):
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.info(md(f"Deleted playlist “{name}”. Its runs are still stored."), width="stretch")
         if st.button("Undo", key="undo_playlist"):
-            store().save_playlist(name, entries)
+            store().restore("playlist", name)
             st.session_state.pop(DELETED)
             st.rerun()

@@ -293,9 +293,14 @@ def test_who_changes_what_another_made_does_not_become_its_maker(store):
                 change()
     with acting(DAN):  # an owner may, and does not become the maker either
         presets.save(store, preset)
-    store.record(CAT.account, "evaluation begun", "e")
-    store.record(other.account, "evaluation begun", "e")  # resumed
-    assert store.maker("evaluation begun", "e") == CAT.account
+    begun = Jobs()
+    with acting(CAT):
+        begun.begin(Work, 1, Work).wait(10)
+    with acting(other):
+        begun.begin(Work, 2, Resumed).wait(10)
+        begun.begin(Work, 3, lambda: Resumed("of the command line")).wait(10)
+    assert store.maker("work begun", "it") == CAT.account
+    assert store.maker("work begun", "of the command line") == ""
     with acting(CAT):
         presets.delete(store, "Careful")
     with acting(other):  # the name is free again
@@ -425,12 +430,16 @@ def test_tokens_are_those_of_who_asked_whatever_thread_calls(model, store, serve
 class Work(BackgroundJob):
     kind = "work"
 
-    def __init__(self):
-        super().__init__("it")
+    def __init__(self, title="it"):
+        super().__init__(title)
         self.seen = None
 
     def _do(self):
         self.seen = people.current()
+
+
+class Resumed(Work):
+    resumes = True
 
 
 def test_work_in_the_background_is_that_of_who_began_it(store, server):
