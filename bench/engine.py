@@ -20,7 +20,8 @@ from core.domain import settings as settings_module
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, Run
 from core.engine.availability import without_model
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.evaluation import sets
 from core.routes.registry import routes
 
@@ -29,7 +30,8 @@ CORPUS = "support"
 FLOOR = "import numpy, onnxruntime, faiss"
 COLD = """
 import time; began = time.perf_counter()
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.domain.settings import load
 from core.domain.types import Query
 run = Engine(load()).ask(Request(Query("How do I start a return?"), "support", ("hybrid_rrf",)))

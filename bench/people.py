@@ -26,7 +26,8 @@ from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.availability import missing, why_not
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.evaluation import sets
 from core.routes.registry import routes
 from core.store import Store

@@ -20,7 +20,8 @@ from bench.results import keep, machine, spread
 from core.analysis.waits import waited
 from core.domain import settings as settings_module
 from core.domain.types import Query, RouteResult
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.evaluation import sets
 
 log = logging.getLogger("bench")

@@ -26,7 +26,8 @@ from core.backends.workers.place import WorkPlace
 from core.backends.workers.pool import Pool
 from core.domain import settings as settings_module
 from core.domain.types import Query
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.evaluation import runner
 from core.evaluation.experiment import Prepared, conditions_of, prepare
 from core.evaluation.journal import Journal

@@ -1,5 +1,5 @@
 """RouteScope's engine: every retrieval route on one question, side by side.
 
 The rooms, from low to high: domain, backends, corpus, steps, routes, store, analysis, engine, evaluation,
-cli. Each may import those before it. Nothing here imports streamlit, `ui` or `pages`.
+api, cli. Each may import those before it. Nothing here imports streamlit, `ui` or `pages`.
 """

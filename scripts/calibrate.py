@@ -17,7 +17,8 @@ from typing import get_args
 from core.analysis.run_view import gradings
 from core.backends.evaluators import Which
 from core.domain import settings
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.evaluation import sets
 from core.evaluation.calibration import fit
 

@@ -13,7 +13,8 @@ import sys
 
 from core.corpus.samples import samples
 from core.domain import settings
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.routes.registry import pick
 
 log = logging.getLogger("record")

@@ -29,7 +29,8 @@ from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
 from core.domain.outputs import Rerank
 from core.domain.types import RouteResult, Scored
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.steps.rerank import by_score

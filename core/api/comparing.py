@@ -29,7 +29,8 @@ from core.corpus import catalogue, cautions
 from core.domain.format import milliseconds
 from core.domain.types import AnswerStyle, Query, Run, Turn
 from core.engine import engine as engines
-from core.engine.engine import Job, Request
+from core.engine.job import Job
+from core.engine.request import Request
 
 if TYPE_CHECKING:
     import pandas as pd

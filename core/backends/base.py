@@ -130,12 +130,6 @@ class Embedder(Protocol):
         """Many texts, in batches."""
 
 
-class VectorIndex(Protocol):
-    """Inner-product search over unit vectors."""
-
-    def search(self, vector: Vector, k: int) -> Rows: ...
-
-
 class SparseIndex(Protocol):
     """Term-based search; a passage that shares no term with the text is not returned."""
 

@@ -99,14 +99,11 @@ def maxsim(query: Matrix, passage: Matrix) -> float:
     return float((query @ passage.T).max(axis=1).sum()) if len(passage) else 0.0
 
 
-def maxsim_many(query: Matrix, passages: Sequence[Matrix]) -> NDArray[np.float32]:
-    """`maxsim` of each of `passages`, shape (n,): one product for all."""
-    vectors = np.concatenate(passages) if passages else np.empty((0, query.shape[1]), np.float32)
-    return maxsim_joined(query, vectors, [len(passage) for passage in passages])
-
-
 def maxsim_joined(query: Matrix, vectors: Matrix, lengths: Sequence[int]) -> NDArray[np.float32]:
-    """`maxsim_many` of passages whose vectors stand one behind another, shape (sum of lengths, dim)."""
+    """Return `maxsim` of each passage, shape (n,), as one product.
+
+    `vectors` are those of all passages one after another, shape (sum of lengths, dim).
+    """
     scores = np.zeros(len(lengths), np.float32)
     filled = [at for at, length in enumerate(lengths) if length]
     if filled and len(query):

@@ -30,7 +30,8 @@ from core.domain.errors import BadInput
 if TYPE_CHECKING:
     from core.domain.settings import Settings
     from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, Query, Run, Turn
-    from core.engine.engine import Engine, Job
+    from core.engine.engine import Engine
+    from core.engine.job import Job
     from core.routes.declare import Route
 
 _SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
@@ -147,7 +148,8 @@ def ask_(
     from core.domain import settings
     from core.domain.filters import read_filters
     from core.domain.types import Query
-    from core.engine.engine import Request, shared_engine
+    from core.engine.engine import shared_engine
+    from core.engine.request import Request
     from core.routes.registry import pick
 
     now = settings.current()

@@ -78,9 +78,3 @@ def find(models: Mapping[str, ModelSettings], name: str) -> ModelSettings:
         return models[name]
     known = ", ".join(models) or "none"
     raise BadInput(f"no model {name!r}: the settings file has no table [models.{name}]; it has: {known}")
-
-
-def parted(name: str) -> tuple[str, str]:
-    """Split a route's name into its own name and its model; "" for the default model."""
-    route, _, model = name.partition(AT)
-    return route, model

@@ -23,7 +23,7 @@ from core.domain.types import AnswerStyle, Query, Remembered, Run
 from core.engine.contexts import ContextFactory
 from core.engine.job import Job
 from core.engine.late_answers import Answering, answerable, write_later
-from core.engine.request import MAX_QUESTION, Request, RunPlan, clean
+from core.engine.request import Request, RunPlan, clean
 from core.engine.session_memory import gather, keep_answer
 from core.routes.declare import Route
 from core.routes.registry import pick
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("routescope.engine")
 PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, and an error is told at once
-
-__all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "reload_engine", "shared_engine"]
 
 
 class Engine(ContextFactory):

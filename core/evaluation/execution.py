@@ -18,7 +18,7 @@ from core.corpus import table_files
 from core.corpus.load import readable_files
 from core.domain.errors import Unavailable
 from core.evaluation.answers import holds
-from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
+from core.evaluation.dataset import Evidence, LabelledSet, Written
 
 if TYPE_CHECKING:
     from core.evaluation.outcome import Outcomes
@@ -74,7 +74,7 @@ def measured(
     excluded = []
     for question in labelled.questions:
         if question.sql and question.id in outcomes:
-            result = _gold(question.sql, database)
+            result = gold_result(question.sql, database)
             if result is None:
                 excluded.append(question.id)
             else:
@@ -89,7 +89,7 @@ def measured(
                 continue
             figures: dict[str, float | None] = {}
             if "sql" in outcome.said:
-                right = _right(outcome.said["sql"], wanted, asked[id].sql or "", database)
+                right = is_right(outcome.said["sql"], wanted, asked[id].sql or "", database)
                 figures[METRIC] = float(right)
             if outcome.answer is not None:
                 figures[ANSWER] = float(tells(outcome.answer, outcome.abstained, wanted.rows))
@@ -98,20 +98,6 @@ def measured(
         if found:
             values[route] = found
     return Executed(values, tuple(excluded))
-
-
-def execution_accuracy(question: Question, sql: str | None, database: Database) -> float | None:
-    """1.0 if `sql` returns what the gold query of `question` does, else 0.0; None without a gold query that
-    runs, or where no SQL was written (`sql` None; "" is a route that gave up, which is wrong).
-
-    Source: Yu et al. 2018 (Spider), arXiv:1809.08887, section 5, as computed in the test suites of Zhong et
-    al. 2020, arXiv:2010.02840: rows as a multiset, in order only if the gold query has ORDER BY at its top;
-    the columns may stand in any order, their names do not count, their number does.
-    """
-    if not question.sql or sql is None:
-        return None
-    wanted = _gold(question.sql, database)
-    return None if wanted is None else float(_right(sql, wanted, question.sql, database))
 
 
 def tells(answer: str, abstained: bool, rows: Sequence[Row]) -> bool:
@@ -149,7 +135,8 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _gold(sql: str, database: Database) -> Result | None:
+def gold_result(sql: str, database: Database) -> Result | None:
+    """Return the result of a gold query, or None if it fails or is too large."""
     try:
         found = database.query(sql, limits=WHOLE)
     except SqlError:
@@ -157,7 +144,13 @@ def _gold(sql: str, database: Database) -> Result | None:
     return None if found.truncated else found
 
 
-def _right(sql: str, wanted: Result, gold: str, database: Database) -> bool:
+def is_right(sql: str, wanted: Result, gold: str, database: Database) -> bool:
+    """Return whether `sql` returns what the `gold` query does. "" is a route that gave up, which is wrong.
+
+    Source: Yu et al. 2018 (Spider), arXiv:1809.08887, section 5, as computed in the test suites of Zhong et
+    al. 2020, arXiv:2010.02840: rows as a multiset, in order only if the gold query has ORDER BY at its top;
+    the columns may stand in any order, their names do not count, their number does.
+    """
     try:
         given = database.query(sql, limits=WHOLE)
     except SqlError:

@@ -29,7 +29,8 @@ from core.domain.outputs import (
 from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle, RouteResult, Run, Span
 from core.domain.unmatched import is_unmatched
-from core.engine.engine import Job, Request
+from core.engine.job import Job
+from core.engine.request import Request
 from core.evaluation.counting import document_of
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken

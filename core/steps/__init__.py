@@ -40,9 +40,9 @@ from core.steps.samples import Samples
 from core.steps.select import Select
 from core.steps.self_rag import SelfRag
 from core.steps.tables import AskTables
+from core.steps.windows import Windows
 
 __all__ = ["POOL", "Context", "Memo", "Steps"]
-from core.steps.windows import Windows
 
 
 class Steps(

@@ -389,10 +389,6 @@ def _count(words: Sequence[str], known: Collection[str]) -> int:
     return sum(word in known for word in words)
 
 
-def _gap(hits: Ranking) -> float:
-    return hits[0].score - hits[1].score if len(hits) > 1 else 0.0
-
-
 def _spaced(name: str) -> str:
     """Split a name into words: "order_no", "orderNo" and "OrderNo" have two."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ")

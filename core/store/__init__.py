@@ -410,11 +410,6 @@ class Store:
         with reading(self.path) as connection:
             return deeds.listed(connection, limit)
 
-    def makers(self, deed: str) -> dict[str, deeds.Done]:
-        """Return who last performed `deed`, such as "preset saved", by its object."""
-        with reading(self.path) as connection:
-            return deeds.newest(connection, deed)
-
     def maker(self, deed: str, about: str) -> str:
         """Return the account of who did it first to `about`: who made it. "" without an account."""
         with reading(self.path) as connection:

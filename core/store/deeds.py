@@ -38,17 +38,6 @@ def listed(connection: sqlite3.Connection, limit: int) -> list[Done]:
     return [Done(row["at"], text(row["who"]), row["deed"], text(row["about"])) for row in found]
 
 
-def newest(connection: sqlite3.Connection, deed: str) -> dict[str, Done]:
-    """Return who last performed an action, by its object."""
-    found = connection.execute(
-        "SELECT at, who, deed, about FROM deeds WHERE deed = ? ORDER BY number", (deed,)
-    ).fetchall()
-    return {
-        text(row["about"]): Done(row["at"], text(row["who"]), row["deed"], text(row["about"]))
-        for row in found
-    }
-
-
 def first(connection: sqlite3.Connection, deed: str, about: str) -> str:
     """Return the account of who did it first to what has this name now: a deleted name may be used again.
 

@@ -28,7 +28,7 @@ from core.domain.outputs import External, Fusion, Search
 from core.domain.pipelines import Pipeline, from_command
 from core.domain.settings import PROJECT
 from core.domain.types import Query, RouteResult
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes import registry
 from core.store import Store
 from tests.fakes import FakeEngine, MemoryCorpus

@@ -18,7 +18,7 @@ from core.domain import settings as settings_module
 from core.domain.outputs import Decision
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, RouteResult
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import TEXTS, FakeEngine
 
 HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")

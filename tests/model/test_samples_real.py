@@ -11,7 +11,8 @@ import pytest
 from core.corpus.samples import samples
 from core.domain import settings as settings_module
 from core.domain.outputs import FiltersRead, Inserted, Merging, Rewrite, ScoreCut
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[2]

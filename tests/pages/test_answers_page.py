@@ -6,7 +6,7 @@ import pytest
 
 from core.domain.background_job import jobs
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html
 from tests.runs import HOSTILE, make_run

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from core.domain.background_job import jobs
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.types import Query, RouteResult, Span
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.beam import trees
 from tests.pages.reading import html
 from tests.reflecting import ScriptedReflection, by_default, passage_of, segment

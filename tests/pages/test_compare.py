@@ -9,7 +9,7 @@ from core.analysis import waits
 from core.backends.admission import ModelQueue
 from core.domain.needs import Need
 from core.domain.types import Query
-from core.engine.engine import MAX_QUESTION, Request
+from core.engine.request import MAX_QUESTION, Request
 from core.routes.registry import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, plain, shown

@@ -19,7 +19,7 @@ from core.domain.outputs import (
     SentenceFilter,
 )
 from core.domain.types import Query, Span
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.model_calibration import Case, calibrate
 from core.evaluation.tuning import batch_run as surveys

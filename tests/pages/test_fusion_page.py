@@ -9,7 +9,7 @@ import pytest
 from core.analysis.what_if.fusion import fusions, recompute
 from core.domain.outputs import Fusion, Selection
 from core.domain.types import Link, Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.registry import routes

@@ -8,7 +8,7 @@ import pytest
 from core.analysis.walks import placed, walks
 from core.domain.outputs import Search
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
 

@@ -7,7 +7,7 @@ import pytest
 from core.domain.background_job import jobs
 from core.domain.outputs import MatchedPassage, Search, TokenMatches
 from core.domain.types import Query, RouteResult, Span
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.pages.reading import html, plain
 from tests.runs import HOSTILE, make_run
 

@@ -9,7 +9,7 @@ from core.analysis.passage_trace import PassageTrace
 from core.analysis.what_if.fusion import fusions, recompute
 from core.domain.background_job import jobs
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.added import added
 from tests.pages.reading import html, shown
 from tests.unit.analysis.test_lineage import QUESTION, made, texts

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from core.analysis.term_contributions import Marker, searched_by_terms
 from core.domain.background_job import jobs
 from core.domain.types import Hit, Passage, Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.large import large_run
 from tests.pages.reading import address, html, plain
 from tests.runs import HOSTILE, make_run

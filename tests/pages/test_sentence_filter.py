@@ -8,7 +8,7 @@ import pytest
 from core.analysis.run_view import gradings, strippings
 from core.domain.outputs import SentenceFilter
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
 from ui.evaluators.grades import table

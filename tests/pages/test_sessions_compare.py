@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.analysis.run_diff import run_diff
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.pages.reading import plain
 from tests.runs import HOSTILE, make_run

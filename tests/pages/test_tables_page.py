@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
 from ui.compare.database_results import tables

@@ -12,7 +12,7 @@ from core.domain.program import COMMAND
 from core.domain.settings import PROJECT
 from core.domain.types import Query
 from core.engine import external_trial
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes import registry
 from tests.pages.reading import html, shown
 from tests.until import until

@@ -14,7 +14,7 @@ from core.domain.settings import Settings
 from core.domain.types import Answer, Hit, Query
 from core.engine import engine as engines
 from core.engine import job as jobs
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import pick, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import drip, hold, http, loopback

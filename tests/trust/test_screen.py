@@ -10,7 +10,7 @@ import pytest
 from core.cli import main
 from core.domain.format import milliseconds
 from core.domain.types import Query, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html

@@ -7,7 +7,7 @@ import streamlit as st
 from core.domain.needs import Need
 from core.engine import probes
 from core.engine.availability import missing, why_not
-from core.engine.engine import Job
+from core.engine.job import Job
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.markup import md

@@ -8,7 +8,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from core.domain.background_job import owner
 from core.domain.types import AnswerStyle, Query, Run, Turn
 from core.engine import engine as engine_module
-from core.engine.engine import Engine, Job, Request
+from core.engine.engine import Engine
+from core.engine.job import Job
+from core.engine.request import Request
 
 QUESTION = "question"
 CORPUS = "corpus"

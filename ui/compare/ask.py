@@ -13,7 +13,7 @@ from core.domain.models import AT
 from core.domain.needs import Need
 from core.domain.types import Query, Run
 from core.engine.availability import missing, why_not
-from core.engine.engine import MAX_QUESTION, Request
+from core.engine.request import MAX_QUESTION, Request
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.answer_style import ANSWERS, BY, ORDERS

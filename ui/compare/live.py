@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
-from core.engine.engine import Job
+from core.engine.job import Job
 from ui.app import redraw, state
 from ui.app.markup import md
 from ui.app.routes import title

@@ -15,7 +15,7 @@ from core.corpus import catalogue, cautions
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import RouteResult, Run, Span
-from core.engine.engine import Job
+from core.engine.job import Job
 from core.engine.replay import texts
 from core.engine.request import FILTERS, Request
 from ui.app import address, link, opened, state

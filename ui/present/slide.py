@@ -15,7 +15,8 @@ from core.domain.format import milliseconds
 from core.domain.once import Recent
 from core.domain.relevance import relevant
 from core.domain.types import Query, Run
-from core.engine.engine import Job, Request
+from core.engine.job import Job
+from core.engine.request import Request
 from core.routes.registry import routes
 from core.store.playlists import PlaylistEntry
 from ui.app import account, redraw, state

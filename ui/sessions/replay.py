@@ -12,8 +12,8 @@ from core.analysis.run_diff_text import value
 from core.corpus import catalogue
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
-from core.engine.engine import Request
 from core.engine.replay import Again, Here, again
+from core.engine.request import Request
 from core.routes.registry import routes
 from core.store import SessionRow
 from ui.app import state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.types import Run
-from core.engine.engine import Job
+from core.engine.job import Job
 from ui.app import redraw, state
 from ui.app.markup import md
 from ui.compare import results

@@ -23,8 +23,6 @@ from core.domain.external import PipelineReply, parse_reply
 from core.domain.pipelines import Pipeline
 from core.domain.types import Turn
 
-MAX_BYTES = 16 << 20  # of one reply
-
 
 @dataclass(frozen=True, slots=True)
 class PipelineRequest:

@@ -31,7 +31,6 @@ STARTS = ("start_index", "split_idx_start")  # where splitters of LangChain and 
 # Where pipelines put their documents.
 LISTS = ("hits", "documents", "context", "source_documents", "source_nodes", "nodes", "results")
 ANSWERS = ("answer", "result", "output", "response", "replies", "answers")
-HIT_FIELDS = ("doc_id", "text", "id", "start", "end", "score", "title", "metadata")
 
 
 class Wrong(Exception):

@@ -23,7 +23,8 @@ from core.evaluation.labels_file import Documents
 from core.routes.registry import pick, routes
 
 if TYPE_CHECKING:
-    from core.engine.engine import Engine, Job
+    from core.engine.engine import Engine
+    from core.engine.job import Job
     from core.evaluation.experiment_store import Evaluation
     from core.store import Store
 

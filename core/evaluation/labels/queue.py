@@ -52,21 +52,6 @@ def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:
     )
 
 
-def waiting(desk: Desk, annotator: str) -> tuple[Pair, ...]:
-    """What the annotator has said nothing of, in `order`; then what they put off, the longest ago first."""
-    said = desk.by(annotator)
-    fresh = [pair for pair in order(desk, annotator) if pair not in said]
-    later = sorted((one for one in said.values() if one.kind == "later"), key=lambda one: one.number)
-    return (*fresh, *(one.pair for one in later))
-
-
-def following(desk: Desk, annotator: str, question: str | None = None) -> Pair | None:
-    """What to judge next: of `question` if something of it waits, else of any; None when nothing waits."""
-    left = waiting(desk, annotator)
-    here = (pair for pair in left if pair[0] == question)
-    return next(here, None) or next(iter(left), None)
-
-
 def progress(desk: Desk, annotator: str) -> tuple[dict[str, Progress], Progress]:
     """How far an annotator is, by question and in all."""
     said = desk.by(annotator)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MOST = 1_000  # questions at once
 FUTILE = 15  # questions dropped one after the other: another passage will not change that
 FAILURES = 3  # of the model, one after the other
-TRIES = 3  # kinds that one passage is tried for before the next is drawn
 UNCALIBRATED = 0.5
 Progress = Callable[[int, int], None]  # questions kept, of how many
 

@@ -30,7 +30,8 @@ import logging
 import sys
 from functools import cache
 
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.domain.errors import Unavailable
 from core.domain.settings import current
 from core.domain.types import AnswerStyle, Query, RouteResult, Turn

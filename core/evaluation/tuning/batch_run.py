@@ -22,7 +22,8 @@ from core.evaluation import sets
 from core.routes.registry import pick
 
 if TYPE_CHECKING:
-    from core.engine.engine import Engine, Job
+    from core.engine.engine import Engine
+    from core.engine.job import Job
     from core.evaluation.dataset import Found, LabelledSet, Question
 
 MODELS = frozenset((Need.LLM, Need.SELF_RAG))

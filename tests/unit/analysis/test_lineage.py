@@ -11,7 +11,7 @@ from core.analysis.passage_trace import PassageTrace
 from core.analysis.what_if.fusion import fusions
 from core.analysis.what_if.fusion_change import list_names
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -15,7 +15,7 @@ from core.analysis.lineage import Lineage, Loss, Source
 from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import Fusion
 from core.domain.types import Query, RouteResult, Span, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM

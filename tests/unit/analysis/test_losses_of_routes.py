@@ -13,7 +13,7 @@ from core.corpus.enrichments import store
 from core.domain.outputs import Fusion, Merging, Search
 from core.domain.relevance import FULL
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.dataset import Evidence, Written
 from core.evaluation.gold import quoted
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -27,7 +27,7 @@ from core.domain.outputs import (
     Written,
 )
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from tests.fakes import FakeEngine
 from tests.runs import make_run

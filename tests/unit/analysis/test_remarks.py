@@ -7,7 +7,7 @@ from core.cli.comparison import comparison
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation import dataset, experiment
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.spec import Spec

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.analysis.token_matches import TokenMatch, expansions, token_matches
 from core.domain.outputs import MatchedPassage, Rerank, Search, TokenMatches
 from core.domain.types import Query, RouteResult, Span
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.store.codec import from_document, to_document
 from tests.fakes import FakeEngine
 from tests.runs import HOSTILE

@@ -19,7 +19,7 @@ from core.domain.errors import BadInput
 from core.domain.outputs import Embedding, Rerank, Search, Selection, Written
 from core.domain.outputs import Fusion as Fused
 from core.domain.types import Answer, Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.declare import Route
 from core.routes.registry import routes
 from core.store.codec import dumps, from_document, to_document

@@ -16,7 +16,7 @@ from core.analysis.what_if.scored import floor_of, gates, nears, reaching, reflo
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
 from core.domain.types import Query, RouteResult, Span
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning.labelled_grades import follows, graded
 from core.routes.registry import routes

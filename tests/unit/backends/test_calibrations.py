@@ -10,7 +10,7 @@ from core.backends.calibrations import DECISIONS, Calibration, HeldOut
 from core.domain.errors import Unavailable
 from core.domain.types import Query
 from core.engine.availability import cautions
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from core.steps.calibrated import PROMPTS, worth
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -16,7 +16,7 @@ from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Passage, Query
 from core.engine.availability import missing, why_not
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from tests.fakes import FakeEngine
 from tests.tiny import bert, t5, tokenizer

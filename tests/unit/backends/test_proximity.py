@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.backends.rerankers.blend import weighted_maxsim, windowed_maxsim
 from core.backends.rerankers.proximity import NEAR, pair_scores, parts
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import FakeEngine
 
 ASKED = "Are fragile items double boxed by express shipping?"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from core.backends.quantised import QuantisedIndex, signs
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import FakeEngine
 
 

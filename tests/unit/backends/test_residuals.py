@@ -20,7 +20,7 @@ from core.corpus.enrichments.tokens import TokenIndex, Tokens
 from core.domain.errors import Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus
 
 

@@ -20,7 +20,8 @@ from core.domain.errors import BadInput, Cancelled, ModelFailed, NotConfirmed, U
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.doctor import endpoints
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.routes.registry import ours, pick, routes
 from tests import embedding_services as services
 from tests.embedding_services import KEY, Refused, served, unit

@@ -268,7 +268,8 @@ def test_a_damaged_enrichment_is_refused(tmp_path):
 
 def test_a_route_without_its_enrichment_is_unavailable_and_says_how_to_get_it(tmp_path):
     from core.domain.types import Query
-    from core.engine.engine import Engine, Request
+    from core.engine.engine import Engine
+    from core.engine.request import Request
 
     engine = FakeEngine(tmp_path)
     engine.enrichment = lambda corpus, need: Engine.enrichment(engine, corpus, need)

@@ -21,7 +21,7 @@ from core.domain.outputs import Search, Walk, document, from_document
 from core.domain.settings import Settings
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
 from core.engine.availability import why_not
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
 

@@ -12,7 +12,7 @@ from core.corpus.enrichments.summaries import EXTRACT, GROUP, TOP, extract, grou
 from core.domain.errors import ModelFailed
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import FakeEngine, MemoryCorpus, ScriptedLLM
 
 WORDS = ["customs", "parcel", "refund", "invoice", "warranty", "vase", "crushed", "order", "label", "courier"]

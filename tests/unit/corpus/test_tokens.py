@@ -26,7 +26,8 @@ from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
 from core.engine.availability import missing
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.steps.late_interaction import COLUMNS, DRAWN, ROWS, TOLD, matched
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus, words
 from tests.tiny import colbert

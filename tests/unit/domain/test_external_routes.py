@@ -19,7 +19,7 @@ from core.domain.settings import Settings, load
 from core.domain.types import AnswerStyle, Query, RouteResult, Run
 from core.domain.unmatched import is_unmatched
 from core.engine.availability import why_not
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.release.module import module
 from core.routes import registry
 from core.store import Store

@@ -16,7 +16,7 @@ from core.domain.background_job import BackgroundJob, Jobs
 from core.domain.errors import BadInput, BudgetSpent, NotAllowed
 from core.domain.people import LEAST, MACHINE, NOBODY, ROLES, Person, acting
 from core.domain.types import ASKED_BY, Query, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk, exchange
 from core.evaluation.labels.types import Judgement
@@ -234,7 +234,7 @@ def test_labels_are_their_accounts(store):
     with acting(CAT):
         assert exchange.qrels(desk.load(store, "set")) == b"q 0 a.md:0-9 3\n"
         desk.delete(store, "set")
-    assert store.makers("label set deleted")["set"].who == CAT.account
+    assert store.maker("label set deleted", "set") == CAT.account
 
 
 CLAIMED = (

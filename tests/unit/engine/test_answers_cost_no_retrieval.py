@@ -11,7 +11,7 @@ from core.domain import settings as settings_module
 from core.domain.errors import ModelFailed, ModelTimedOut, Unavailable
 from core.domain.types import Query
 from core.engine import engine as engine_module
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 from ui.components.citations import answers, note

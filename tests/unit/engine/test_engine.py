@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Query, Turn
-from core.engine.engine import MAX_QUESTION, Request, clean
+from core.engine.request import MAX_QUESTION, Request, clean
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 

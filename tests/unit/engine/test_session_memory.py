@@ -21,7 +21,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query, Remembered, Turn
 from core.engine import engine as engine_module
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.engine.session_memory import gather, keep
 from core.steps.remember import weigh
 from core.store import Store, memory

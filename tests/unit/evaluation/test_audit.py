@@ -18,7 +18,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.audit import audit, decisions, loops, report
 from core.evaluation.audit.cases import MISSED, OTHER, Case, measuring, timed
 from core.evaluation.audit.cases import cases as paired

@@ -222,7 +222,7 @@ def test_what_a_run_finds_is_what_asking_finds(tmp_path):
     outcomes, whole = run(engine, labelled, PLAN)
     assert whole
     assert list(outcomes) == ["q1", "q2", "q3", "q4"]
-    from core.engine.engine import Request
+    from core.engine.request import Request
 
     asked = engine.ask(Request(labelled.questions[0].query, "tiny", PLAN.routes))
     for result in asked.results:

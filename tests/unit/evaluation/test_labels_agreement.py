@@ -183,7 +183,7 @@ def test_the_order_tells_nothing_of_the_rank():
     assert all(150 < first.count(p) < 250 for p in "abc")
 
 
-def test_what_is_put_off_comes_at_the_end_and_counts_add_up():
+def test_counts_of_an_annotator_add_up():
     said = [
         ("q1", "b", "Ann", "person", "later", None),
         ("q1", "a", "Ann", "person", "later", None),
@@ -193,10 +193,6 @@ def test_what_is_put_off_comes_at_the_end_and_counts_add_up():
         ("q2", "d", "Ann", "adjudication", "grade", 0),
     ]
     made = desk(*said, questions=("q1", "q2"))
-    waiting = queue.waiting(made, "Ann")
-    assert waiting[0] == ("q1", "d")
-    assert set(waiting[1:4]) == {("q2", "a"), ("q2", "b"), ("q2", "d")}
-    assert waiting[4:] == (("q1", "b"), ("q1", "a"))
     by, whole = queue.progress(made, "Ann")
     assert by == {"q1": queue.Progress(1, 0, 2, 1), "q2": queue.Progress(0, 1, 0, 3)}
     assert whole == queue.Progress(1, 1, 2, 4)

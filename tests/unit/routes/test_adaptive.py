@@ -27,7 +27,7 @@ from core.backends.sql.linking import ValueLink
 from core.backends.terms import analyzer
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import AnswerStyle, Query, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.audit.loops import other_way, own
 from core.routes.registry import routes
 from core.steps.classify import Dispatch, told

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.backends.base import LLMRequest, Message
 from core.domain.errors import Unavailable
 from core.domain.types import Passage, Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.agent import Did, holding, in_words, read_choice
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 

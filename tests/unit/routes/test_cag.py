@@ -10,7 +10,7 @@ from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.availability import missing, why_not
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from core.steps.full_context import RESERVED, estimate, too_long
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, ScriptedLLM

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.types import Hit, Passage, Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.iterate import collect
 from core.steps.linked_names import CHARACTERS, WORDS, names
 from tests.fakes import FakeEngine, ScriptedLLM

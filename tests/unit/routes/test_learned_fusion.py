@@ -23,7 +23,7 @@ from core.domain.needs import Need
 from core.domain.types import Hit, Passage, Query
 from core.engine import engine as engine_module
 from core.engine.availability import missing
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation import finding
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import fusion_weights, learn, learn_text

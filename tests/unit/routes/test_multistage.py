@@ -3,7 +3,7 @@
 import pytest
 
 from core.domain.types import Query, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.analyse import STRANGE, choose
 from tests.fakes import FakeEngine, ScriptedLLM
 

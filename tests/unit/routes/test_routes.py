@@ -7,7 +7,7 @@ import pytest
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import pick, routes
 from core.steps import POOL
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM

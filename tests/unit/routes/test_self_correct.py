@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from core.domain.errors import ModelFailed
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.claims import unknown_numbers
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -13,7 +13,7 @@ from core.domain.filters import Filter
 from core.domain.outputs import FiltersRead
 from core.domain.settings import PROJECT
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.conditions import UNDATED
 from core.steps.question_filters import iso, read
 from tests.fakes import FakeEngine, ScriptedLLM

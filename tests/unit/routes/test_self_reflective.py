@@ -10,7 +10,7 @@ from core.analysis.searches import rewrites
 from core.backends.base import Completion, TokenLogprob
 from core.backends.prompting.token_probabilities import DIGITS, odds
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.reflect import next_round
 from core.steps.transform import shared
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -3,7 +3,7 @@
 import pytest
 
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = Query("What do I do with a crushed box?")

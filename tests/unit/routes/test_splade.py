@@ -17,7 +17,8 @@ from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
 from core.engine.availability import missing
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.steps.learned_sparse import TERMS, TOLD
 from tests.fakes import TEXTS, FakeEngine, HashTerms, MemoryCorpus
 from tests.tiny import splade

@@ -11,7 +11,7 @@ from core.corpus.enrichments.children import SIZE
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.quotes import best_sentence, survived
 from core.routes.registry import routes
 from core.steps.compress import numbers, tokens

@@ -6,7 +6,7 @@ import pytest
 
 from core.backends.base import Completion, TokenLogprob
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.confidence import no_answer, stated, token_confidence
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -7,7 +7,7 @@ import typing
 import pytest
 
 from core.domain.types import Hit, Query, Ranking
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps import Steps
 from core.steps.base import StepBase
 from core.steps.step import CONTRACTS, step

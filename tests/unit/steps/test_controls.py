@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.analysis.remarks import remarks
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.controls import largest_drop
 from tests.fakes import FakeEngine
 

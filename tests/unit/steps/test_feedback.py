@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.feedback import interpolated, relevance_model, usable
 from tests.fakes import FakeEngine, HashEmbedder
 from ui.components import rewrites

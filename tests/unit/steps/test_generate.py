@@ -11,8 +11,7 @@ from core.analysis.answers import checked, decisions
 from core.backends.prompting.citations import NOT_ANSWERED
 from core.domain.errors import ModelFailed
 from core.domain.types import Query
-from core.engine.engine import Request
-from core.engine.request import AnswerStyle
+from core.engine.request import AnswerStyle, Request
 from core.steps.generate import reading_order
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -13,7 +13,7 @@ from core.backends.sql.database import Database
 from core.backends.sql.guard import SqlError
 from core.domain.needs import Need
 from core.domain.types import Query, RouteResult, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.obeying import ORDER, ObeyingLLM

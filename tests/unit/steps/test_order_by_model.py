@@ -10,7 +10,7 @@ from scipy.stats import kendalltau
 from core.backends.prompting.prompts_orders import LABELS, order_grammar, permutation
 from core.domain.errors import ModelFailed
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.order_by_model import heap_top, tau
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -14,7 +14,7 @@ from core.analysis.searches import rewrites
 from core.backends.prompting.replies import reply_lines
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import Hit, Passage, Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps import POOL, Memo, Steps
 from core.steps.decompose import different, fill_in, quoted_in, references
 from core.steps.merge import ranks, union

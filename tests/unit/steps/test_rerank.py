@@ -26,7 +26,7 @@ from core.corpus.enrichments.children import SIZE
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
 from core.domain.types import Passage, Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.rerank import READ_NOW, by_score
 from tests.fakes import TEXTS, FakeEngine, HashTokens, ScriptedLLM, words
 from tests.loopback import http, loopback

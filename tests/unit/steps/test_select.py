@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.select import duplicates, likeness, mmr, pack, resemblance, unpack
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder
 

@@ -20,7 +20,8 @@ from core.domain.outputs import Segment, SegmentTree
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.availability import missing
-from core.engine.engine import Engine, Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from core.steps.beam import WEIGHTS, path_to, ranked, rescore, score_of
 from core.steps.reflection import (
     NO_RETRIEVAL,

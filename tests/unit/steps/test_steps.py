@@ -12,7 +12,7 @@ from core.backends.prompting.prompts import GRADE, HYDE
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import PassageGrade, Sentence
 from core.domain.types import Query, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.steps.grade import decide, yes_or_no
 from core.steps.refine import recompose
 from tests.fakes import FakeEngine, ScriptedLLM

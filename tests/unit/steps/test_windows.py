@@ -11,7 +11,7 @@ from core.corpus.enrichments.children import SIZE
 from core.corpus.sections import sentences
 from core.domain.text import searchable
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import FakeEngine
 
 FIRST = "Alpha opens early. Beta follows at noon. "

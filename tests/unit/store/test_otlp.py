@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from core.domain.errors import BadInput
 from core.domain.outputs import Reply
 from core.domain.types import Query, Run, Turn
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.routes.registry import routes
 from core.store.otlp import from_protobuf, to_otlp, to_protobuf
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -10,7 +10,7 @@ import pytest
 import core.engine.engine
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.release.module import module
 from core.store import Store, presets
 from core.store.presets import Preset

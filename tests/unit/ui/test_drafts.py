@@ -7,7 +7,7 @@ from core.analysis.run_view import gradings
 from core.analysis.searches import rewrites
 from core.domain.outputs import ClaimChanges, Criticised, Critique, DraftChoice, Written
 from core.domain.types import Query, Span
-from core.engine.engine import Request
+from core.engine.request import Request
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import HOSTILE, make_run
 from ui.evaluators.drafts import drafts

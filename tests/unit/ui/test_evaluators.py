@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.backends.evaluators import FEATURES, SHIPPED, Evaluator, Which, logistic, read, trained, write
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.reliability import reliability
 from core.steps import Memo, Steps

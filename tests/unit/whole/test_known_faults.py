@@ -11,7 +11,7 @@ from core.domain.fusion import linear, rrf
 from core.domain.needs import Need
 from core.domain.outputs import PassageGrade
 from core.domain.types import Hit, Passage, Query
-from core.engine.engine import Request
+from core.engine.request import Request
 from core.evaluation import outcome, runner, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.registry import routes
