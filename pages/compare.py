@@ -7,7 +7,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.job import Job
-from ui.app import corpora, health, link, state
+from ui.app import corpora, health, link, page_title, state
 from ui.app.markup import md
 from ui.compare import ask, live, results
 from ui.compare.welcome import hello
@@ -26,6 +26,7 @@ def opened() -> tuple[Run | None, Job | None]:
         return None, None
     if st.query_params.get("run") != run_id:
         link.show(run_id)  # back from another page: the address says again what is shown
+    page_title.about(run.query.text)
     return run, job
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.domain import people
 from core.domain.errors import RouteScopeError
-from ui.app import account, corpora, first_start, health, jobs, link, tour
+from ui.app import account, corpora, first_start, health, jobs, link, page_title, tour
 from ui.app.data import table
 from ui.app.markup import md
 
@@ -35,6 +35,7 @@ for number, page in enumerate(table("pages")["page"]):
     sections.setdefault(page["section"], []).append(entry)
 navigation = st.navigation(sections, expanded=True)
 with st.sidebar:
+    page_title.name(navigation.title)
     account.sidebar()
     corpora.choose()
     jobs.draw()

@@ -13,7 +13,7 @@ from core.domain.types import Run
 from core.engine.replay import texts
 from core.engine.request import FILTERS
 from core.store import SessionRow
-from ui.app import address, state
+from ui.app import address, page_title, state
 from ui.app.markup import cut, md
 
 RECENT = 50  # runs that are offered
@@ -37,6 +37,7 @@ def opened(purpose: str) -> Run | None:
         return None
     st.session_state[state.RUN] = run_id
     address.keep("run", run_id)
+    page_title.about(run.query.text)
     _head(run)
     if run.status == "running":
         st.info("This run is not finished. The page shows the routes that have finished so far.")

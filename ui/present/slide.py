@@ -39,7 +39,7 @@ def play(name: str, entries: Sequence[PlaylistEntry]) -> None:
     _controls(at, len(entries))
     entry = entries[at]
     said = [tag("div", turn.role, ": ", turn.text, css="dim", dir="auto") for turn in entry.history]
-    show(tag("div", *said, tag("h1", entry.question, dir="auto"), css="rs rs-slide"))
+    show(tag("div", *said, tag("h2", entry.question, dir="auto"), css="rs rs-slide"))
     try:
         run, job = _run(entry)
     except RouteScopeError as error:
