@@ -10,26 +10,11 @@ CONVERTED = (".docx", ".pptx", ".odt", ".epub", ".rtf", ".eml")  # to Markdown, 
 ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")  # and .json that is a list of objects
 DATA = (".json", ".ipynb", ".xml")
 ARCHIVES = (".zip",)
-CODE = (
-    *(
-        ".py",
-        ".pyi",
-        ".js",
-        ".mjs",
-        ".jsx",
-        ".ts",
-        ".tsx",
-        ".java",
-        ".kt",
-        ".scala",
-        ".go",
-        ".rs",
-        ".c",
-        ".h",
-    ),
-    *(".cc", ".cpp", ".hpp", ".cs", ".rb", ".php", ".swift", ".sh", ".bash", ".ps1", ".sql", ".r", ".jl"),
-    *(".lua", ".pl", ".proto", ".graphql", ".tf", ".yaml", ".yml", ".toml", ".ini"),
-)
+_CODE = """
+.py .pyi .js .mjs .jsx .ts .tsx .java .kt .scala .go .rs .c .h .cc .cpp .hpp .cs .rb .php .swift .sh
+.bash .ps1 .sql .r .jl .lua .pl .proto .graphql .tf .yaml .yml .toml .ini
+"""
+CODE = tuple(_CODE.split())
 READ = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS, *DATA, *ARCHIVES, *CODE)
 MARKED = (*MARKDOWN, *HTML, *PDF, *CONVERTED, ".ipynb")  # what becomes Markdown
 # What was read before there were others: an index of that time is up to date while these are as they were.

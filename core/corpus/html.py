@@ -11,13 +11,11 @@ from typing import Any
 from core.domain import encoding
 from core.domain.errors import BadInput
 
-BLOCKS = frozenset(
-    (
-        *("address", "article", "aside", "blockquote", "dd", "div", "dl", "dt", "figcaption", "figure"),
-        *("footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol"),
-        *("p", "pre", "section", "table", "tr", "ul"),
-    )
-)
+_BLOCKS = """
+address article aside blockquote dd div dl dt figcaption figure footer form h1 h2 h3 h4 h5
+h6 header hr li main nav ol p pre section table tr ul
+"""
+BLOCKS = frozenset(_BLOCKS.split())
 CELLS = frozenset(("td", "th"))
 NOT_TEXT = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object"))
 UNSAID = frozenset(("script", "style", "template", "rt", "rp"))  # no words of a heading either

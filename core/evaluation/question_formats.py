@@ -72,6 +72,7 @@ _REFERENCE = (
     "gold_contexts",
     "gold_context",
     "positive_passages",
+    "positive_ctxs",
     "positives",
     "positive",
     "relevant_passages",
@@ -171,10 +172,14 @@ FORMATS = (
     ),
     Format(
         "Langfuse dataset items",
-        ("input", "expected_output", "dataset_id|dataset_name|source_trace_id"),
+        (
+            "input",
+            "expected_output",
+            "dataset_id|dataset_name|source_trace_id|input.question|input.query|input.messages",
+        ),
         ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
         ("expected_output", *_in("expected_output", _ANSWER, "expected_output.*")),
-        _in("expected_output", _REFERENCE),
+        _in("expected_output", (*_REFERENCE, "contexts", "context")),
     ),
     Format(
         "DeepEval goldens",
@@ -252,6 +257,18 @@ FORMATS = (
         ("query", "query_text"),
         docs=("docid", "doc_id"),
         grade=("rating",),
+        id=("query_id", "qid"),
+    ),
+    Format(
+        "a table of judgements",
+        (
+            "query|query_text|question",
+            "docid|doc_id|document_id|corpus_id|passage_id",
+            "relevance|grade|label",
+        ),
+        ("query", "query_text", "question"),
+        docs=("docid", "doc_id", "document_id", "corpus_id", "passage_id"),
+        grade=("relevance", "grade", "label"),
         id=("query_id", "qid"),
     ),
     Format(

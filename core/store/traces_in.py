@@ -12,6 +12,8 @@ OpenLLMetry's opentelemetry-semantic-conventions-ai (db.query.result). Other too
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -249,14 +251,21 @@ def _circular(id: str, own: Mapping[str, ForeignSpan], mended: Mapping[str, Fore
 
 
 # Files.
+# The names of columns in a first line: a table as CSV, as pages of other tools export it.
+_TABLE = re.compile(r'"?[A-Za-z_][\w. ]{0,60}"?(?:,"?[\w. ]{0,60}"?){2,200}\r?\n')
 
 
 def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
-    """Yield the JSON documents of a file: one, or one per line, counting bad ones; or rows of parquet."""
+    """Yield the JSON documents of a file: one, or one per line, or rows of parquet or CSV; count bad ones."""
     if data[:4] == b"PAR1":
         yield from _rows(data, name)
         return
     text = data.decode("utf-8-sig", "replace")
+    if _TABLE.match(text):
+        for row in csv.DictReader(io.StringIO(text, newline="")):
+            cells = {column: cell for column, cell in row.items() if isinstance(cell, str) and cell}
+            yield {str(column): parsed_text(cell) or cell for column, cell in cells.items()}
+        return
     try:
         yield json.loads(text)
         return

@@ -43,7 +43,20 @@ LISTS = (
 TEXT = ("content", "page_content", "pageContent", "text", "chunk", "chunk_text", "body")
 ID = ("id", "id_", "_id", "chunk_id", "node_id", "doc_id", "document_id")
 _INSIDE = ("kwargs", "node", "document", "payload", "_source", "entity", "fields")
-_BESIDE = ("metadata", "meta", "score", "_score", "source", "title", "distance", "type", "extra_info", *ID)
+_BESIDE = (
+    "page_content",
+    "pageContent",
+    "metadata",
+    "meta",
+    "score",
+    "_score",
+    "source",
+    "title",
+    "distance",
+    "type",
+    "extra_info",
+    *ID,
+)
 _SAID = ("role", "tool_calls", "additional_kwargs", "response_metadata")  # a message, and no document
 _PRINTED = re.compile(  # as str() prints LangChain's Document
     r"(?:id=(?P<id>'[^']*'|None) )?(?:metadata=(?P<before>\{.*?\}) )?page_content=(?P<text>'.*?'|\".*?\")"

@@ -197,6 +197,7 @@ def test_every_format_is_tried():
     assert {one.name for one in FORMATS} <= {
         *ROWS,
         "Quepid ratings",
+        "a table of judgements",
         "OpenAI evals",
         "a Braintrust or Phoenix dataset",
         "a ragas evaluation set of version 0.1",
@@ -443,3 +444,26 @@ def test_the_own_format_is_no_other(tmp_path):
     assert recognised(["id", "text", "answer", "mode", "split", "relevant", "context", "reference"]) is None
     assert recognised(["question", "answers", "history"]) is None
     assert recognised(["sql", "question", "context"]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [
+        ("j.csv", f"query,doc_id,relevance\n{ASKED[1]},tickets.md,2\n{ASKED[1]},ferry.md,0\n", "judgements"),
+        ("d.json", [{"question": ASKED[1], "positive_ctxs": [{"title": "t", "text": TICKETS}]}], "questions"),
+        (
+            "l.json",
+            {
+                "items": [
+                    {"id": "1", "input": {"question": ASKED[1]}, "expectedOutput": {"contexts": [TICKETS]}}
+                ]
+            },
+            "Langfuse",
+        ),
+    ],
+)
+def test_labels_that_stand_in_rows_and_in_objects(tmp_path, name, content, format):
+    found = read(tmp_path / name, content if isinstance(content, str) else json.dumps(content))
+    assert len(found.questions) == 1
+    assert relevant(sets.tie(found, HARBOUR)[0]) == ["tickets.md"]
+    assert format in found.format

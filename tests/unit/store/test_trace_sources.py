@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 import io
 import json
 from pathlib import Path
@@ -584,3 +585,18 @@ def test_bad_scores_are_complaints_with_their_source(tmp_path, export, of, whos)
 )
 def test_what_is_bad(score, bad):
     assert feedback.negative(said("tool", *score)) is bad
+
+
+def test_a_table_exported_as_csv():
+    """What pages of other tools offer for download: a row an observation, values as JSON in its cells."""
+    rows = langfuse([{"page_content": FERRY}])["observations"]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)))
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(
+            {key: json.dumps(cell) if isinstance(cell, dict | list) else cell for key, cell in row.items()}
+        )
+    found = imported(read(out.getvalue().encode(), "x.csv").traces, HARBOUR, "theirs")
+    (run,) = found.runs
+    assert [hit.passage.id for hit in run.results[0].hits] == ["ferry.md:0"]
