@@ -187,8 +187,8 @@ def ask_(
     if engine.store is not None:
         engine.store.flush()  # so that what could not be stored is told here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
-    corpus = engine.corpus(run.corpus)
-    warned = cautions.of_run(run, corpus.info)
+    searched = engine.corpus(run.corpus)
+    warned = cautions.of_run(run, searched.info)
     warnings = [*job.warnings, *(caution.line() for caution in warned)]
     for warning in warnings:
         note(f"warning: {warning}")
@@ -196,7 +196,7 @@ def ask_(
     document = {**run_document(run), "warnings": warnings, "cautions": cautioned}
     emit(
         document,
-        lambda: comparison.comparison(run, shown=hits, whole=whole, named=lambda one: name_of(corpus, one)),
+        lambda: comparison.comparison(run, shown=hits, whole=whole, named=lambda one: name_of(searched, one)),
         as_json=as_json,
     )
     return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
