@@ -149,7 +149,7 @@ class SourceText:
         head = wanted[:4]
         mask = np.uint32(0xFFFFFFFF << (8 * (4 - len(head))) & 0xFFFFFFFF)
         code = np.uint32(int.from_bytes(head.ljust(4, b"\0"), "big"))
-        found = self._starts[(self._codes & mask) == code]
+        found: Positions = self._starts[(self._codes & mask) == code]
         for offset in range(4, len(wanted)):
             found = found[self._text[np.minimum(found + offset, len(self._text) - 1)] == wanted[offset]]
         if pattern.kind == "beginning":
@@ -160,11 +160,13 @@ class SourceText:
             bordered |= self._begins[after]
         if pattern.kind in ("identifier", "phrase"):
             bordered &= ~self._inside[found - 1] | (found == 0)
-        return found[bordered]
+        within: Positions = found[bordered]
+        return within
 
     def rows(self, places: Positions) -> Positions:
         """Return the row of the passage at each of `places`."""
-        return np.searchsorted(self._ends, places, "right")
+        found: Positions = np.searchsorted(self._ends, places, "right")
+        return found
 
     def rank(
         self, wanted: Sequence[Pattern], k: int, allowed: Mask | None = None
