@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import core.api
+from core.analysis.metrics import HEADLINE
 from core.domain import settings
 from core.evaluation import statistics
 from core.evaluation.costs import Cost, cheapest_first
 from core.evaluation.deciding import by_values, measured_cost
 from core.evaluation.pairs import Pair, from_summary
 from core.evaluation.questions import agreement
-from core.evaluation.summary import HEADLINE
 from core.evaluation.verdict import MARGIN, Option, Verdict, decide
 
 Table = NDArray[np.float64]

@@ -12,18 +12,65 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 from core.analysis.run_view import gradings
 from core.backends.evaluators import Which
 from core.domain import settings
+from core.domain.errors import BadInput
 from core.engine.engine import Engine
 from core.engine.request import Request
 from core.evaluation import sets
-from core.evaluation.calibration import fit
+from core.evaluation.calibration import rate, tables, turned
 
 ROUTE, STEP = "crag", "grade and decide"
 SEED = 0  # as `python -m core eval --queries`
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """An upper and a lower threshold with what they do on the data they were fitted on.
+
+    `precision` is the share of cases at or above `high` that are positive; `miss_precision` the share of
+    cases below `low` that are negative. Either is None where no case falls there.
+    """
+
+    high: float
+    low: float
+    precision: float | None
+    miss_precision: float | None
+    n: int
+
+
+def fit(
+    scores: Sequence[float], positive: Sequence[bool], *, precision: float = 0.9, miss_precision: float = 0.8
+) -> Thresholds:
+    """The widest "sure" regions on both sides that keep the wanted precision.
+
+    `high` is the lowest threshold at or above which at least `precision` of the cases are positive, `low`
+    the highest below which at least `miss_precision` are negative and which does not pass `high`. Where the
+    wanted precision cannot be had, `high` is 1 and `low` 0. Scores are from 0 to 1.
+    """
+    if len(scores) != len(positive) or not scores:
+        raise BadInput(
+            f"{len(scores)} scores and {len(positive)} labels; give the same number of both, at least one"
+        )
+    edges, counts = tables(scores, positive, "from")
+    sure = edges[rate(counts, "precision") >= precision - 1e-12]
+    high = min(1.0, float(sure[0])) if len(sure) else 1.0
+    below = edges[(rate(turned(counts), "precision") >= miss_precision - 1e-12) & (edges <= high)]
+    low = float(below[-1]) if len(below) else 0.0
+    above = [label for score, label in zip(scores, positive, strict=True) if score >= high]
+    missed = [not label for score, label in zip(scores, positive, strict=True) if score < low]
+    return Thresholds(
+        high,
+        low,
+        sum(above) / len(above) if above else None,
+        sum(missed) / len(missed) if missed else None,
+        len(scores),
+    )
 
 
 def grades(engine: Engine, split: str, count: int, evaluator: str) -> list[tuple[float, bool]]:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator
 from core.domain.errors import BadInput
-from core.evaluation.calibration import fit
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.reliability import reliability
 from core.steps import Memo, Steps
 from core.steps.evaluate import BACKGROUND
 from core.steps.trace import Trace
+from scripts.calibrate import fit
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine

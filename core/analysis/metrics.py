@@ -1,53 +1,125 @@
-"""Retrieval metrics for each question, by ir_measures; a question that failed or has no label gets none."""
+"""The metrics of evaluations, and those of rankings for each question, by ir_measures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from core.domain.ranked import Ranked
 from core.domain.trec import strict
 
-QUALITY = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "precision@5", "precision@10", "hit@10")
-COMPARED = QUALITY[:5]  # the ones routes are compared by
-# The share of passages without a judgement, as deep as each metric looks. Average precision reads the whole
-# list: its share is that of the first 100, beyond which most routes give nothing.
-UNJUDGED = {
-    name: {"precision@5": "unjudged@5", "recall@100": "unjudged@100", "map": "unjudged@100"}.get(
-        name, "unjudged@10"
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure of a route: a mean over questions."""
+
+    name: str
+    title: str
+    # "rows" compares the rows of SQL queries; "unjudged" is a share of passages without a label
+    kind: Literal["ranking", "unjudged", "answer", "rows"]
+    # head of its column in a terminal; "" for no column
+    short: str = ""
+    # ir_measures' measure; {rel} stands for the grade from which a passage is relevant
+    measure: str = ""
+    # whether routes are compared with the baseline in it; then more is better
+    compared: bool = False
+    # whether the leaderboard page has a column for it
+    column: bool = False
+    # the share of unjudged passages as deep as it looks
+    unjudged: str = ""
+    more_is_better: bool = True
+
+
+def _ranking(
+    name: str,
+    title: str,
+    measure: str,
+    short: str = "",
+    *,
+    compared: bool = False,
+    column: bool = True,
+    unjudged: str = "unjudged@10",
+) -> Metric:
+    return Metric(name, title, "ranking", short or title, measure, compared, column, unjudged)
+
+
+def _unjudged(depth: int) -> Metric:
+    name = f"unjudged@{depth}"
+    return Metric(name, name, "unjudged", f"unj@{depth}", f"Judged@{depth}", more_is_better=False)
+
+
+def _answer(
+    name: str,
+    title: str,
+    short: str = "",
+    *,
+    compared: bool = False,
+    column: bool = False,
+    more_is_better: bool = True,
+) -> Metric:
+    return Metric(
+        name, title, "answer", short, compared=compared, column=column, more_is_better=more_is_better
     )
-    for name in QUALITY
+
+
+KNOWN: Mapping[str, Metric] = {
+    one.name: one
+    for one in (
+        _ranking("ndcg@10", "nDCG@10", "nDCG@10", compared=True),
+        _ranking("recall@10", "recall@10", "R(rel={rel})@10", "R@10", compared=True),
+        _ranking(
+            "recall@100", "recall@100", "R(rel={rel})@100", "R@100", compared=True, unjudged="unjudged@100"
+        ),
+        _ranking("mrr@10", "MRR@10", "RR(rel={rel})@10", compared=True),
+        # Average precision reads the whole list; most routes return nothing beyond 100 passages.
+        _ranking("map", "MAP", "AP(rel={rel})", compared=True, unjudged="unjudged@100"),
+        _ranking("precision@5", "precision@5", "P(rel={rel})@5", "P@5", unjudged="unjudged@5"),
+        _ranking("precision@10", "precision@10", "P(rel={rel})@10", "P@10", column=False),
+        _ranking("hit@10", "hit@10", "Success(rel={rel})@10"),
+        *map(_unjudged, (5, 10, 100)),
+        _answer("exact", "exact answer"),
+        _answer("f1", "F1 of the answer", "F1", compared=True),
+        _answer("contains", "gold answer contained", "contains", compared=True),
+        _answer("gold_recall", "gold words found"),
+        _answer("correct", "correct answer", "correct", compared=True, column=True),
+        _answer("supported_accuracy", "supported accuracy", "supported", compared=True, column=True),
+        _answer("citation_precision", "citation precision", "cite P"),
+        _answer("citation_recall", "citation recall", "cite R", compared=True),
+        # No comparison is over questions that the route itself chose.
+        _answer("abstention_precision", "abstention precision", "abst P", column=True),
+        _answer("abstention_recall", "abstention recall", "abst R", compared=True, column=True),
+        _answer("false_abstention", "false abstention", "abst false", column=True, more_is_better=False),
+        Metric("execution_accuracy", "execution accuracy", "rows", column=True),
+        Metric("answer_accuracy", "answer accuracy", "rows", column=True),
+    )
 }
-METRICS = (*QUALITY, "unjudged@5", "unjudged@10", "unjudged@100")
-TITLES = {"ndcg@10": "nDCG@10", "mrr@10": "MRR@10", "map": "MAP"}
+
+
+def _names(kind: str, *, compared: bool = False) -> tuple[str, ...]:
+    return tuple(one.name for one in KNOWN.values() if one.kind == kind and one.compared >= compared)
+
+
+QUALITY, COMPARED = _names("ranking"), _names("ranking", compared=True)
+ANSWERS, ANSWERS_COMPARED = _names("answer"), _names("answer", compared=True)
+METRICS = (*QUALITY, *_names("unjudged"))
+HEADLINE = QUALITY[0]  # the metric of the leader, the oracle and the fronts
+UNJUDGED = {name: KNOWN[name].unjudged for name in QUALITY}
 Values = dict[str, float]  # metric -> value for one question
 
 
-def title(metric: str) -> str:
-    """What people call a metric."""
-    return TITLES.get(metric, metric)
+def titled(metric: str) -> str:
+    """Return the title of a metric: nDCG@10, supported accuracy; a name that is not known as it is."""
+    return KNOWN[metric].title if metric in KNOWN else metric
 
 
 @cache
 def measures(relevant_from: int = 1) -> dict[str, Any]:
-    """Each metric's ir_measures measure; nDCG gains are the grades, the rest count from `relevant_from`."""
-    from ir_measures import AP, RR, Judged, P, R, Success, nDCG
+    """Return ir_measures' measure of each metric of rankings; passages are relevant from that grade on."""
+    from ir_measures import parse_measure
 
-    rel = relevant_from
-    return {
-        "ndcg@10": nDCG @ 10,
-        "recall@10": R(rel=rel) @ 10,
-        "recall@100": R(rel=rel) @ 100,
-        "mrr@10": RR(rel=rel) @ 10,
-        "map": AP(rel=rel),
-        "precision@5": P(rel=rel) @ 5,
-        "precision@10": P(rel=rel) @ 10,
-        "hit@10": Success(rel=rel) @ 10,
-        "unjudged@5": Judged @ 5,
-        "unjudged@10": Judged @ 10,
-        "unjudged@100": Judged @ 100,
-    }
+    return {name: parse_measure(KNOWN[name].measure.format(rel=relevant_from)) for name in METRICS}
 
 
 def by_question(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.analysis.metrics import COMPARED, title
+from core.analysis.metrics import COMPARED, HEADLINE, titled
 from core.api import html
 from core.api.arguments import (
     File,
@@ -63,7 +63,7 @@ class Evaluated(Evaluation):
         import pandas as pd
 
         return pd.DataFrame(
-            [self._row(route) for route in leaderboard.ranked(self.figures, COMPARED[0])],
+            [self._row(route) for route in leaderboard.ranked(self.figures, HEADLINE)],
         ).set_index("route")
 
     @property
@@ -122,7 +122,7 @@ class Evaluated(Evaluation):
         }
 
     def _repr_html_(self) -> str:
-        first = COMPARED[0]
+        first = HEADLINE
         rows = []
         for route in leaderboard.ranked(self.figures, first):
             row = self.figures["routes"][route]
@@ -137,7 +137,14 @@ class Evaluated(Evaluation):
                 )
             )
         return html.table(
-            ("route", title(first), "recall@10", f"{title(first)} against {self.baseline}", "p95", "failed"),
+            (
+                "route",
+                titled(first),
+                "recall@10",
+                f"{titled(first)} against {self.baseline}",
+                "p95",
+                "failed",
+            ),
             rows,
             above=[f"{self.name}: {self.figures['queries']} questions", *self.findings],
             below=[str(one) for one in self.figures.get("warnings", ())],

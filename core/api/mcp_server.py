@@ -19,7 +19,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field, ValidationError
 
 from core.analysis import passage_trace
-from core.analysis.metrics import COMPARED
+from core.analysis.metrics import COMPARED, HEADLINE
 from core.analysis.run_view import title_of
 from core.api.comparing import Comparison, compare
 from core.api.evaluating import Evaluated, evaluation, evaluations
@@ -203,7 +203,7 @@ def _figures(opened: Evaluated, route: str | None) -> Told:
         "untrusted_baseline": opened.baseline,
         "interrupted": bool(figures.get("interrupted")),
         "untrusted_findings": opened.findings,
-        "leaderboard": [_row(opened, one) for one in leaderboard.ranked(figures, COMPARED[0])],
+        "leaderboard": [_row(opened, one) for one in leaderboard.ranked(figures, HEADLINE)],
         "untrusted_warnings": figures.get("warnings", ()),
         "notice": NOTICE,
     }
@@ -331,14 +331,14 @@ def _brief(name: str) -> Told:
 
 
 def _summary(opened: Evaluated) -> Told:
-    best = leaderboard.ranked(opened.figures, COMPARED[0])[0]
+    best = leaderboard.ranked(opened.figures, HEADLINE)[0]
     return {
         "untrusted_evaluation": opened.name,
         "untrusted_corpus": str(opened.figures.get("corpus", "")),
         "questions": opened.figures["queries"],
         "untrusted_routes": list(opened.routes),
         "untrusted_baseline": opened.baseline,
-        "best": {"untrusted_route": best, **_mean(opened.figures["routes"][best], COMPARED[0])},
+        "best": {"untrusted_route": best, **_mean(opened.figures["routes"][best], HEADLINE)},
     }
 
 
@@ -371,7 +371,7 @@ def _worst(opened: Evaluated, route: str) -> Sequence[Told]:
     """Return the questions on which a route is furthest behind the best one, with the argument for `why`."""
     if route not in opened.values:
         raise BadInput(f"route {route!r} was not measured; there are: {', '.join(opened.routes)}")
-    metric = COMPARED[0]
+    metric = HEADLINE
     own = opened.values[route]
     best = {id: max((by[id][metric], name) for name, by in opened.values.items() if id in by) for id in own}
     behind = sorted(own, key=lambda id: (own[id][metric] - best[id][0], id))

@@ -6,32 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.analysis.metrics import UNJUDGED, title
+from core.analysis.metrics import KNOWN, UNJUDGED, titled
 from core.cli.text import amount, one_line, table
 from core.evaluation import judged_ranges as ranges
 from core.evaluation import text
 
 ENDS = (ranges.IRRELEVANT, ranges.JUDGED)
-SHOWN = {  # measures of answers, and what their columns are called
-    "correct": "correct",
-    "supported_accuracy": "supported",
-    "contains": "contains",
-    "f1": "F1",
-    "citation_precision": "cite P",
-    "citation_recall": "cite R",
-    "abstention_precision": "abst P",
-    "abstention_recall": "abst R",
-    "false_abstention": "abst false",
-}
-
+SHOWN = {one.name: one.short for one in KNOWN.values() if one.kind == "answer" and one.short}
 KEY = "+/=/-: questions better, the same, worse; detect: smallest difference detectable with power 80 %"
-SHORT = {  # of the columns of means, so that they fit a terminal
-    "recall@10": "R@10",
-    "recall@100": "R@100",
-    "precision@5": "P@5",
-    "precision@10": "P@10",
-    **{name: name.replace("unjudged", "unj") for name in UNJUDGED.values()},
-}
 
 
 def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
@@ -83,7 +65,7 @@ def _judged(judge: Mapping[str, Any]) -> list[str]:
         (route, *(" / ".join(amount(by[metric][end], 3) for end in ENDS) for metric in metrics))
         for route, by in judge["routes"].items()
     ]
-    headers = ("route", *(SHORT.get(name, title(name)) for name in metrics))
+    headers = ("route", *(KNOWN[name].short for name in metrics))
     return [
         ranges.said(judge),
         "with unjudged passages as not relevant / as judged:",
@@ -147,7 +129,7 @@ def _overall(routes: Mapping[str, Any]) -> str:
         deep.setdefault(unjudged, []).append(name)
     names = [name for unjudged in sorted(deep, key=_depth) for name in (*deep[unjudged], unjudged)]
     rows = [(route, *(amount(row[name], 3) for name in names)) for route, row in routes.items()]
-    headers = ("route", *(SHORT.get(name, title(name)) for name in names))
+    headers = ("route", *(KNOWN[name].short for name in names))
     return table(headers, rows, right=range(1, len(headers)))
 
 
@@ -189,7 +171,7 @@ def _against(routes: Mapping[str, Any]) -> str:
     rows = [
         (
             route,
-            title(name),
+            titled(name),
             f"{one['delta']:+.3f}",
             f"{one['ci95'][0]:+.3f}…{one['ci95'][1]:+.3f}" if one["ci95"] else "-",
             amount(one["d_z"], 2),

@@ -193,8 +193,8 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 
 def _text(found: Curve) -> str:
+    from core.analysis.metrics import titled
     from core.evaluation.finding import figures
-    from core.evaluation.tuning.sweep import METRICS
     from core.evaluation.tuning.sweep_text import counted, in_words, named
     from core.evaluation.tuning.sweep_text import found as finding
 
@@ -205,8 +205,8 @@ def _text(found: Curve) -> str:
         if one.effect is None:
             lines.append(f"{name}  {one.waiting} questions need a run")
         elif one.point == found.subject.now:
-            lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  in use")
+            lines.append(f"{name}  {titled(found.metric)} {one.effect.mean:.3f}  in use")
         else:
             apart = figures(finding(found, one))
-            lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  {apart}  {one.verdict}")
+            lines.append(f"{name}  {titled(found.metric)} {one.effect.mean:.3f}  {apart}  {one.verdict}")
     return "\n".join([*lines, "", counted(found)])

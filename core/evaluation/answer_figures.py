@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED, Given, Measured, measure
+from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED
+from core.evaluation.answers import Given, Measured, measure
 from core.evaluation.comparison import NOBODY, compared, counted
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Outcome, Outcomes

@@ -12,23 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from core.analysis.metrics import ANSWERS
 from core.backends.prompting.citations import markers, sentences, unmarked
 
-ANSWERS = (
-    "exact",
-    "f1",
-    "contains",
-    "gold_recall",
-    "correct",
-    "supported_accuracy",
-    "citation_precision",
-    "citation_recall",
-    "abstention_precision",
-    "abstention_recall",
-    "false_abstention",
-)
-# More is better in all that routes are compared by, and none is over questions that the route itself picks.
-ANSWERS_COMPARED = ("f1", "contains", "correct", "supported_accuracy", "citation_recall", "abstention_recall")
 SHORT = 5  # words of a gold answer that has to stand in the answer as it is
 SHARE = 0.5  # of the content words of a longer gold answer that an answer must have
 JUDGED_BY = {

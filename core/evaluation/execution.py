@@ -65,10 +65,14 @@ class Executed:
 def measured(
     labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], database: Database
 ) -> Executed:
-    """Execution accuracy of every route that wrote SQL, and answer accuracy of every one that answered.
+    """Measure execution accuracy of the routes that wrote SQL, and answer accuracy of those that answered.
 
     A question at which a route failed has no value; one that asked no table has no execution accuracy, one
-    that wrote no answer no answer accuracy. Where a query was given up, both are 0.
+    that wrote no answer no answer accuracy. A query that was given up ("") counts as wrong: both are 0.
+
+    Source: Yu et al. 2018 (Spider), arXiv:1809.08887, section 5, as computed in the test suites of Zhong et
+    al. 2020, arXiv:2010.02840: rows as a multiset, in order only if the gold query has ORDER BY at its top;
+    the columns may stand in any order, their names do not count, their number does.
     """
     gold: dict[str, Result] = {}
     excluded = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core.analysis.metrics import title
+from core.analysis.metrics import titled
 
 IRRELEVANT, JUDGED = "unjudged_irrelevant", "as_judged"  # the ends of a range, by how they were had
 
@@ -21,19 +21,21 @@ def ends_of(judge: Mapping[str, Any] | None, route: str, metric: str) -> tuple[f
 def order_said(judge: Mapping[str, Any], metric: str, name: Callable[[str], str] = str) -> str:
     """Whether the order of the routes is the same at both ends."""
     if metric not in judge["orders"]:
-        return f"{title(metric)} looks deeper than the {judge['depth']} passages that were judged."
+        return f"{titled(metric)} looks deeper than the {judge['depth']} passages that were judged."
     swapped = judge["orders"][metric]["swapped"]
     if not swapped:
-        return f"The order of the routes by {title(metric)} is the same at both ends."
+        return f"The order of the routes by {titled(metric)} is the same at both ends."
     first, *others = (f"{name(a)} and {name(b)}" for a, b in swapped)
     more = f", and {len(others)} more pairs" if others else ""
-    return f"The order of the routes by {title(metric)} changes within the ranges: {first} swap places{more}."
+    return (
+        f"The order of the routes by {titled(metric)} changes within the ranges: {first} swap places{more}."
+    )
 
 
 def orders_said(judge: Mapping[str, Any]) -> list[str]:
     """The same of every metric, those whose order holds in one line."""
     same = [metric for metric, one in judge["orders"].items() if not one["swapped"]]
-    held = f"The order of the routes is the same at both ends by {', '.join(map(title, same))}."
+    held = f"The order of the routes is the same at both ends by {', '.join(map(titled, same))}."
     return [
         *([held] if same else []),
         *(order_said(judge, metric) for metric in judge["orders"] if metric not in same),
@@ -55,7 +57,7 @@ def said(judge: Mapping[str, Any]) -> str:
 def lines(judge: Mapping[str, Any], metric: str, name: Callable[[str], str] = str) -> list[str]:
     """All of it for one metric: by whom, each route's range, and whether the order changes."""
     ranges = [
-        f"{name(route)}: {title(metric)} {by[metric][IRRELEVANT]:.3f} with unjudged passages as not "
+        f"{name(route)}: {titled(metric)} {by[metric][IRRELEVANT]:.3f} with unjudged passages as not "
         f"relevant, {by[metric][JUDGED]:.3f} as judged."
         for route, by in judge["routes"].items()
         if metric in by

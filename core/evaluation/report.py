@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.analysis.metrics import COMPARED, QUALITY, UNJUDGED, title
+from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, COMPARED, QUALITY, UNJUDGED, titled
 from core.domain.trec import qrels_lines, run_lines
 from core.evaluation import answer_figures, text
 from core.evaluation import judged_ranges as ranges
-from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
 from core.evaluation.outcome import Outcomes
@@ -60,10 +59,10 @@ def page(figures: Mapping[str, Any]) -> str:
         routes=routes,
         baseline=baseline,
         found=[*text.generated(figures), *text.found(figures), *text.counted(figures), *more],
-        quality={name: title(name) for name in QUALITY},
+        quality={name: titled(name) for name in QUALITY},
         unjudged=UNJUDGED,
-        compared={name: title(name) for name in COMPARED},
-        sentences=[sentence(compared(one, route, baseline, title(first))) for route, one in against],
+        compared={name: titled(name) for name in COMPARED},
+        sentences=[sentence(compared(one, route, baseline, titled(first))) for route, one in against],
         oracle=text.oracle(figures.get("oracle")),
         rounds=text.rounds(figures),
         errors=[f"{route}: {error}" for route, row in routes.items() for error in row["errors"]],

@@ -252,14 +252,3 @@ def seen_in_training(name: str, made: Mapping[str, Any]) -> dict[str, Any] | Non
         "asked": asked,
         "standing": rows[0]["standing"] if rows else None,
     }
-
-
-def matrix(found: Confusion) -> str:
-    """The confusion as lines of text: a row for each class as it is, a column for each it was taken for."""
-    width = max(map(len, found.labels))
-    lines = [" " * width + "".join(f"  {label[:9]:>9}" for label in found.labels)]
-    for label, row in zip(found.labels, found.counts, strict=True):
-        lines.append(f"{label:<{width}}" + "".join(f"  {count:>9}" for count in row))
-    told = "none" if found.accuracy is None else f"{found.accuracy:.3f}"
-    lines.append(f"accuracy {told} of {found.asked} questions, {found.left_out} left out")
-    return "\n".join(lines)

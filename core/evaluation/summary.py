@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, measures
+from core.analysis.metrics import ANSWERS, COMPARED, HEADLINE, METRICS, QUALITY, UNJUDGED, Values, measures
 from core.analysis.token_usage import PRICES, Prices
 from core.backends import question_classifier
 from core.domain import settings
@@ -24,7 +24,7 @@ from core.evaluation import (
     stability,
     statistics,
 )
-from core.evaluation.answers import ANSWERS, JUDGED_BY
+from core.evaluation.answers import JUDGED_BY
 from core.evaluation.comparison import compared, differences, distinct_family, means_of
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.losses import EVERY
@@ -33,7 +33,6 @@ from core.evaluation.questions import provenance
 from core.evaluation.scoring import route_values
 
 MODE_METRICS = ("ndcg@10", "recall@10")
-HEADLINE = "ndcg@10"  # the metric that a leader, the oracle and the fronts are told by
 ByRoute = dict[str, dict[str, Values]]  # route -> question -> metric -> value
 # The same of measures that other evaluations make; None where one does not apply.
 Extra = Mapping[str, Mapping[str, Mapping[str, float | None]]]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.analysis.metrics import COMPARED, UNJUDGED
+from core.analysis.metrics import COMPARED, UNJUDGED, titled
 from core.domain.format import brief
 from core.evaluation import deciding, effects, equal_routes, machines, verdict_text
 from core.evaluation.finding import count, ends, figures, listed, mean, number
 from core.evaluation.leaderboard import difference, distinct
-from core.evaluation.naming import named as metric_named
 
 Figures = Mapping[str, Any]
 Named = Callable[[str], str]  # a route's title by its name
@@ -59,7 +58,7 @@ def oracle(block: Mapping[str, Any] | None, named: Named = str) -> list[str]:
     """The result of choosing the best route for each question, from core.evaluation.oracle.block."""
     if block is None:
         return []
-    best = mean("", metric_named(block["metric"]), block["mean"], block["ci95"], block["n"])
+    best = mean("", titled(block["metric"]), block["mean"], block["ci95"], block["n"])
     sentences = [
         f"Choosing the best route for each question would give {figures(best)}. This is an upper bound: it "
         "uses the labels, and chance raises it."
@@ -92,7 +91,7 @@ def rounds(figures: Figures, named: Named = str, metric: str | None = None) -> l
         return [f"No question was scored in every one of the {block['rounds']} rounds."]
     baseline = named(block.get("baseline", figures["baseline"]))
     return [
-        _stable(by[one], named(route), baseline, metric_named(one))
+        _stable(by[one], named(route), baseline, titled(one))
         for route, by in block["routes"].items()
         for one in ([metric] if metric else list(by)[:1])
         if one in by
@@ -102,7 +101,7 @@ def rounds(figures: Figures, named: Named = str, metric: str | None = None) -> l
 def _verdict(figures: Figures, named: Named) -> list[str]:
     """Return the verdict on the figures' own metric, without limits on time and cost."""
     block = dict(figures["decision"])
-    metric = metric_named(block.pop("metric"))
+    metric = titled(block.pop("metric"))
     found = deciding.read(block)
     dataset, corpus = figures["dataset"], figures.get("corpus", "")
     of = dataset if corpus in ("", dataset) else f"{dataset} on {corpus}"
@@ -142,9 +141,9 @@ def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str
         same = sum(len(some) for kind, some in kinds.items() if kind not in ("better", "worse"))
         if parts:
             rest = f"; no difference found for {count(same, 'routes')}" if same else ""
-            sentences.append(f"Compared with {base}, {metric_named(metric)} is {' and '.join(parts)}{rest}.")
+            sentences.append(f"Compared with {base}, {titled(metric)} is {' and '.join(parts)}{rest}.")
         elif same:
-            none.append(metric_named(metric))
+            none.append(titled(metric))
     if none:
         sentences.append(f"No difference from {base} found in {listed(none)}.")
     return sentences
@@ -164,7 +163,7 @@ def _detectable(figures: Figures, metric: str) -> list[str]:
         span = f"{number(found['least_holm'])} to {number(found['most_holm'])}"
         alone = f"median of {found['comparisons']} comparisons, {span}; {alone}"
     return [
-        f"With {count(found['questions'])}, differences in {metric_named(metric)} below "
+        f"With {count(found['questions'])}, differences in {titled(metric)} below "
         f"{number(found['median_holm'])} could not have been detected reliably after Holm's correction "
         f"({alone})."
     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core.analysis.metrics import titled
 from core.evaluation.finding import figures
-from core.evaluation.tuning.sweep import METRICS, Curve, Tried
+from core.evaluation.tuning.sweep import Curve, Tried
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_text import found, named
 from ui.charts.style import ERROR, KINDS, base, faint, ink, scale, words
@@ -69,7 +70,7 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
     figure.update_layout(
         **base(dark=dark, height=HEIGHT),
         xaxis={**axis, "title": words(curve.subject.names[0], 60), **ticks},
-        yaxis={**axis, "title": METRICS[curve.metric], **_span(done)},
+        yaxis={**axis, "title": titled(curve.metric), **_span(done)},
     )
     return figure
 
@@ -124,7 +125,7 @@ def sweep_in_words(curve: Curve, sentences: list[str]) -> str:
         else f"{', '.join(map(shown, one.point))}: needs a run"
         for one in curve.tried
     )
-    return f"{' '.join(sentences)} {METRICS[curve.metric]} by {' and '.join(curve.subject.names)}: {points}."
+    return f"{' '.join(sentences)} {titled(curve.metric)} by {' and '.join(curve.subject.names)}: {points}."
 
 
 def _marks(figure: Figure, curve: Curve, some: list[tuple[float, Tried]], verdict: str) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis.metrics import QUALITY
+from core.analysis.metrics import QUALITY, titled
 from core.evaluation import experiment_store
 from core.evaluation.diff import text
 from core.evaluation.diff.evaluations import EvaluationsDiff, evaluations_diff
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.naming import named
 from ui.app import evaluated
 from ui.app.choice import choice
 from ui.app.help_mark import term
@@ -66,7 +65,7 @@ def draw(look: Look) -> None:
     st.caption(md(text.rule(found.depth)), help=term("mcnemar"))
     if metric != look.metric:
         st.caption(
-            md(f"{named(look.metric)} is of answers; the comparison is of rankings, by {named(metric)}.")
+            md(f"{titled(look.metric)} is of answers; the comparison is of rankings, by {titled(metric)}.")
         )
     question_diff.draw(one.questions, "evaluate_against", {f"in {other.name}": other, "now": evaluation})
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.domain.program import COMMAND
 from core.evaluation import experiment_store, finding
 from core.evaluation.audit import report
 from core.evaluation.audit.cases import Case
 from core.evaluation.audit.loops import own
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.naming import named
 from ui.app import state
 from ui.app.choice import choice
 from ui.app.evaluated import CHOSEN, others_of_corpus, to_sessions
@@ -49,7 +49,7 @@ def draw(look: Look) -> None:
     if not figures:
         st.info("No figure could be measured both ways on these questions.")
         return
-    metric = choice("figure", FIGURE, "Figure", figures, format_func=named, width=230)
+    metric = choice("figure", FIGURE, "Figure", figures, format_func=titled, width=230)
     _gains(document, metric)
     _decisions(document, metric)
     _questions(evaluation, document, cases, metric)
@@ -98,7 +98,7 @@ def _routes(document: Mapping[str, Any]) -> None:
     base = title(document["baseline"])
     claims = {name: row for name, row in document["routes"].items() if "claim" in row}
     texts = [
-        finding.sentence(finding.compared(row["planned"], title(name), base, named(row["claim"])))
+        finding.sentence(finding.compared(row["planned"], title(name), base, titled(row["claim"])))
         for name, row in claims.items()
     ]
     stopped = ["The audit was stopped before its end; resume it for all questions."]
@@ -128,13 +128,13 @@ def _route_table(document: Mapping[str, Any]) -> None:
         made.append(
             {
                 "Route": title(route),
-                "Claim": named(row["claim"]) if "claim" in row else "baseline",
+                "Claim": titled(row["claim"]) if "claim" in row else "baseline",
                 "Planned": planned.get("delta"),
                 "95 % from": ends[0],
                 "to": ends[1],
                 "p (Holm)": planned.get("p_holm"),
                 "Verdict": planned.get("verdict", ""),
-                **{named(name): row.get(name) for name in shown},
+                **{titled(name): row.get(name) for name in shown},
                 "calls": took["calls"],
                 "tokens": took["tokens"],
                 "seconds": took["seconds_timed"],
@@ -152,7 +152,7 @@ def _route_table(document: Mapping[str, Any]) -> None:
             "Route": st.column_config.TextColumn(pinned=True),
             **{name: _number("%+.3f", key) for name, key in signed.items()},
             "p (Holm)": _number("%.3f", "Holm correction"),
-            **{named(name): _number("%.3f") for name in shown},
+            **{titled(name): _number("%.3f") for name in shown},
             "calls": _number("%.1f"),
             "tokens": _number("%.0f"),
             "seconds": _number("%.2f"),
@@ -172,7 +172,7 @@ def _kind(row: Mapping[str, Any]) -> str:
 def _gains(document: Mapping[str, Any], metric: str) -> None:
     """Gain when fired of each decision kind, in words and as a chart."""
     rows = [
-        finding.compared(found["gain"], _kind(row), "its other way", named(metric))
+        finding.compared(found["gain"], _kind(row), "its other way", titled(metric))
         for row in document["decisions"]
         if (found := row["figures"].get(metric)) and found["gain"]
     ]
@@ -239,10 +239,10 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
             "More tokens": _number("%+.0f", "price when fired"),
             "More seconds": _number("%+.2f", "price when fired"),
         },
-        alt=f"Decisions by what firing gave in {named(metric)}",
+        alt=f"Decisions by what firing gave in {titled(metric)}",
     )
     st.caption(
-        f"In {named(metric)}. n and Fired count all questions; the other columns those where the figure is "
+        f"In {titled(metric)}. n and Fired count all questions; the other columns those where the figure is "
         "known both ways. p is corrected for the number of kinds. Where More seconds is empty, the model "
         "calls came from the cache: not measured."
     )
@@ -280,7 +280,7 @@ def _questions(
             "Question": cut(evaluation.questions[case.question].query.text, 240),
             "Decided": case.decision,
             "Fired": "yes" if case.acted else "no",
-            f"{named(metric)} fired": case.fired.get(metric),
+            f"{titled(metric)} fired": case.fired.get(metric),
             "not fired": case.quiet.get(metric),
             "Gain of firing": case.gain(metric),
             "More calls": case.calls,
@@ -298,7 +298,7 @@ def _questions(
         key=f"evaluate_audit_questions:{evaluation.name}:{kind}:{side}:{metric}",
         column_config={
             "Question": st.column_config.TextColumn(width=330),
-            f"{named(metric)} fired": _number("%.3f"),
+            f"{titled(metric)} fired": _number("%.3f"),
             "not fired": _number("%.3f"),
             "Gain of firing": _number("%+.3f"),
         },

@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.evaluation import finding, leaderboard
-from core.evaluation.naming import named
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
@@ -24,7 +24,7 @@ def draw(look: Look) -> None:
     if not found:
         st.info("This evaluation has only one route, so there is no other to compare it with.")
         return
-    name, base = named(look.metric), title(look.baseline)
+    name, base = titled(look.metric), title(look.baseline)
     rows = [finding.compared(one, title(route), base, name) for route, one in found.items()]
     texts = [finding.sentence(one) for one in rows if one.shown]
     if none := [one.subject for one in rows if not one.shown]:

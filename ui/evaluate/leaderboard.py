@@ -6,10 +6,10 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import KNOWN, titled
 from core.analysis.token_usage import Totals, price, prices_in
 from core.evaluation import judged_ranges as ranges
 from core.evaluation import leaderboard, text
-from core.evaluation.naming import named
 from ui.app import help_mark
 from ui.app.help_mark import term
 from ui.app.markup import md, show
@@ -18,9 +18,10 @@ from ui.components import settle, tables
 from ui.components.cost import HOW
 from ui.evaluate.view import Look, decided, sentences
 
-QUALITY = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "precision@5", "hit@10")
-QUERIED = ("execution_accuracy", "answer_accuracy")  # of routes that query a database
-ANSWERED = ("supported_accuracy", "correct", "abstention_precision", "abstention_recall", "false_abstention")
+QUALITY, ANSWERED, QUERIED = (
+    [one.name for one in KNOWN.values() if one.column and one.kind == kind]
+    for kind in ("ranking", "answer", "rows")
+)
 
 
 def draw(look: Look) -> None:
@@ -33,7 +34,7 @@ def draw(look: Look) -> None:
     _table(look)
     notes = text.counted(found, title, len(look.evaluation.questions))
     notes += [f"{line}." for line in (*found.get("reading", ()), *found["warnings"])]
-    name, measure = named(look.metric), found["measures"].get(look.metric)
+    name, measure = titled(look.metric), found["measures"].get(look.metric)
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
     if "queries_judged_by" in found:
         notes.append(f"{found['queries_judged_by']}.")
@@ -72,9 +73,9 @@ def rows(look: Look) -> list[dict[str, Any]]:
             {
                 "Route": " = ".join([title(route), *equal.get(route, ())])
                 + (" (baseline)" if route == look.baseline else ""),
-                **{named(name): row.get(name) for name in _order(look.metric)},
-                **({named(name): answers[name] for name in ANSWERED} if answers else {}),
-                **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
+                **{titled(name): row.get(name) for name in _order(look.metric)},
+                **({titled(name): answers[name] for name in ANSWERED} if answers else {}),
+                **{titled(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
                 unjudged: row[unjudged],
                 "p50 ms": row["p50_ms"],
                 "p95 ms": row["p95_ms"],
@@ -100,7 +101,7 @@ def _range(look: Look, route: str) -> dict[str, str]:
 
 def _ranged(metric: str) -> str:
     """The head of the column of ranges."""
-    return f"{named(metric)}, range with judge"
+    return f"{titled(metric)}, range with judge"
 
 
 def _order(metric: str) -> list[str]:
@@ -115,11 +116,11 @@ def _table(look: Look) -> None:
     frame = pd.DataFrame(made)
     empty = [name for name in ("cost of 1,000", "tokens a question") if not frame[name].fillna(0).any()]
     frame = frame.drop(columns=empty)
-    if look.metric in ANSWERED and named(look.metric) in frame:
-        frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
+    if look.metric in ANSWERED and titled(look.metric) in frame:
+        frame.insert(1, titled(look.metric), frame.pop(titled(look.metric)))
     if _ranged(look.metric) in frame:  # beside the metric
         frame.insert(2, _ranged(look.metric), frame.pop(_ranged(look.metric)))
-    helps = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)}
+    helps = {titled(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)}
     three = {
         name: st.column_config.NumberColumn(format="%.3f", help=helps.get(name, help_mark.metric(name)))
         for name in frame
@@ -148,7 +149,7 @@ def _table(look: Look) -> None:
                 help="Questions the route did not complete; excluded, not counted as 0"
             ),
         },
-        alt=f"Routes by {named(look.metric)}",
+        alt=f"Routes by {titled(look.metric)}",
     )
     if "cost of 1,000" in empty and "tokens a question" not in empty:
         st.caption(md(f"No prices are set: {HOW}."))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.evaluation import leaderboard
 from core.evaluation.finding import compared, sentence
-from core.evaluation.naming import named
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.routes import title
@@ -30,8 +30,8 @@ def draw(look: Look) -> None:
     known = [m for m in next(iter(next(iter(by_mode.values())).values())) if m in look.figures["measures"]]
     metric = look.metric if look.metric in known else known[0]
     if metric != look.metric:
-        available = ", ".join(map(named, known))
-        st.caption(md(f"Figures by mode exist for {available}. Shown: {named(metric)}."))
+        available = ", ".join(map(titled, known))
+        st.caption(md(f"Figures by mode exist for {available}. Shown: {titled(metric)}."))
     texts = in_words(look, metric)
     show(sentences(texts))
     routes = leaderboard.distinct(look.figures, metric)
@@ -41,8 +41,9 @@ def draw(look: Look) -> None:
     rest = f" Not shown, because none of their questions was scored: {', '.join(left)}." if left else ""
     st.caption(
         md(
-            f"{named(metric)}, with the number of scored questions after each mode. ▲ and ▼: better or worse "
-            f"than {title(look.baseline)} after Holm's correction over all modes, routes and metrics.{rest}"
+            f"{titled(metric)}, with the number of scored questions after each mode. ▲ and ▼: better or "
+            f"worse than {title(look.baseline)} after Holm's correction over all modes, routes and "
+            f"metrics.{rest}"
         )
     )
 
@@ -52,7 +53,7 @@ def in_words(look: Look, metric: str) -> list[str]:
     by_mode, base = look.figures["by_mode"], title(look.baseline)
     modes = scored(by_mode)
     shown = [
-        f"On {mode.replace('_', ' ')}: {sentence(compared(one, title(route), base, named(metric)))}"
+        f"On {mode.replace('_', ' ')}: {sentence(compared(one, title(route), base, titled(metric)))}"
         for mode in modes
         for route, row in by_mode[mode].items()
         if (one := row.get("vs_baseline", {}).get(metric)) and one["verdict"] in ("better", "worse")
@@ -66,7 +67,7 @@ def in_words(look: Look, metric: str) -> list[str]:
         hard, easy = min(best, key=best.__getitem__), max(best, key=best.__getitem__)
         texts.append(
             f"{title(leader)}, which leads over all questions, is weakest on {hard.replace('_', ' ')} "
-            f"({named(metric)} {best[hard]:.3f} over {modes[hard]}) and strongest on "
+            f"({titled(metric)} {best[hard]:.3f} over {modes[hard]}) and strongest on "
             f"{easy.replace('_', ' ')} ({best[easy]:.3f} over {modes[easy]})."
         )
     none = f"No difference from {base} found on any single mode; each has few questions."

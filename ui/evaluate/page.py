@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.evaluation import leaderboard
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.naming import named
 from ui.app import address, evaluated, opened
 from ui.app.choice import choice
 from ui.app.help_mark import term
@@ -132,5 +132,5 @@ def _look(evaluation: Evaluation) -> Look:
     )
     found = figures(evaluation, baseline)
     options = leaderboard.metrics(found)
-    metric = choice("metric", METRIC, "Metric", options, format_func=named, width=190)
+    metric = choice("metric", METRIC, "Metric", options, format_func=titled, width=190)
     return Look(evaluation, found, metric, baseline)

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.evaluation import disagreement, leaderboard
 from core.evaluation.disagreement import Disagreement, Moved
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.naming import named
 from ui.app import address
 from ui.app.choice import choice
 from ui.app.evaluated import to_sessions
@@ -115,16 +115,16 @@ def _in_words(kept: list[Disagreement], look: Look) -> str:
     same = sum(not row.spread for row in scored)
     apart = sum((row.spread or 0) >= 0.5 for row in scored)
     return (
-        f"On {apart} of {len(scored)} scored questions, {named(look.metric)} differs by 0.5 or more between "
+        f"On {apart} of {len(scored)} scored questions, {titled(look.metric)} differs by 0.5 or more between "
         f"the best and the worst route; on {same} it is the same for all routes."
     )
 
 
 def _pair_in_words(pair: Moved, one: str, other: str, look: Look) -> str:
     return (
-        f"{title(one)} compared with {title(other)} in {named(look.metric)}: better on {len(pair.improved)}, "
-        f"worse on {len(pair.worse)} and the same on {len(pair.same)} of {pair.n} questions that both were "
-        "scored on."
+        f"{title(one)} compared with {title(other)} in {titled(look.metric)}: better on "
+        f"{len(pair.improved)}, worse on {len(pair.worse)} and the same on {len(pair.same)} of {pair.n} "
+        "questions that both were scored on."
     )
 
 

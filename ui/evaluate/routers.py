@@ -7,11 +7,10 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import HEADLINE, titled
 from core.evaluation import routing
 from core.evaluation.finding import count, figures, mean
-from core.evaluation.naming import named
 from core.evaluation.routing import Mistake
-from core.evaluation.summary import HEADLINE
 from ui.app.evaluated import to_sessions
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show
@@ -59,11 +58,11 @@ def in_words(route: str, one: Mapping[str, Any]) -> list[str]:
         else f"{title(route)} classified questions, but none of them has a mode that matches a class."
     ]
     if lost := one.get("regret"):
-        given = mean("", named(lost["metric"]), lost["mean"], lost["ci95"], lost["n"])
+        given = mean("", titled(lost["metric"]), lost["mean"], lost["ci95"], lost["n"])
         texts.append(f"Its choices lost {figures(given)} against the best route run on each question.")
     if at := one.get("standing"):
         gain, regret = (
-            mean("", named(HEADLINE), at[name]["mean"], at[name]["ci95"], at[name]["n"])
+            mean("", titled(HEADLINE), at[name]["mean"], at[name]["ci95"], at[name]["n"])
             for name in ("gain", "regret")
         )
         texts.append(f"Against Hybrid + rerank, its default, the difference is {figures(gain)}.")

@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.evaluation import text
 from core.evaluation.finding import count
-from core.evaluation.naming import named
 from ui.app.markup import md, show
 from ui.app.routes import title
 from ui.components import tables
@@ -31,7 +31,7 @@ def draw(look: Look) -> None:
     base = title(figures["baseline"])
     rows = {route: by[look.metric] for route, by in found["routes"].items() if look.metric in by}
     if not rows:
-        st.info(md(f"No question was scored in {named(look.metric)} in every round. Choose another metric."))
+        st.info(md(f"No question was scored in {titled(look.metric)} in every round. Choose another metric."))
         return
     head = f"{found['rounds']} rounds; {len(rows)} of {len(look.evaluation.routes)} routes were rerun."
     show(sentences([head, *text.rounds(figures, title, look.metric)]))

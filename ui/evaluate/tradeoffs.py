@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.analysis.token_usage import Totals, price, prices_in
 from core.evaluation import leaderboard, oracle, pareto, text
-from core.evaluation.naming import named
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
 from ui.app.choice import choice
@@ -58,7 +58,7 @@ def _front(look: Look) -> None:
             found[cost],
             names,
             look.baseline,
-            metric=named(look.metric),
+            metric=titled(look.metric),
             cost=COSTS[cost],
             time=cost in TIMES,
             dark=dark(),
@@ -107,7 +107,7 @@ def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
     if better:
         said.append(
             f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: "
-            f"{named(look.metric)} at least as high for no more {'time' if cost in TIMES else 'cost'}."
+            f"{titled(look.metric)} at least as high for no more {'time' if cost in TIMES else 'cost'}."
         )
     elif look.baseline in on:
         said.append(f"{title(look.baseline)}, the baseline, is one of them.")

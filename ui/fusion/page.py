@@ -8,6 +8,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis.halves import halves
+from core.analysis.metrics import titled
 from core.analysis.run_view import worked
 from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
 from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows
@@ -157,7 +158,7 @@ def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
     head = tag(
         "tr",
         tag("th", "This question"),
-        *(tag("th", marked(label, of_metric(name)), css="num") for name, label in SHOWN.items()),
+        *(tag("th", marked(titled(name), of_metric(name)), css="num") for name in SHOWN),
     )
     cells = [
         tag("td", f"{a:.3f} → ", tag("b", f"{b:.3f}", css=_up(b - a)), css="num")

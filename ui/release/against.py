@@ -6,11 +6,11 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
 from core.evaluation.diff.evaluations import mcnemar
 from core.evaluation.diff.text import rule
 from core.evaluation.finding import chance
-from core.evaluation.naming import named
 from core.evaluation.release.against import Against, Change, compare
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
@@ -66,7 +66,7 @@ def draw(measured: Measured, decision: Decision) -> None:
 
 def _row(one: Change) -> dict[str, Any]:
     return {
-        "measure": named(one.metric),
+        "measure": titled(one.metric),
         "kind of question": one.mode,
         "questions": one.n,
         "now minus then": f"{one.delta:+.3f}",

@@ -8,7 +8,7 @@ from math import isfinite
 
 import streamlit as st
 
-from core.evaluation.naming import named
+from core.analysis.metrics import titled
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.measured import Measured
@@ -77,7 +77,7 @@ def chosen(measured: Measured) -> Criteria:
             key=METRIC,
             width=200,
             persist_state="session",
-            format_func=named,
+            format_func=titled,
             help=help_mark.metric(st.session_state[METRIC]),
         )
         address.keep("metric", None if metric == metrics[0] else metric)

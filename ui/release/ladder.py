@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.domain.format import milliseconds
-from core.evaluation.naming import named
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import Ladder, Rung, climb, in_words
 from core.evaluation.release.measured import Measured
@@ -54,7 +54,7 @@ def _row(rung: Rung, ladder: Ladder, measured: Measured) -> dict[str, Any]:
         "rung": rung.title,
         "": MARKS[rung.state],
         "route": measured.title(rung.route) if rung.route else "",
-        named(ladder.metric): "" if one is None or one.mean is None else f"{one.mean:.3f}",
+        titled(ladder.metric): "" if one is None or one.mean is None else f"{one.mean:.3f}",
         "gain": f"{gain.delta:+.3f}" if gain else "",
         "95% interval": f"{gain.low:+.3f} to {gain.high:+.3f}" if gain else "",
         "answered": "" if rung.answered is None else f"{rung.answered:.0%}",

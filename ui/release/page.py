@@ -6,11 +6,11 @@ from functools import partial
 
 import streamlit as st
 
+from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.losses import Loss
-from core.evaluation.naming import named
 from core.evaluation.release import text
 from core.evaluation.release.command import command
 from core.evaluation.release.criteria import Criteria
@@ -94,7 +94,7 @@ def _rests(decision: Decision) -> None:
     route = decision.titled(verdict.pairs[0].route)
     st.caption(
         md(
-            f"{route} minus each other route, in {named(decision.criteria.metric)}. A route may ship if "
+            f"{route} minus each other route, in {titled(decision.criteria.metric)}. A route may ship if "
             f"every interval lies right of the dashed line, at minus the margin of {verdict.margin:g}."
         ),
         help=term("margin"),

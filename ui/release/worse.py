@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.evaluation.naming import named
+from core.analysis.metrics import titled
 from core.evaluation.release.facts import Worse, opponent, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
@@ -39,7 +39,7 @@ def draw(measured: Measured, decision: Decision) -> None:
         st.markdown(md(f"{measured.title(route)} scores lower than {measured.title(other)} on no question."))
         return
     count = f"{len(lost)} question" + "s" * (len(lost) > 1)
-    st.markdown(md(f"{measured.title(route)} scores lower in {named(metric)} on {count}, worst first:"))
+    st.markdown(md(f"{measured.title(route)} scores lower in {titled(metric)} on {count}, worst first:"))
     _questions(measured, lost, measured.title(route), measured.title(other))
 
 
@@ -64,7 +64,7 @@ def _kinds(decision: Decision, route: str) -> None:
             {
                 "kind of question": one.mode,
                 "questions": one.n,
-                f"difference in {named(decision.criteria.metric)}": f"{one.delta:+.3f}",
+                f"difference in {titled(decision.criteria.metric)}": f"{one.delta:+.3f}",
                 "interval": f"{one.low:+.3f} to {one.high:+.3f}",
                 "result": "too few questions" if one.blind else "shown worse" if one.shown else "not shown",
             }

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.metrics import titled
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation, stamp
@@ -79,9 +80,7 @@ def _of(evaluation: Evaluation) -> None:
         first = _one("parameter", f"{PARAMETER}:{name}", "Parameter", names, _plain, 200, tuned[0])
         others = [NONE, *(one for one in names if one != first)]
         second = _one("parameter2", f"{SECOND}:{name}", "Second parameter", others, _plain, 180, NONE)
-        metric = _one(
-            "metric", METRIC, "Metric", list(METRICS), METRICS.__getitem__, 160, next(iter(METRICS))
-        )
+        metric = _one("metric", METRIC, "Metric", list(METRICS), titled, 160, METRICS[0])
     chosen = (first,) if second == NONE else (first, second)
     where = (str(evaluation.folder), stamp(evaluation.folder))
     rankings = _rankings(where, name, chosen, evaluation)
@@ -178,7 +177,7 @@ def _shown(found: Curve) -> None:
     show(body)
     alike = {one.effect.delta for one in found.tried if one.effect}
     if alike == {0.0} and not found.waiting:
-        st.caption(f"{METRICS[found.metric]} is the same at every value; the parameter has no effect here.")
+        st.caption(f"{titled(found.metric)} is the same at every value; the parameter has no effect here.")
     build = sweep_curve if len(found.subject.names) == 1 else sweep_map
     plot(build(found, dark=dark()), "sweep_chart", sweep_in_words(found, sentences), table=False)
     st.caption(md(_legend(found)))
@@ -201,7 +200,7 @@ def _legend(found: Curve) -> str:
 
 def _table(found: Curve) -> Markup:
     names = found.subject.names
-    heads = (*names, METRICS[found.metric], "difference", "p, adjusted", "", "questions", "from")
+    heads = (*names, titled(found.metric), "difference", "p, adjusted", "", "questions", "from")
     head = tag(
         "tr", *(tag("th", cut(one, 40), css="num" if 0 < n < 5 else "") for n, one in enumerate(heads))
     )

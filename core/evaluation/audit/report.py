@@ -9,12 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from core.analysis.metrics import titled
 from core.domain.errors import BadInput
 from core.evaluation.answers import ANSWERS
 from core.evaluation.audit.cases import Case
 from core.evaluation.comparison import ByRoute
 from core.evaluation.finding import chance, number
-from core.evaluation.naming import named
 from core.evaluation.report import whole_lines
 from core.evaluation.templating import render
 
@@ -123,7 +123,7 @@ def route_rows(document: Mapping[str, Any]) -> list[Cells]:
         rows.append(
             {
                 "route": route,
-                **{named(name): _mean(row, name) for name in (*figures, *sorted(more - set(figures)))},
+                **{titled(name): _mean(row, name) for name in (*figures, *sorted(more - set(figures)))},
                 "calls": f"{took['calls']:.1f}",
                 "tokens": f"{took['tokens']:.0f}",
                 "seconds": _seconds(took["seconds_timed"], took["timed"], took["asked"] - took["failed"]),
@@ -143,7 +143,7 @@ def claim_rows(document: Mapping[str, Any]) -> list[Cells]:
         rows.append(
             {
                 "route": route,
-                "figure": named(row["claim"]),
+                "figure": titled(row["claim"]),
                 "difference": _signed(found["delta"], found["ci95"]) if found else NOT_MEASURED,
                 "p (Holm)": chance(found["p_holm"]).removeprefix("p ").removeprefix("= ") if found else "",
                 "verdict": found["verdict"] if found else "",
@@ -159,7 +159,7 @@ def difference_rows(document: Mapping[str, Any], baseline: str) -> list[Cells]:
         {
             "route": route,
             **{
-                named(name): _signed(found["delta"], found["ci95"])
+                titled(name): _signed(found["delta"], found["ci95"])
                 for name, found in row["against"][baseline].items()
                 if name in SHOWN or name not in ANSWERS
             },
@@ -180,7 +180,7 @@ def decision_rows(document: Mapping[str, Any]) -> list[Cells]:
             "n": str(kind["n"]),
             "fired": str(kind["fired"]),
         }
-        rows += [{**head, **cells(kind["figures"][name], named(name))} for name in touched]
+        rows += [{**head, **cells(kind["figures"][name], titled(name))} for name in touched]
         if not touched:
             rows.append({**head, "figure": "none changed on any question"})
     return rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from core.analysis.metrics import titled
 from core.evaluation.diff.evaluations import EvaluationsDiff, RouteDiff
 from core.evaluation.diff.questions import PassageChange, QuestionDiff, QuestionsDiff
 from core.evaluation.finding import chance, compared, count, sentence
-from core.evaluation.naming import named
 
 RULE = (
     "A relevant passage is found if it is among the first {k} of the ranking. A question is broken if fewer "
@@ -35,7 +35,7 @@ def summary(
     if questions.exchanged:
         told.append(f"{questions.exchanged} of the unchanged lost as many relevant passages as they gained.")
     now, then = f"{title(one.after)} in {found.after}", f"{title(one.before)} in {found.before}"
-    told.append(sentence(compared(one.difference, now, then, named(found.metric))))
+    told.append(sentence(compared(one.difference, now, then, titled(found.metric))))
     failed = [sum(pair[side] != "ok" for pair in (q.status for q in questions.questions)) for side in (0, 1)]
     if any(failed):
         told.append(

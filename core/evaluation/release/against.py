@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from core.analysis.metrics import titled
 from core.domain.format import milliseconds
 from core.evaluation.diff.questions import QuestionsDiff, questions_diff
 from core.evaluation.diff.side import EvaluationSide
 from core.evaluation.diff.text import broken
 from core.evaluation.finding import count, number
 from core.evaluation.losses import EVERY, family_level, paired
-from core.evaluation.naming import named
 from core.evaluation.pairs import pair
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
@@ -48,7 +48,7 @@ class Change:
         of = "" if self.mode == EVERY else f" on {self.mode}"
         low, high = number(self.low, signed=True), number(self.high, signed=True)
         return (
-            f"{named(self.metric)}{of} {number(self.delta, signed=True)} ({100 * self.level:.3g}% interval "
+            f"{titled(self.metric)}{of} {number(self.delta, signed=True)} ({100 * self.level:.3g}% interval "
             f"{low} to {high}, {count(self.n)})"
         )
 

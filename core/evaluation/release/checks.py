@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.analysis.latency_percentiles import NEEDED
+from core.analysis.metrics import titled
 from core.domain.format import milliseconds
 from core.evaluation import finding
 from core.evaluation.finding import count
 from core.evaluation.losses import Loss
-from core.evaluation.naming import named
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import UNJUDGED, Measured
 from core.evaluation.release.rule import RouteFigures, State, states
@@ -118,7 +118,7 @@ def share(value: float) -> str:
 
 
 def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
-    metric, least, name = criteria.metric, criteria.minimum, named(criteria.metric)
+    metric, least, name = criteria.metric, criteria.minimum, titled(criteria.metric)
     mean, ends = one.mean, measured.ends(one.route, metric)
     if mean is None:
         return name, None, least, "no question has a value: label some"

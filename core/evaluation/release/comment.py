@@ -6,10 +6,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from core.analysis.metrics import titled
 from core.evaluation.diff.questions import QuestionDiff
 from core.evaluation.diff.text import cause, moved
 from core.evaluation.finding import count, number
-from core.evaluation.naming import named
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.gate import Decision
@@ -109,7 +109,7 @@ def _changes(against: Against | None) -> list[str]:
         for one in worse[:MOST]:
             ends = f"{number(one.low, signed=True)} to {number(one.high, signed=True)}"
             cells = (
-                f"{named(one.metric)}, {one.mode}",
+                f"{titled(one.metric)}, {one.mode}",
                 str(one.n),
                 number(one.delta, signed=True),
                 ends,

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.analysis.metrics import titled
 from core.domain.errors import BadInput
 from core.domain.machine import machine
 from core.domain.program import version
 from core.domain.types import Run
 from core.evaluation.finding import count, number
 from core.evaluation.losses import paired
-from core.evaluation.naming import named
 from core.evaluation.release.checks import share
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import UNJUDGED, Measured
@@ -90,7 +90,7 @@ def limits(measured: Measured, decision: Decision) -> list[str]:
     mine = [one for one in decision.losses if one.route == shown and not one.blind and one.low < 0]
     if mine:
         sentences.append(
-            f"Losses of {named(metric)} up to these are not excluded: "
+            f"Losses of {titled(metric)} up to these are not excluded: "
             + ", ".join(f"{one.mode} {number(-one.low)} ({count(one.n)})" for one in mine)
             + "."
         )

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from core.analysis.metrics import titled
 from core.domain.needs import Family
 from core.evaluation.finding import listed, number
 from core.evaluation.losses import paired
-from core.evaluation.naming import named
 from core.evaluation.pairs import Pair, pair
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.measured import Measured
@@ -199,5 +199,5 @@ def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
     }[rung.state]
     if rung.gain is None:
         mean = measured.mean(rung.route, metric)
-        return f"{place}: {name}" + ("." if mean is None else f", {number(mean)} {named(metric)}.") + end
+        return f"{place}: {name}" + ("." if mean is None else f", {number(mean)} {titled(metric)}.") + end
     return f"{place}: {compared(rung.gain, measured.title)}{end}"

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.latency_percentiles import NEEDED
-from core.analysis.metrics import METRICS
+from core.analysis.metrics import ANSWERS, KNOWN, METRICS
 from core.analysis.token_usage import prices_in
 from core.domain.errors import BadInput
 from core.evaluation import answer_figures, equal_routes, experiment_store, machines
-from core.evaluation.answers import ANSWERS
 from core.evaluation.costs import spent
 from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from core.domain.settings import Settings
 
 UNJUDGED = "unjudged@10"
-LESS_IS_BETTER = ("false_abstention",)  # and every unjudged share
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class Measured:
         written = ANSWERS if any("answers" in row for row in rows) else ()
         more = dict.fromkeys(name for row in rows for name in row.get("extra", {}).get("ci95", {}))
         known = (*found, *written, *more)
-        return tuple(name for name in known if name not in LESS_IS_BETTER and not name.startswith("unjudged"))
+        return tuple(name for name in known if name not in KNOWN or KNOWN[name].more_is_better)
 
     def mean(self, route: str, metric: str) -> float | None:
         """The mean of a metric over the questions that have a value; None without any."""

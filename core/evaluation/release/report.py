@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from core.analysis.metrics import titled
 from core.domain import people
 from core.domain.format import milliseconds
 from core.evaluation.finding import count
-from core.evaluation.naming import named
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against
 from core.evaluation.release.checks import Check, number
@@ -153,7 +153,13 @@ def _worse(measured: Measured, decision: Decision) -> list[Part]:
         (one for one in decision.losses if one.route == route and one.delta < 0), key=lambda one: one.delta
     )
     if below:
-        heads = ("kind of question", "questions", f"difference in {named(metric)}", "interval", "result")
+        heads = (
+            "kind of question",
+            "questions",
+            f"difference in {titled(metric)}",
+            "interval",
+            "result",
+        )
         rows = (
             (
                 one.mode,

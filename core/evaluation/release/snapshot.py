@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, FiniteFloat, TypeAdapter
 from typing_extensions import TypedDict
 
-from core.analysis.metrics import COMPARED
+from core.analysis.metrics import ANSWERS_COMPARED, COMPARED
 from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.program import version
-from core.evaluation.answers import ANSWERS_COMPARED
 from core.evaluation.diff.questions import depth_of
 from core.evaluation.release.facts import asked_on, used_parameters
 from core.evaluation.release.gate import Decision

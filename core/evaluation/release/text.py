@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from core.analysis.metrics import titled
 from core.domain.format import milliseconds
 from core.evaluation import equal_routes, verdict_text
 from core.evaluation.finding import count, listed
-from core.evaluation.naming import named
 from core.evaluation.release.checks import NO_LOSS, Check, number, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
@@ -27,7 +27,7 @@ MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upp
 def headline(decision: Decision) -> str:
     """Return the first sentence: what to ship, or what is known if that is not decided."""
     return verdict_text.headline(
-        decision.verdict, decision.titled, named(decision.criteria.metric), of(decision)
+        decision.verdict, decision.titled, titled(decision.criteria.metric), of(decision)
     )
 
 
@@ -154,9 +154,9 @@ def equal(decision: Decision) -> list[str]:
 
 def asked(criteria: Criteria) -> list[str]:
     """The criteria, one phrase each."""
-    phrases = [f"best by {named(criteria.metric)}"]
+    phrases = [f"best by {titled(criteria.metric)}"]
     if criteria.minimum is not None:
-        phrases[0] = f"{named(criteria.metric)} of at least {criteria.minimum:g}"
+        phrases[0] = f"{titled(criteria.metric)} of at least {criteria.minimum:g}"
     for value, name, in_words in (
         (criteria.max_p95_ms, "p95 of at most", milliseconds),
         (criteria.max_cost, "1,000 questions cost at most", number),

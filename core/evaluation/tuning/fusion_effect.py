@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.analysis.metrics import by_question
+from core.analysis.metrics import by_question, titled
 from core.analysis.what_if.fusion import Changes, Fusion, counterpart, outcome, recompute
 from core.domain.types import RouteResult, Scored
 from core.evaluation import statistics
 from core.evaluation.finding import Finding
 from core.evaluation.tuning.batch_run import BatchRun, counted
 
-SHOWN = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10"}
+SHOWN = ("ndcg@10", "recall@10", "recall@100", "mrr@10")
 DEPTH = 100  # no metric shown looks further
 Values = Mapping[str, Mapping[str, float]]  # question -> metric -> value
 
@@ -79,13 +79,13 @@ def compare(before: Values, after: Values) -> list[Finding]:
     """Compare each metric of SHOWN over the questions of `after`: one planned comparison for each metric."""
     ids, count = list(after), max(1, len(after))
     found = []
-    for name, title in SHOWN.items():
+    for name in SHOWN:
         moved = [after[id][name] - before[id][name] for id in ids]
         shown = statistics.compare({name: moved})[name]
         found.append(
             Finding(
                 "the changed route",
-                title,
+                titled(name),
                 sum(moved) / count,
                 shown.interval,
                 n=len(ids),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core.analysis.metrics import title as metric_title
+from core.analysis.metrics import titled
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
 from core.evaluation.finding import Finding, compared, mean
 from core.evaluation.finding import figures as shown
@@ -50,7 +50,7 @@ def worth(fitted: FittedWeights) -> list[str]:
     ):
         figures = fitted.made.get(part)
         if figures:
-            found = mean("", metric_title(METRIC), figures[METRIC], figures["ci95"], figures["n"])
+            found = mean("", titled(METRIC), figures[METRIC], figures["ci95"], figures["n"])
             lines.append(f"{where}: {shown(found)}.")
     return lines
 
@@ -92,4 +92,4 @@ def weights(fitted: FittedWeights) -> str:
 
 
 def _compared(subject: str, name: str, one: Mapping[str, Any]) -> Finding:
-    return compared(one, subject, name, metric_title(METRIC), one[METRIC])
+    return compared(one, subject, name, titled(METRIC), one[METRIC])

@@ -7,20 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from core.analysis.metrics import COMPARED
 from core.domain.errors import BadInput
 from core.domain.types import Scored
 from core.evaluation import statistics
 from core.evaluation.tuning.sweep_split import Split, split
 from core.evaluation.tuning.sweep_subject import Point, Rankings, Subject
 
-METRICS: Mapping[str, str] = {
-    "ndcg@10": "nDCG@10",
-    "recall@10": "recall@10",
-    "recall@100": "recall@100",
-    "mrr@10": "MRR@10",
-    "map": "MAP",
-    "precision@5": "precision@5",
-}
+METRICS = (*COMPARED, "precision@5")
 By = Literal["in use", "done again", "run", "done again and run", "waits for a run"]
 Fresh = Mapping[tuple[Point, str], Scored | None]  # (point, question) -> ranking of a run; None: it failed
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from core.analysis.metrics import titled
 from core.domain.errors import BadInput
 from core.evaluation.finding import Finding, count, number, sentence
-from core.evaluation.tuning.sweep import METRICS, Curve, Effect, Tried
+from core.evaluation.tuning.sweep import Curve, Effect, Tried
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_subject import Point, Subject
 
 
 def in_words(curve: Curve) -> list[str]:
     """The finding, one sentence each: the choice, its figures on held-out questions, and the advice."""
-    about, metric = curve.subject, METRICS[curve.metric]
+    about, metric = curve.subject, titled(curve.metric)
     now, best = curve.now.effect, curve.best.effect
     if now is None or best is None:
         raise BadInput("the value in use has no figure on these questions")
@@ -65,7 +66,7 @@ def note(curve: Curve, point: Point) -> str:
     """Where a saved value comes from, in one line."""
     about = curve.subject
     tried = next(one for one in curve.tried if one.point == point)
-    line = f"sweep over evaluation {about.evaluation.name}, {METRICS[curve.metric]}"
+    line = f"sweep over evaluation {about.evaluation.name}, {titled(curve.metric)}"
     if tried.effect is None or point == about.now:
         return f"{line}: the value in use there" if point == about.now else f"{line}: not measured"
     line += f": {sentence(found(curve, tried))}"
@@ -83,7 +84,7 @@ def _finding(curve: Curve, point: Point, effect: Effect, p: float | None, verdic
     about = curve.subject
     return Finding(
         named(about, point),
-        METRICS[curve.metric],
+        titled(curve.metric),
         effect.delta,
         effect.interval,
         p,

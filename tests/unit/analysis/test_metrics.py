@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, by_question, title
+from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, by_question, titled
 
 RANX = {
     "ndcg@10": "ndcg@10",
@@ -153,7 +153,7 @@ def test_every_metric_has_its_unjudged_share_at_its_own_depth():
         depth = UNJUDGED[name].rpartition("@")[2]
         assert name.endswith(f"@{depth}") or (name, depth) == ("map", "100")
     assert set(COMPARED) < set(QUALITY)
-    assert [title(name) for name in ("ndcg@10", "mrr@10", "map", "hit@10")] == [
+    assert [titled(name) for name in ("ndcg@10", "mrr@10", "map", "hit@10")] == [
         "nDCG@10",
         "MRR@10",
         "MAP",

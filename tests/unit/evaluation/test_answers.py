@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED
 from core.domain.settings import PROJECT
 from core.domain.types import AnswerStyle, Query
 from core.evaluation import answer_figures, dataset, report, sets, statistics, summary
-from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED, Given, against_golds, holds, measure, words
+from core.evaluation.answers import Given, against_golds, holds, measure, words
 from core.evaluation.comparison import compared, differences
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, Journal

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from core.analysis.metrics import by_question
+from core.analysis.metrics import by_question, titled
 from core.analysis.what_if.fusion import fusions, outcome, recompute
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
@@ -176,7 +176,7 @@ def test_the_effect_is_that_of_running_the_route_with_those_parameters(engine):
     assert after(found, "hybrid_rrf", CHANGES, list(found.asked)) == then
     assert after(found, "hybrid_rrf", {}, ["q2"]) == {"q2": before["q2"]}
     told = compare(found.before, then)
-    assert [change.metric for change in told] == list(SHOWN.values())
+    assert [change.metric for change in told] == [titled(name) for name in SHOWN]
     for metric, change in zip(SHOWN, told, strict=True):
         values = [(before[id][metric], then[id][metric]) for id in then]
         assert change.before == pytest.approx(sum(a for a, _ in values) / 3)

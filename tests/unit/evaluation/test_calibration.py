@@ -3,7 +3,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
-from core.evaluation.calibration import choose, fit
+from core.evaluation.calibration import choose
+from scripts.calibrate import fit
 
 
 def test_by_hand():
