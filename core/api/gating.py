@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any
 
 from core.api import html
-from core.api.arguments import File, count, flag, listed, path, text
+from core.api.arguments import File, count, listed, path, text
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
@@ -16,7 +17,7 @@ from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.against import compare as compare_with
-from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.criteria import Criteria, keywords
 from core.evaluation.release.earlier import earlier
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import Measured, find, of_evaluation
@@ -100,23 +101,11 @@ class GateDecision(Decision):
 def gate(
     measured: Evaluation | File,
     *,
-    metric: str = "ndcg@10",
-    min_quality: float | None = None,
-    max_p95_ms: float | None = None,
-    max_cost: float | None = None,
-    max_tokens: float | None = None,
-    max_calls: float | None = None,
-    max_failed: float | None = 0.0,
-    max_unjudged: float | None = None,
-    allow_loss: bool = False,
-    cheapest: bool = True,
-    margin: float = 0.05,
-    min_questions: int | None = None,
     planned: str | Sequence[str] | None = None,
     regressions: File | None = None,
     against: File | None = None,
-    min_effect: float | None = None,
     max_broken: int | None = None,
+    **criteria: Any,
 ) -> GateDecision:
     """Decide which route of an evaluation to ship, as the command `gate` does.
 
@@ -136,31 +125,17 @@ def gate(
 
     The decision is true if there is a route to ship. Raises BadInput.
     """
-    criteria = Criteria(
-        metric,
-        min_quality,
-        max_p95_ms,
-        max_cost,
-        max_tokens,
-        max_calls,
-        max_failed,
-        max_unjudged,
-        not flag(allow_loss, "allow_loss"),
-        flag(cheapest, "cheapest"),
-        margin=margin,
-        min_questions=min_questions,
-        min_effect=min_effect,
-    )
-    if against is None and (max_broken is not None or min_effect is not None):
+    asked = Criteria.of_keywords(criteria)
+    if against is None and (max_broken is not None or asked.min_effect is not None):
         raise BadInput("max_broken and min_effect need against")
     before = None
     if against is not None:
         given = str(path(against, "against"))
-        before = earlier(settings_module.current(), given, criteria, "against")
+        before = earlier(settings_module.current(), given, asked, "against")
     found = _measured(measured)
     if planned is not None:
         found = found.planned(listed(planned))
-    decision = decide(found, criteria)
+    decision = decide(found, asked)
     if regressions is not None:
         given = regressions if isinstance(regressions, str) else str(path(regressions, "regressions"))
         decision = with_regressions(engines.shared_engine(), text(given, "regressions"), found, decision)
@@ -169,6 +144,22 @@ def gate(
         most = None if max_broken is None else count(max_broken, "max_broken", least=0)
         change = compare_with(before, found, decision, max_broken=most)
     return GateDecision(**{one.name: getattr(decision, one.name) for one in fields(Decision)}, against=change)
+
+
+def _signature() -> Signature:
+    """Return the signature of `gate` with a keyword for each criterion."""
+    known = signature(gate)
+    limits = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=name != "allow_loss" and one.default, annotation=one.type
+        )
+        for name, one in keywords().items()
+    ]
+    measured, *others = list(known.parameters.values())[:-1]
+    return known.replace(parameters=[measured, *limits, *others])
+
+
+gate.__signature__ = _signature()  # type: ignore[attr-defined]  # what help and notebooks show
 
 
 def _measured(given: Evaluation | File) -> Measured:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from core.cli.common import ProgressBar, emit, note, output_options, stoppable
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
+from core.evaluation.release.criteria import Criteria, CriterionOption, option_of
 
 if TYPE_CHECKING:
     from core.evaluation.release.against import Against
@@ -17,71 +21,44 @@ if TYPE_CHECKING:
     from core.evaluation.release.measured import Measured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_SHARE = click.FloatRange(0, 1)
-_AMOUNT = click.FloatRange(min=0)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def criteria_options(function: F) -> F:
+    """Add an option for each field of Criteria; the command gets them as `criteria`."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        given = {one.name: options.pop(one.name) for one in fields(Criteria)}
+        return function(*args, criteria=Criteria(**given), **options)
+
+    made: Callable[..., Any] = call
+    for one in reversed(fields(Criteria)):
+        option, switch = option_of(one), isinstance(one.default, bool)
+        made = click.option(
+            option.flags,
+            one.name,
+            type=None if switch else _type(str(one.type), option),
+            is_flag=switch,
+            default=one.default,
+            show_default=one.default is not None and one.default is not False,
+            metavar=option.metavar,
+            help=option.help,
+        )(made)
+    return cast("F", made)
+
+
+def _type(kind: str, option: CriterionOption) -> click.ParamType[Any, Any]:
+    if kind == "str":
+        return click.STRING
+    if kind.startswith("int"):
+        return click.IntRange(option.least, option.most)
+    return click.FLOAT if option.least is None else click.FloatRange(option.least, option.most)
 
 
 @click.command("gate")
 @click.argument("metrics", metavar="METRICS")
-@click.option("--metric", default="ndcg@10", show_default=True, help="Metric of quality.")
-@click.option("--min-quality", type=float, metavar="X", help="Minimum mean of the metric.")
-@click.option("--max-p95-ms", type=_AMOUNT, metavar="MS", help="Maximum p95 latency.")
-@click.option(
-    "--max-cost",
-    type=_AMOUNT,
-    metavar="X",
-    help="Maximum price of 1,000 questions, at the prices stored with the evaluation.",
-)
-@click.option("--max-tokens", type=_AMOUNT, metavar="N", help="Maximum model tokens per question.")
-@click.option("--max-calls", type=_AMOUNT, metavar="N", help="Maximum model calls per question.")
-@click.option(
-    "--max-failed",
-    type=_SHARE,
-    default=0.0,
-    show_default=True,
-    metavar="SHARE",
-    help="Maximum share of questions that the route fails on.",
-)
-@click.option(
-    "--max-unjudged",
-    type=_SHARE,
-    metavar="SHARE",
-    help="Maximum share of unjudged passages in the top 10; undecided above it.",
-)
-@click.option(
-    "--no-loss/--allow-loss",
-    default=True,
-    show_default=True,
-    help="Reject or allow routes shown worse than the baseline on a kind of question.",
-)
-@click.option(
-    "--cheapest/--best",
-    default=True,
-    show_default=True,
-    help="Ship the cheapest route that is good enough, or only the best one.",
-)
-@click.option(
-    "--margin",
-    type=_SHARE,
-    default=0.05,
-    show_default=True,
-    metavar="X",
-    help="Loss of the metric accepted for a cheaper route. A route ships if it is shown to be at "
-    "most this much worse than every other.",
-)
-@click.option(
-    "--min-questions",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Scored questions needed to ship a route and to call routes equivalent. Default: 25 and "
-    "3 / margin (60 at 0.05, 150 at 0.02).",
-)
-@click.option(
-    "--allow-unlike-machines",
-    "unlike_machines",
-    is_flag=True,
-    help="Use times although they were measured on machines of different kinds.",
-)
+@criteria_options
 @click.option(
     "--planned", metavar="A,B", help="Compare only these routes with the baseline; others are no candidates."
 )
@@ -96,12 +73,6 @@ _AMOUNT = click.FloatRange(min=0)
     metavar="SNAPSHOT|EVALUATION",
     help="Guard against a drop since this earlier release, or since another evaluation (name or "
     "folder), instead of choosing: fail only on a drop that is shown.",
-)
-@click.option(
-    "--min-effect",
-    type=_SHARE,
-    metavar="X",
-    help="Smallest drop since --against that fails. Default: the margin.",
 )
 @click.option(
     "--fail-undecided", is_flag=True, help="With --against, also fail if such a drop is not excluded."
@@ -136,23 +107,10 @@ _AMOUNT = click.FloatRange(min=0)
 @output_options
 def gate_(
     metrics: str,
-    metric: str,
-    min_quality: float | None,
-    max_p95_ms: float | None,
-    max_cost: float | None,
-    max_tokens: float | None,
-    max_calls: float | None,
-    max_failed: float,
-    max_unjudged: float | None,
-    no_loss: bool,
-    cheapest: bool,
-    margin: float,
-    min_questions: int | None,
-    unlike_machines: bool,
+    criteria: Criteria,
     planned: str | None,
     regressions: str | None,
     against: str | None,
-    min_effect: float | None,
     fail_undecided: bool,
     max_broken: int | None,
     report_to: Path | None,
@@ -176,7 +134,6 @@ def gate_(
     from core.domain import settings
     from core.evaluation.release.against import compare, failures
     from core.evaluation.release.comment import comment
-    from core.evaluation.release.criteria import Criteria
     from core.evaluation.release.earlier import earlier
     from core.evaluation.release.gate import decide
     from core.evaluation.release.junit import junit as junit_xml
@@ -186,24 +143,8 @@ def gate_(
 
     if report_to is not None and report_to.suffix not in (".html", ".md"):
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
-    criteria = Criteria(
-        metric,
-        min_quality,
-        max_p95_ms,
-        max_cost,
-        max_tokens,
-        max_calls,
-        max_failed,
-        max_unjudged,
-        no_loss,
-        cheapest,
-        unlike_machines,
-        margin,
-        min_questions,
-        min_effect,
-    )
     now = settings.current()
-    if against is None and (max_broken is not None or min_effect is not None or fail_undecided):
+    if against is None and (max_broken is not None or criteria.min_effect is not None or fail_undecided):
         raise BadInput("--max-broken, --min-effect and --fail-undecided need --against")
     before = earlier(now, against, criteria) if against is not None else None
     measured = find(now, metrics)

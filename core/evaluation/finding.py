@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+MARGIN = 0.05  # the loss of a metric that people accept for a cheaper route
 SAME, NONE = "the same", "no difference shown"
 
 

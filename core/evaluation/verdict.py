@@ -14,12 +14,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from core.evaluation.costs import Cost, cheapest_first
-from core.evaluation.finding import count, listed, number
+from core.evaluation.finding import MARGIN, count, listed, number
 from core.evaluation.pairs import Pair
 from core.evaluation.power import FEASIBLE, needed
 from core.evaluation.statistics import least_for_equivalence
 
-MARGIN = 0.05  # the loss of the metric that people accept for a cheaper route
 MIN_QUESTIONS = 25  # scored questions needed to ship any route
 TRIED = 3  # cheap routes tried besides the best: each further one adds to the chance of a wrong release
 
