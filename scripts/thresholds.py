@@ -27,7 +27,7 @@ from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning.sweep_split import split
 from core.steps import Memo, Steps
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 from core.steps.trace import Trace
 
 SEED = 1  # not that of the samples that are evaluated
@@ -57,7 +57,7 @@ def cases(engine: Engine, labelled: LabelledSet, what: str) -> Iterator[tuple[fl
                 score = 0.0 if said.unknown else said.mean
                 good = correct(given, question.answers, True) if question.answers else None
             else:
-                hits = do.rrf((do.sparse(text), do.dense(text)))[:SHOWN]
+                hits = do.rrf((do.sparse(text), do.dense(text)))[:DEFAULT_SHOWN_PASSAGES]
                 score = SCORES[what](do, question, hits)
                 relevant = labelled.qrels.get(question.id, {})
                 good = any(relevant.get(hit.passage.id, 0) >= labelled.relevant_from for hit in hits)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LOOK_S = 0.2  # between looks at a run under way
-SHOWN = 10  # the depth of a table that nobody asked for
-LONGEST = 10_000  # rows
+DEFAULT_DEPTH = 10  # the depth of a table that nobody asked for
+MAX_ROWS = 10_000  # rows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -48,14 +48,14 @@ class Comparison(Run):
 
     warnings: tuple[str, ...] = ()
 
-    def to_frame(self, depth: int = SHOWN) -> pd.DataFrame:
+    def to_frame(self, depth: int = DEFAULT_DEPTH) -> pd.DataFrame:
         """Passages by routes: a row for each passage that a route has in its top `depth`, best first, with
         "title" and the rank in each route, from 1, missing where the route has not got it. The index is the
         passage's id.
         """
         import pandas as pd
 
-        rows = rank_rows(self, depth=count(depth, "depth"), limit=LONGEST)
+        rows = rank_rows(self, depth=count(depth, "depth"), limit=MAX_ROWS)
         frame = pd.DataFrame(
             {"title": [row.name for row in rows]}, index=pd.Index([row.id for row in rows], name="passage")
         )
@@ -65,7 +65,7 @@ class Comparison(Run):
 
     def _repr_html_(self) -> str:
         routes = worked(self)
-        rows = rank_rows(self, depth=SHOWN, limit=LONGEST)
+        rows = rank_rows(self, depth=DEFAULT_DEPTH, limit=MAX_ROWS)
         lost = [
             f"{one.route}: {one.status}" + (f": {one.error}" if one.error else "")
             for one in self.results

@@ -39,7 +39,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class DecisionCalibration:
     """The measured reliability of one decision of one model."""
 
     decision: Decision
@@ -68,10 +68,10 @@ class Calibration:
         return f"AUC {self.auc:.2f} [{low:.2f}, {high:.2f}] on {self.n} cases of {sets} with {self.model}"
 
 
-_READER = TypeAdapter(Calibration)
+_READER = TypeAdapter(DecisionCalibration)
 
 
-def read(decision: Decision, model: str, home: Path | None = None) -> Calibration | None:
+def read(decision: Decision, model: str, home: Path | None = None) -> DecisionCalibration | None:
     """Return the calibration of `decision` for `model`, or None. Raises Unavailable if the file is
     damaged.
     """
@@ -102,7 +102,7 @@ def subject(llm: LLM) -> str:
     return getattr(llm, "reported", llm.model)
 
 
-def write(calibration: Calibration, folder: Path) -> Path:
+def write(calibration: DecisionCalibration, folder: Path) -> Path:
     """Store it as JSON in `folder`; `read` gives the same back."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / file_name(calibration.decision, calibration.model)

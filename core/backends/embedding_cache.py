@@ -11,7 +11,7 @@ import numpy as np
 
 from core.backends.base import Embedder, Matrix, Vector
 
-KEPT = 5_000  # vectors: 8 MB of 384 numbers each
+MAX_VECTORS = 5_000  # vectors: 8 MB of 384 numbers each
 
 
 class EmbeddingCache:
@@ -20,7 +20,7 @@ class EmbeddingCache:
     Texts are kept as hashes only, so that one that is deleted elsewhere cannot be read here.
     """
 
-    def __init__(self, limit: int = KEPT) -> None:
+    def __init__(self, limit: int = MAX_VECTORS) -> None:
         self._limit = limit
         self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
         self._lock = threading.Lock()

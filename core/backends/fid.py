@@ -26,7 +26,7 @@ HOW = (
     "set fid_model to a T5 of the hub that was trained as one, such as Intel/fid_flan_t5_base_nq,"
     " or to the folder of one"
 )
-READ = 250  # tokens of one question with its passage: the paper's, section 4
+MAX_PASSAGE_TOKENS = 250  # tokens of one question with its passage: the paper's, section 4
 BATCH = 4  # passages encoded between two looks at the clock
 # The authors' code wraps the encoder and its blocks before saving: the weights are T5's all the same.
 WRAPPED = {r"^encoder\.encoder\.": "encoder.", r"^(encoder\.block\.\d+)\.module\.": r"\1."}
@@ -114,10 +114,12 @@ class FusionInDecoder:
 
     def _tokens(self, given: list[str]) -> tuple[Any, tuple[int, ...]]:
         tokens = self._tokenizer(
-            given, truncation=True, max_length=READ, padding="longest", return_tensors="pt"
+            given, truncation=True, max_length=MAX_PASSAGE_TOKENS, padding="longest", return_tensors="pt"
         )
-        full = [at for at, mask in enumerate(tokens.attention_mask) if int(mask.sum()) == READ]
-        return tokens, tuple(at for at in full if len(self._tokenizer(given[at]).input_ids) > READ)
+        full = [at for at, mask in enumerate(tokens.attention_mask) if int(mask.sum()) == MAX_PASSAGE_TOKENS]
+        return tokens, tuple(
+            at for at in full if len(self._tokenizer(given[at]).input_ids) > MAX_PASSAGE_TOKENS
+        )
 
     def _encode(self, ids: Any, mask: Any, check: Callable[[], None]) -> Any:
         """Each row by itself, shape (passages, tokens, width): no passage sees another here."""

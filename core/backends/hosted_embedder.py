@@ -32,7 +32,7 @@ from core.domain.errors import BadInput, Unavailable
 Use = Literal["query", "document"]
 BULK_S = 1_800.0  # a batch of a corpus may wait for the service's limits
 BYTES_A_TOKEN = 4  # of UTF-8, about
-LEAST = 16  # characters below which a text is not too long, whatever a service says
+MIN_TEXT_CHARS = 16  # characters below which a text is not too long, whatever a service says
 TYPES: dict[str, dict[Use, str]] = {
     "cohere": {"query": "search_query", "document": "search_document"},
     "voyage": {"query": "query", "document": "document"},
@@ -143,7 +143,7 @@ class HostedEmbedder:
                 self._most = min(self._most, half)
                 parts = (texts[at : at + half] for at in range(0, len(texts), half))
                 return np.concatenate([self._batch(part, use, end, cancel) for part in parts])
-            if len(texts[0]) > LEAST and self._too_long(reply):
+            if len(texts[0]) > MIN_TEXT_CHARS and self._too_long(reply):
                 with self._lock:
                     self.shortened += 1
                 return self._shortened(texts[0], use, end, cancel)
@@ -151,7 +151,7 @@ class HostedEmbedder:
 
     def _shortened(self, text: str, use: Use, end: float, cancel: threading.Event) -> Matrix:
         """Embed as much of a text as the service accepts, removing a quarter at a time."""
-        while len(text) > LEAST:
+        while len(text) > MIN_TEXT_CHARS:
             text = text[: len(text) * 3 // 4]
             reply = self._endpoint.post(
                 self._body([text], use),

@@ -47,7 +47,7 @@ _NOT_LATIN = re.compile("[^\u0000-\u024f\u1e00-\u1eff]")
 _WORDS = re.compile(r"[^\W\d_]+")
 OF_SCRIPT = 0.25  # of the letters, from which a script says the language: product names are often in Latin
 SHARE, LEAST, LEAD = 0.12, 3, 1.15  # of a passage's words that are stop words, how many, and against the next
-READ = 2000  # characters of a passage that are looked at
+MAX_READ_CHARS = 2000  # characters of a passage that are looked at
 EVIDENCE = 3  # passages that have to be clearly in a language before unclear ones are cut by it
 PART, OF_UNCLEAR = 0.05, 0.2  # and their share of the commonest language's, and of the unclear ones' number
 
@@ -112,7 +112,7 @@ def foreign(text: str) -> bool:
     """Return True if at least half of the letters of a text are not Latin."""
     if text.isascii():
         return False
-    letters = "".join(_WORDS.findall(text[:READ]))
+    letters = "".join(_WORDS.findall(text[:MAX_READ_CHARS]))
     return len(_NOT_LATIN.findall(letters)) >= 0.5 * len(letters) > 0
 
 
@@ -123,7 +123,7 @@ def language(text: str) -> str | None:
     `LEAST` different stop words are required, because code repeats one ("val"); single letters do not count
     ("for a, i in e").
     """
-    text = text[:READ]
+    text = text[:MAX_READ_CHARS]
     if (script := by_script(text)) is not None:
         return script
     words = Counter(_WORDS.findall(text.lower()))
@@ -146,12 +146,12 @@ def among(text: str, known: Collection[str]) -> str | None:
     """Return the one of a few `known` languages that a short text such as a question is in, or the one of its
     script; None if it is not clear.
     """
-    if (script := by_script(text[:READ])) is not None:
+    if (script := by_script(text[:MAX_READ_CHARS])) is not None:
         return script
     told = [name for name in known if name in BY_STOP_WORDS]
     if not told:
         return None
-    counted = _counted(_WORDS.findall(text[:READ].lower()), told)
+    counted = _counted(_WORDS.findall(text[:MAX_READ_CHARS].lower()), told)
     most, second = counted[0][1], counted[1][1] if len(counted) > 1 else 0
     return counted[0][0] if most > second and most >= LEAD * second else None
 

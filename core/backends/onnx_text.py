@@ -23,7 +23,7 @@ LARGE = 1024  # token ids in a batch from which its memory is given back
 # cache: texts of 140 tokens took 1.3 times as long in batches of 8 as in batches of 2, short ones did not.
 BATCH = 256
 CORES = os.cpu_count() or 1
-MANY = 128  # texts from which a second session, .1 s to open, is worth its while
+MIN_BULK_TEXTS = 128  # texts from which a second session, .1 s to open, is worth its while
 
 
 class OnnxText:
@@ -117,6 +117,6 @@ class OnnxModel:
 
 def in_bulk(model: T, count: int) -> AbstractContextManager[T]:
     """Return the embedder to use for `count` texts: `model`, or a faster one if there are many."""
-    if isinstance(model, OnnxModel) and count >= MANY and CORES > 1:
+    if isinstance(model, OnnxModel) and count >= MIN_BULK_TEXTS and CORES > 1:
         return model.in_bulk()
     return nullcontext(model)

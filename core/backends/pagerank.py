@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST = 200  # iterations; at damping .5 the change halves with each, at .9 it takes about 150 for TOLERANCE
+MAX_ITERATIONS = (
+    200  # iterations; at damping .5 the change halves with each, at .9 it takes about 150 for TOLERANCE
+)
 TOLERANCE = 1e-8  # sum of absolute changes, from which on the walk has ended
 
 
@@ -55,7 +57,7 @@ class Graph:
         """
         begin = restart / restart.sum()
         scores, change, done = begin, np.inf, 0
-        while change > tolerance and done < MOST:
+        while change > tolerance and done < MAX_ITERATIONS:
             stuck = scores[self._alone].sum()
             found = damping * (self.edges @ (scores * self._share) + stuck * begin) + (1 - damping) * begin
             change, scores, done = float(np.abs(found - scores).sum()), found, done + 1

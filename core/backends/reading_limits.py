@@ -15,7 +15,7 @@ from core.domain.errors import Unavailable
 
 TOKENIZER, LIMITS, CONFIG = "tokenizer.json", "sentence_bert_config.json", "tokenizer_config.json"
 MULTILINGUAL = "multilingual-e5-small-q4"  # comes from a package, so that it can be had without a hub
-MANY = ("100", "100+")  # NamedModel.languages of models for every language that is told apart here
+ALL_LANGUAGES = ("100", "100+")  # NamedModel.languages of models for every language that is told apart here
 # Families whose cards say that they are for English; a model in no list is not judged.
 _ENGLISH = re.compile(
     r"(^|/)(all-(minilm|mpnet|distilroberta|roberta)|multi-qa-|msmarco-|nomic-embed-text-v1"
@@ -36,7 +36,7 @@ def reads(embedder: str, language: str) -> bool | None:
     """Return whether an embedder was trained for a language; None if it is not known here."""
     model = named(embedder, "embedder")
     if model is not None:
-        if model.languages in MANY:
+        if model.languages in ALL_LANGUAGES:
             return True
         return language == FALLBACK if model.languages == FALLBACK.title() else None
     if "multilingual" not in embedder.lower() and _ENGLISH.search(embedder):

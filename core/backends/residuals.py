@@ -18,7 +18,7 @@ from core.backends.base import Matrix
 BITS, IN_A_BYTE = 2, 4  # of a component; components in a byte, the first in its lowest bits
 LEVELS = 1 << BITS
 PER_ROOT = 8  # centroids are about this many times the root of how many vectors there are
-MOST = 1 << 16  # centroids, whose numbers have 16 bits
+MAX_CENTROIDS = 1 << 16  # centroids, whose numbers have 16 bits
 TRAINED = 32  # vectors that a centroid is found from
 MOST_TRAINED = 1 << 18  # vectors in memory while centroids are found: 400 MB of 384 dimensions
 ROUNDS, SEED = 4, 123  # of k-means, as in the authors' program
@@ -31,7 +31,7 @@ def centroids_for(count: int) -> int:
     """Return the number of centroids for `count` vectors: a power of two, but at most one per vector."""
     if not count:
         return 0
-    return min(count, MOST, 1 << int(math.log2(PER_ROOT * math.sqrt(count))))
+    return min(count, MAX_CENTROIDS, 1 << int(math.log2(PER_ROOT * math.sqrt(count))))
 
 
 def about_bytes(count: int, dim: int) -> int:

@@ -22,7 +22,7 @@ from core.domain.types import Passage
 if TYPE_CHECKING:
     import httpx2
 
-LONGEST = {"query": 500, "url": 2000, "title": 300, "content": 4000}  # characters
+MAX_CHARS = {"query": 500, "url": 2000, "title": 300, "content": 4000}  # characters
 _COMMAND = re.compile(r"(?<!\S)[!:<?]+(?=\S)")  # what SearXNG reads as a command: bang, language, time limit
 HINTS = {
     403: "refuses to answer in JSON (403): its settings.yml must list json under search: formats:",
@@ -114,8 +114,8 @@ def plain(text: str) -> str:
     "!!g words" would make it redirect to another site, ":de" would change the language.
     """
     words = _COMMAND.sub("", clean(_line(text)))
-    if len(words) > LONGEST["query"]:
-        words = words[: LONGEST["query"]].rpartition(" ")[0] or words[: LONGEST["query"]]
+    if len(words) > MAX_CHARS["query"]:
+        words = words[: MAX_CHARS["query"]].rpartition(" ")[0] or words[: MAX_CHARS["query"]]
     return words.strip()
 
 
@@ -163,9 +163,9 @@ def _passage(result: Any, words: EndpointWords) -> Passage | None:
         words.clean(value) if isinstance(value := result.get(name), str) else None
         for name in ("url", "content", "title")
     )
-    if url is None or content is None or len(url) > LONGEST["url"]:
+    if url is None or content is None or len(url) > MAX_CHARS["url"]:
         return None
-    text = _line(content)[: LONGEST["content"]]
+    text = _line(content)[: MAX_CHARS["content"]]
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -177,7 +177,7 @@ def _passage(result: Any, words: EndpointWords) -> Passage | None:
     # The words belong to the id: a page's snippet is another for another query.
     content_hash = hashlib.sha256(f"{url}\0{text}".encode(errors="replace")).hexdigest()[:12]
     id = f"web/{host}/{content_hash}"
-    return Passage(id, url, _line(title or "")[: LONGEST["title"]], text, 0, len(text))
+    return Passage(id, url, _line(title or "")[: MAX_CHARS["title"]], text, 0, len(text))
 
 
 def _line(text: str) -> str:

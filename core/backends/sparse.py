@@ -25,7 +25,7 @@ from core.backends.topk import top_k
 K1, B = 1.5, 0.75
 LONGEST = 20  # medians: what is longer counts as that long in the mean length
 REMEMBERED = 16_384  # terms whose place is not looked up again: routes ask for the same ones
-SHOWN = 8  # terms that are named where nothing is found
+MAX_NAMED_TERMS = 8  # terms that are named where nothing is found
 DATA, ROWS, STARTS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"  # bm25s's names
 TERMS, TERM_STARTS, COLUMNS, ANALYZER = "terms.bin", "term_starts.npy", "term_columns.npy", "analyzer.json"
 
@@ -126,7 +126,7 @@ class BM25Index:
             if WORD.search(text):
                 return f"the question has only stop words of {known.title()}"
             return "the question has no word of two letters or more"
-        shown = ", ".join(terms[:SHOWN]) + (", ..." if len(terms) > SHOWN else "")
+        shown = ", ".join(terms[:MAX_NAMED_TERMS]) + (", ..." if len(terms) > MAX_NAMED_TERMS else "")
         why = f"no passage has any of its terms ({shown}), so every BM25 score is 0"
         asked = language(text) or among(text, BY_STOP_WORDS)
         if asked is not None and asked not in self.analyzer.languages:

@@ -113,7 +113,7 @@ def answer_style(
 @click.option(
     "--hits",
     type=click.IntRange(1, 1000),
-    default=comparison.SHOWN,
+    default=comparison.DEFAULT_SHOWN_PASSAGES,
     show_default=True,
     metavar="N",
     help="Passages to print.",

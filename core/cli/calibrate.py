@@ -15,7 +15,7 @@ from core.cli.text import table
 from core.domain.errors import BadInput, Cancelled
 
 if TYPE_CHECKING:
-    from core.backends.calibrations import Calibration
+    from core.backends.calibrations import DecisionCalibration
 
 QUERIES = 24
 SEED = 1  # another than that of `audit` and `eval`, whose questions are to be others
@@ -77,7 +77,7 @@ def calibrate_(
     for one in sources:
         ensure(one, now)
     folder = out or now.home / "calibrations"
-    made: list[Calibration] = []
+    made: list[DecisionCalibration] = []
     bar = ProgressBar("q")
     with stoppable() as asked:
         try:
@@ -117,7 +117,7 @@ def calibrate_(
     return 0 if made else 1
 
 
-def _text(made: Sequence[Calibration]) -> str:
+def _text(made: Sequence[DecisionCalibration]) -> str:
     rows = [
         (
             one.decision,

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 ADDRESS = "http://localhost:8501"
 START = f"{COMMAND} serve"
 TOP = 10  # hits of each route that are looked at
-SHOWN = 10  # passages
+DEFAULT_SHOWN_PASSAGES = 10  # passages
 NAMES = 36  # columns for the name of a passage
-LEAST = 36  # columns for its words: with less the routes go by number
+MIN_TEXT_COLUMNS = 36  # columns for its words: with less the routes go by number
 AROUND = 40  # characters before the words of the question that a snippet begins with
 _WORD = re.compile(r"\w+")
 
@@ -36,7 +36,9 @@ def titled(passage: Passage) -> str:
     return passage.title or passage.doc_id
 
 
-def comparison(run: Run, *, shown: int = SHOWN, whole: bool = False, named: Naming = titled) -> str:
+def comparison(
+    run: Run, *, shown: int = DEFAULT_SHOWN_PASSAGES, whole: bool = False, named: Naming = titled
+) -> str:
     """Format a run with `shown` passages, their full text included if `whole`; `named` names a passage."""
     done = [result for result in run.results if result.status == "ok"]
     parts = [
@@ -132,7 +134,7 @@ def _ranks(
     names = [result.route for result in results]
     titles = [cut(named(hit.passage), NAMES) for hit, _ in ranked]
     width = sum(max(2, len(name)) + 2 for name in names) + max(map(columns, titles)) + 2
-    short = width + LEAST > _room() and all(name in done for name in names)
+    short = width + MIN_TEXT_COLUMNS > _room() and all(name in done for name in names)
     heads = [str(done.index(name) + 1) for name in names] if short else names
     rows = [
         (*(ranks.get(name, "-") for name in names), title, _snippet(hit, run.query.text))

@@ -158,12 +158,12 @@ def _answers(routes: Mapping[str, Any]) -> str:
         (
             route,
             *(row["answers"][key] for key in ("n", "abstained")),
-            *(amount(row["answers"][name], 3) for name in SHOWN),
+            *(amount(row["answers"][name], 3) for name in ANSWER_COLUMNS),
         )
         for route, row in routes.items()
         if "answers" in row
     ]
-    headers = ("route", "n", "abstained", *SHOWN.values())
+    headers = ("route", "n", "abstained", *ANSWER_COLUMNS.values())
     return table(headers, rows, right=range(1, len(headers)))
 
 

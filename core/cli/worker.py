@@ -27,12 +27,12 @@ def worker_(scheduler: str, count: int, as_json: bool) -> int:  # noqa: ARG001 -
     machine. A worker that is killed is started again, and a scheduler that goes away is waited for. Anyone
     who can reach the scheduler can run code here: read docs/server.md first.
     """
-    from core.backends.workers.place import INSTALL, MOST, checked, installed
+    from core.backends.workers.place import INSTALL, MAX_WORKERS, checked, installed
     from core.domain import settings
 
     address = checked(scheduler)
-    if not 1 <= count <= MOST:
-        raise BadInput(f"--workers {count}; give 1 to {MOST}")
+    if not 1 <= count <= MAX_WORKERS:
+        raise BadInput(f"--workers {count}; give 1 to {MAX_WORKERS}")
     if not installed():
         raise Unavailable(f"Dask is not installed; run: {INSTALL}")
     from core.backends.workers.serve import serve

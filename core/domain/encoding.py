@@ -15,7 +15,9 @@ AT_ONCE = 1 << 20
 CONTROLS, STRAY = 0.05, 8  # of the bytes looked at, and at least: text has tabs, line ends and few others
 ZEROS, FEW = 0.1, 3  # of every other byte in UTF-16, and at least: spaces, digits and line ends have them
 BROKEN = 0.1  # of what is not ASCII: with fewer that are no UTF-8 the file is damaged UTF-8
-MOST = 0.2  # bytes that are not ASCII and of no known encoding: with fewer they are damage in a text
+MAX_UNKNOWN_SHARE = (
+    0.2  # bytes that are not ASCII and of no known encoding: with fewer they are damage in a text
+)
 MESS = 0.3  # of charset-normalizer: the share of unlikely neighbours that makes an encoding impossible
 AROUND = 40  # bytes kept on both sides of those that are not ASCII
 # What browsers know, the most common first: of two that fit equally well the earlier one is taken.
@@ -82,7 +84,7 @@ def encoding_of(file: BinaryIO) -> str:
     file.seek(0)
     sample = _not_utf8(file)
     found = _likeliest(sample) if sample else UTF8
-    if found is None and sum(byte > 127 for byte in head) > MOST * len(head):
+    if found is None and sum(byte > 127 for byte in head) > MAX_UNKNOWN_SHARE * len(head):
         raise BadInput("it is not text, or of an encoding that is not known; save it as UTF-8")
     return found or UTF8
 

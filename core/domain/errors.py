@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-LONGEST = 1_000  # characters of a message: the rest is nobody's to read, and may be a whole file
+MAX_MESSAGE_CHARS = 1_000  # characters of a message: the rest is nobody's to read, and may be a whole file
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
+def shortened(text: str, most: int = MAX_MESSAGE_CHARS) -> str:
     """`text`, or its beginning and its end where it is longer: what to do often stands at the end."""
     if len(text) <= most:
         return text

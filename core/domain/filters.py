@@ -13,8 +13,8 @@ from core.domain.text import composed
 Operator = Literal["=", "!=", "<", ">", "<=", ">=", "in", "~", "!~"]
 FORM = "write FIELD=VALUE, with = or !=, ~ (contains) or !~, < or > (also with =), or FIELD in A|B"
 _WRITTEN = re.compile(r"\s*([^=<>!~]+?)\s*(?:(!=|!~|<=|>=|=|<|>|~)|\s(in)\s)\s*(.*\S)\s*", re.DOTALL)
-MOST = 20  # conditions at once
-LONGEST = 500  # characters of one
+MAX_FILTERS = 20  # conditions at once
+MAX_FILTER_CHARS = 500  # characters of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def operator_of(text: str) -> Operator:
 
 def read_filter(text: str) -> Filter:
     """Parse a condition such as `owner~Logistics`. Raises BadInput with the expected form."""
-    if len(text) > LONGEST:
-        raise BadInput(f"a filter has {len(text):,} characters; at most {LONGEST} are allowed")
+    if len(text) > MAX_FILTER_CHARS:
+        raise BadInput(f"a filter has {len(text):,} characters; at most {MAX_FILTER_CHARS} are allowed")
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise BadInput(f"cannot read the filter {text!r}; {FORM}")
@@ -70,6 +70,6 @@ def read_filter(text: str) -> Filter:
 def read_filters(texts: Iterable[str]) -> tuple[Filter, ...]:
     """Several conditions in their order, each once; BadInput for one that cannot be read, or for too many."""
     found = tuple(dict.fromkeys(read_filter(text) for text in texts if text.strip()))
-    if len(found) > MOST:
-        raise BadInput(f"{len(found)} filters; at most {MOST} are allowed")
+    if len(found) > MAX_FILTERS:
+        raise BadInput(f"{len(found)} filters; at most {MAX_FILTERS} are allowed")
     return found

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-KEPT = 64  # things of a kind that stay open, the one used longest ago goes first
+MAX_OPEN = 64  # things of a kind that stay open, the one used longest ago goes first
 LEAVE_S = 20.0  # that the end of the process waits for what is being opened
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
@@ -75,7 +75,7 @@ class Once(Generic[K, V]):
     the next who asks tries again. Safe to call from any thread.
     """
 
-    def __init__(self, most: int = KEPT) -> None:
+    def __init__(self, most: int = MAX_OPEN) -> None:
         self._most = most
         self._lock = threading.Lock()  # for the tables only: never held while something is opened
         self._there: OrderedDict[K, V] = OrderedDict()

@@ -24,7 +24,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 Deed = Literal[
     "look", "ask", "ask a model", "label", "edit", "export", "release", "delete", "settings", "machine"
 ]
-LEAST: Mapping[Deed, Role] = {
+REQUIRED_ROLE: Mapping[Deed, Role] = {
     "look": "viewer",  # at all that is shared
     "ask": "viewer",  # routes that call no model
     "ask a model": "labeller",
@@ -59,7 +59,7 @@ class Person:
 
     def may(self, deed: Deed) -> bool:
         """Return True if the role allows `deed`."""
-        return self.role is not None and ROLES.index(self.role) >= ROLES.index(LEAST[deed])
+        return self.role is not None and ROLES.index(self.role) >= ROLES.index(REQUIRED_ROLE[deed])
 
     def sees(self, maker: str, *, private: bool) -> bool:
         """Return True if an object of `maker` is visible: everything except other people's private
@@ -147,7 +147,7 @@ def why_not(deed: Deed, person: Person | None = None) -> str:
         return (
             f"{who.account or 'who is not signed in'} has no role here; an owner of this server can give one"
         )
-    least = LEAST[deed]
+    least = REQUIRED_ROLE[deed]
     above = "" if least == ROLES[-1] else " or a higher one"
     return f"{WORDS[deed]} needs the role {least}{above}; {who.account} is {who.role}"
 

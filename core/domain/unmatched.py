@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 
 UNMATCHED = "unmatched:"
-LONGEST = 200  # characters of a document's id that are repeated in a passage's
+MAX_DOCUMENT_ID_CHARS = 200  # characters of a document's id that are repeated in a passage's
 
 
 def unmatched_id(doc_id: str, content: str) -> str:
     """Return a passage's id, equal for equal document and `content`, whichever pipeline returned it."""
     digest = hashlib.sha256("\0".join((doc_id, content)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{UNMATCHED}{doc_id[:LONGEST]}#{digest}"
+    return f"{UNMATCHED}{doc_id[:MAX_DOCUMENT_ID_CHARS]}#{digest}"
 
 
 def is_unmatched(passage_id: str) -> bool:

@@ -68,14 +68,14 @@ def write_later(
 ) -> Run:
     """Add an answer of `route` to the finished `run`, as spans appended to its own; saves nothing."""
     from core.steps import Memo, Steps
-    from core.steps.generate import SHOWN
+    from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
     result = answerable(run, route)
     trace = Trace(route, max((span.id for span in result.spans), default=0) + 1, result.ms)
     started(trace)
     corpus = engine.corpus(run.corpus)
     context = engine.context(corpus, None, trace, Memo(), cancel, answering=style)
-    basis = result.basis or AnswerBasis(run.query.text, SHOWN)
+    basis = result.basis or AnswerBasis(run.query.text, DEFAULT_SHOWN_PASSAGES)
     hits: Ranking = result.hits
     if result.origin is not None and result.origin.span is not None:
         start = result.origin.start

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.backends import calibrations
-from core.backends.calibrations import DECISIONS, Calibration, Decision, HeldOut
+from core.backends.calibrations import DECISIONS, Decision, DecisionCalibration, HeldOut
 from core.backends.prompting.citations import sentences
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut
 from core.domain.types import Hit, Ranking
@@ -23,7 +23,7 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.reliability import reliability
 from core.steps import Memo, Steps
 from core.steps.calibrated import PROMPTS
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Subject:
 
     def without(self) -> Ranking:
         """The first hits that nobody labelled, as a search that found nothing of use."""
-        return tuple(hit for hit in self.hits if hit.passage.id not in self.labelled)[:SHOWN]
+        return tuple(hit for hit in self.hits if hit.passage.id not in self.labelled)[:DEFAULT_SHOWN_PASSAGES]
 
 
 Score = tuple[float | None, bool]  # the model's, None where it gave none; whether Yes is right
@@ -70,7 +70,7 @@ Score = tuple[float | None, bool]  # the model's, None where it gave none; wheth
 
 def _evidence(subject: Subject, withheld: bool) -> Score | None:
     """All relevant passages among those shown, or none; a part of them is neither."""
-    shown = subject.without() if withheld else subject.hits[:SHOWN]
+    shown = subject.without() if withheld else subject.hits[:DEFAULT_SHOWN_PASSAGES]
     wanted = {hit.passage.id for hit in subject.relevant}
     found = wanted & {hit.passage.id for hit in shown}
     if not shown or (found and found != wanted):
@@ -94,7 +94,7 @@ def _claim(subject: Subject, withheld: bool) -> Score | None:
     size = len(words(claim))
     if not subject.relevant or not 1 <= size <= CLAIM_WORDS or words(claim) in (["yes"], ["no"]):
         return None
-    shown = subject.without() if withheld else subject.relevant[:SHOWN]
+    shown = subject.without() if withheld else subject.relevant[:DEFAULT_SHOWN_PASSAGES]
     if not shown:
         return None
     judged = subject.do.check_claim(subject.question.query.text, claim, shown, 0.5)
@@ -201,7 +201,7 @@ def _subject(
     return Subject(do, question, hits, relevant, frozenset(id for id, grade in grades.items() if grade > 0))
 
 
-def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> Calibration:
+def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> DecisionCalibration:
     """What `decision` is worth with `model`, by `cases` of one or more sets. BadInput for fewer than `LEAST`
     cases, or `LEAST_OF_A_KIND` of either kind.
 
@@ -215,7 +215,7 @@ def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> Calibrat
             f" at least {LEAST}, and {LEAST_OF_A_KIND} of either kind: give more sets, or more --queries"
         )
     names = list(dict.fromkeys(case.of for case in cases))
-    return Calibration(
+    return DecisionCalibration(
         decision,
         model,
         PROMPTS[decision],

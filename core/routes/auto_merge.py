@@ -4,7 +4,7 @@ from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
 
 @route(
@@ -28,4 +28,6 @@ def auto_merge(
     """
     vector = do.embed(query.text)
     hits = do.nearest_key(Need.CHILDREN, vector)
-    return do.answer(query.text, hits, do.merge_pieces(hits[:SHOWN], vector, pieces, share).excerpts)
+    return do.answer(
+        query.text, hits, do.merge_pieces(hits[:DEFAULT_SHOWN_PASSAGES], vector, pieces, share).excerpts
+    )

@@ -5,7 +5,7 @@ from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.confidence import How
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
 
 @route(
@@ -43,4 +43,4 @@ def confidence(
             return unaided.over()
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)
-    return do.write_answer(query.text, hits[:SHOWN]).over(hits)
+    return do.write_answer(query.text, hits[:DEFAULT_SHOWN_PASSAGES]).over(hits)

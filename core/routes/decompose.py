@@ -6,7 +6,7 @@ from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 from core.steps.linked_names import LOOK_UP_FROM
 
-READ = 3  # passages of each sub-question in which names are looked for
+READ_PER_SUBQUESTION = 3  # passages of each sub-question in which names are looked for
 
 
 @route(
@@ -54,7 +54,9 @@ def decompose(
         collected = do.collect(collected, ranking, each, 2 * POOL)
         if not look_up:
             continue
-        missing = do.find_name(part, do.collect((), ranking, READ, READ), LOOK_UP_FROM, searched)
+        missing = do.find_name(
+            part, do.collect((), ranking, READ_PER_SUBQUESTION, READ_PER_SUBQUESTION), LOOK_UP_FROM, searched
+        )
         if missing.decision == "look up":
             searched = (*searched, missing.query)
             collected = do.collect(collected, find(missing.query), 1, 2 * POOL)

@@ -4,10 +4,10 @@ from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
 from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 from core.steps.linked_names import LOOK_UP_FROM
 
-READ = 5  # passages of the question's own search in which names are looked for
+FIRST_READ_PASSAGES = 5  # passages of the question's own search in which names are looked for
 
 
 @route(
@@ -44,7 +44,7 @@ def iterative(
         return do.rrf((do.sparse(text), do.dense(text)))
 
     own = find(query.text)
-    read = do.collect((), own, READ, READ)
+    read = do.collect((), own, FIRST_READ_PASSAGES, FIRST_READ_PASSAGES)
     collected = do.collect((), own, lead, keep)
     searched: tuple[str, ...] = ()
     new = len(collected)
@@ -60,6 +60,6 @@ def iterative(
         found = find(text)
         grown = do.collect(collected, found, each, keep)
         new, collected = len(grown) - len(collected), grown
-        read = do.collect(read, found, each, READ + steps * each)
+        read = do.collect(read, found, each, FIRST_READ_PASSAGES + steps * each)
     merged = do.append(collected, own)[: 2 * POOL]
-    return do.answer(query.text, merged, None, max(SHOWN, len(collected)))
+    return do.answer(query.text, merged, None, max(DEFAULT_SHOWN_PASSAGES, len(collected)))

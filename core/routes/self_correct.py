@@ -6,7 +6,7 @@ from core.domain.types import Answer, Query
 from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import Steps
 from core.steps.claims import CheckedDraft, Revision
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
 
 @route(
@@ -38,7 +38,7 @@ def self_correct(
     """
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)
-    shown = hits[:SHOWN]
+    shown = hits[:DEFAULT_SHOWN_PASSAGES]
     cut = do.calibrated("claim support", threshold, 0.5).cut
     drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown, evidence=evidence or None),)
     checked: tuple[CheckedDraft, ...] = ()

@@ -5,7 +5,7 @@ from core.domain.needs import Need
 from core.domain.types import EVIDENCE, Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
 
 @route(
@@ -30,11 +30,11 @@ def self_route(
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)
     worth = do.calibrated("evidence", threshold, EVIDENCE)
-    chosen = do.found_or_all(query.text, hits[:SHOWN], worth.cut).decision
+    chosen = do.found_or_all(query.text, hits[:DEFAULT_SHOWN_PASSAGES], worth.cut).decision
     if chosen == "abstain":
         return Draft(NOT_ANSWERED, abstained=True).over(hits)
     if chosen == "answer from what was found":
-        return do.write_answer(query.text, hits[:SHOWN], evidence=0.0).over(hits)
+        return do.write_answer(query.text, hits[:DEFAULT_SHOWN_PASSAGES], evidence=0.0).over(hits)
     everything = do.whole_corpus()
     draft = do.answer_from_all(query.text, everything)
     return draft.over(do.append(do.cited(everything, draft.citations), hits))

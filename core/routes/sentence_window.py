@@ -4,7 +4,7 @@ from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
-from core.steps.generate import SHOWN
+from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
 
 @route(
@@ -22,4 +22,4 @@ def sentence_window(
     """Search single sentences; what is read of a passage is the sentence found and those around it."""
     vector = do.embed(query.text)
     hits = do.nearest_key(Need.SENTENCES, vector)
-    return do.answer(query.text, hits, do.sentences_around(hits[:SHOWN], vector, window))
+    return do.answer(query.text, hits, do.sentences_around(hits[:DEFAULT_SHOWN_PASSAGES], vector, window))

@@ -36,7 +36,7 @@ from core.steps.transform import ALIKE, shared, wording
 
 Action = Literal["search", "look_up", "sql"]  # besides, the model may choose to answer
 Said = Literal["yes", "no", "unknown"]
-READ = 3  # passages that words are copied from
+MAX_COPIED_FROM = 3  # passages that words are copied from
 WORDS: Mapping[Action, int] = {"search": 8, "look_up": 8, "sql": 3}  # copied into an input at most
 INPUT = 300  # characters of an action's input
 
@@ -225,7 +225,9 @@ class Agent(Decompose):
         if not named:
             return text
         answers = tuple(
-            self.copied_words(asked, hits[:READ], WORDS[action]) if number in named and hits else None
+            self.copied_words(asked, hits[:MAX_COPIED_FROM], WORDS[action])
+            if number in named and hits
+            else None
             for number, (asked, hits) in enumerate(searched, 1)
         )
         return self.fill_in(text, answers, question)

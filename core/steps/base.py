@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, Mask, WebSearch
-from core.backends.calibrations import Calibration, Decision
+from core.backends.calibrations import Decision, DecisionCalibration
 from core.backends.embedding_cache import EmbeddingCache
 from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
@@ -111,7 +111,9 @@ class Context:
     classifier: Callable[[], QuestionClassifier] = read_classifier  # of questions, for routers
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
-    calibration: Callable[[Decision], Calibration | None] = lambda _about: None  # for the model in use
+    calibration: Callable[[Decision], DecisionCalibration | None] = lambda _about: (
+        None
+    )  # for the model in use
     external: Callable[[str], ExternalCall] = no_pipeline  # asks a pipeline that is not ours, by its name
     where: tuple[Filter, ...] = ()  # what passages have to meet to be found
     forced: Mapping[str, str] = field(default_factory=dict)  # by step: how its first decision is to fall
@@ -210,14 +212,14 @@ class Context:
         return ""
 
 
-LONG = 6_000  # characters of a prompt from which its tokens tell whether all of it was read
-DENSE = 8  # characters a token that no language and no tokenizer reach: prose has about 4
+LONG_PROMPT_CHARS = 6_000  # characters of a prompt from which its tokens tell whether all of it was read
+MAX_CHARS_PER_TOKEN = 8  # characters a token that no language and no tokenizer reach: prose has about 4
 
 
 def cut_prompt(request: LLMRequest, answer: Completion) -> str:
     """Say that the service seems to have read only a part of the prompt; "" if it does not seem so."""
     length = sum(len(message.content) for message in request.messages)
-    if length < LONG or not 0 < answer.prompt_tokens < length / DENSE:
+    if length < LONG_PROMPT_CHARS or not 0 < answer.prompt_tokens < length / MAX_CHARS_PER_TOKEN:
         return ""
     return (
         f"the service counted {answer.prompt_tokens:,} tokens in a prompt of {length:,} characters: it seems"

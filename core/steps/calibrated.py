@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.backends.calibrations import SIGNAL, Calibration, subject
+from core.backends.calibrations import SIGNAL, DecisionCalibration, subject
 from core.backends.calibrations import Decision as Name
 from core.backends.prompting.prompts import EVIDENCE
 from core.backends.prompting.prompts_confidence import CLOSED_ANSWER
@@ -57,7 +57,7 @@ class Calibrated(StepBase):
         return DecisionWorth(state, why, about, model, None if known is None else known.auc, cut)
 
 
-def worth(about: Name, model: str, found: Calibration | None) -> tuple[State, str]:
+def worth(about: Name, model: str, found: DecisionCalibration | None) -> tuple[State, str]:
     """Return whether the decision `about` is calibrated for `model`, and a sentence that explains it."""
     if found is None:
         why = f"“{about}” was not calibrated for {model}: its threshold is a default"

@@ -23,11 +23,11 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Decision, Weighed
 from core.domain.types import Answer, Query, Ranking
 from core.steps.decisions import ANY, Decided
-from core.steps.question_features import READ, FirstSearch, Schema, features
+from core.steps.question_features import MAX_QUESTION_CHARS, FirstSearch, Schema, features
 from core.steps.step import step
 from core.steps.tables import AskTables
 
-SHOWN = 3  # features that a reason names
+MAX_NAMED_FEATURES = 3  # features that a reason names
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Classify(AskTables):
 
     def _searched(self, text: str, sparse: Ranking, dense: Ranking) -> FirstSearch:
         corpus = self.context.corpus
-        parts = corpus.explain(text[:READ], sparse[0].passage.id) if sparse else {}
+        parts = corpus.explain(text[:MAX_QUESTION_CHARS], sparse[0].passage.id) if sparse else {}
         weights = corpus.idf(list(parts))
         held = tuple((weight, parts[word] > 0) for word, weight in zip(parts, weights, strict=True))
         return FirstSearch(held, sparse, dense)
@@ -198,7 +198,7 @@ def told(classifier: QuestionClassifier, given: Mapping[str, float]) -> Classifi
     speak = [f"{one.feature} ({one.part:+.1f})" for one in weighed if one.part > 0 and one.feature in given]
     why = f"P({likeliest}) {scores[likeliest]:.2f}, P({against}) {scores[against]:.2f}"
     if speak:
-        why += f"; most for it: {', '.join(speak[:SHOWN])}"
+        why += f"; most for it: {', '.join(speak[:MAX_NAMED_FEATURES])}"
     decision = likeliest
     if scores[likeliest] < classifier.least:
         decision = DEFAULT

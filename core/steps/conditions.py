@@ -22,7 +22,7 @@ from core.steps.step import step
 
 By = Literal["rules", "model"]
 VALUES, FIELDS = 4, 12  # of a field, and fields, that a prompt names: it is read at 60 tokens a second
-LONGEST = 40  # characters of a value that a prompt shows
+MAX_VALUE_CHARS = 40  # characters of a value that a prompt shows
 UNDATED = "no document has a date in its metadata"
 GAP = 3650  # days
 MOST = 5  # conditions that the model may give
@@ -145,7 +145,7 @@ class Conditions(Retrieve):
             self.span.attributes["note"] = f"no filter: {read}"
             return []
         found, refused = [], []
-        for one in read.filters[:MOST]:
+        for one in read.filters[:MAX_CONDITIONS]:
             if not one.field:
                 refused.append("a condition without a field")
                 continue
@@ -161,7 +161,7 @@ class Conditions(Retrieve):
 
 
 def _in_prompt(field: Field) -> str:
-    values = ", ".join(value[:LONGEST] for value in field.values[:VALUES])
+    values = ", ".join(value[:MAX_VALUE_CHARS] for value in field.values[:VALUES])
     return f"{field.name} ({field.kind}): {values}"
 
 

@@ -20,7 +20,7 @@ from core.steps.step import step
 
 WRITTEN = 40  # tokens of the answer at most
 How = Literal["mean", "minimum", "verbalised"]
-TOLD: dict[How, str] = {
+METHOD_WORDS: dict[How, str] = {
     "mean": "mean token probability",
     "minimum": "least token probability",
     "verbalised": "stated confidence",
@@ -144,7 +144,7 @@ class AskConfidence(StepBase):
         enough = sure >= threshold
         return Confidence(
             "answer without retrieval" if enough else "retrieve",
-            f"{TOLD[by]} {sure:.2f} is {'at least' if enough else 'below'} {threshold:g}"
+            f"{METHOD_WORDS[by]} {sure:.2f} is {'at least' if enough else 'below'} {threshold:g}"
             + (": nothing was searched" if enough else ""),
             sure,
             by,

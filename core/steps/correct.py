@@ -26,7 +26,7 @@ Decision = Literal[
     "knowledge gap",
 ]
 NO_WEB = f"no web search is set up; to have one, {HOW}"
-LONGEST = 300  # characters of a question that a text repeats
+MAX_QUOTED_CHARS = 300  # characters of a question that a text repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Correct(Evaluate, Transform):
             if known
             else "There was no passage to grade"
         )
-        asked = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+        asked = text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
         said = f"Nothing was found that answers “{asked}”. {best}; {lack}."
         return Draft(said, abstained=True)
 

@@ -17,7 +17,7 @@ from core.steps.decisions import Decided
 from core.steps.step import step
 from core.steps.transform import ALIKE, Transform, shared, wording
 
-READ = 3  # passages a short answer is looked for in
+MAX_READ_PASSAGES = 3  # passages a short answer is looked for in
 UNKNOWN = "not stated"  # what the model is told to say where the passages do not answer
 _REFERENCE = re.compile(r"(?<!\w)#(\d{1,2})(?!\w)")
 _SPACE_BEFORE = re.compile(r"\s+([?!.,;:])")
@@ -179,7 +179,7 @@ class Decompose(Transform):
             text = self.fill_in(part, tuple(answers), question) if earlier else part
             if text:
                 found[text] = search(text)
-            hits = found.get(text, ())[:READ]
+            hits = found.get(text, ())[:MAX_READ_PASSAGES]
             wanted = any(number in references(later, question) for later in parts[number:])
             answers.append(self.short_answer(text, hits) if wanted and hits else None)
         return found

@@ -21,7 +21,7 @@ from core.steps.step import step
 EVIDENCE = 0.51
 NEAR = 0.2  # below the best sentence's score by at most this, another is part of the answer
 SENTENCES = 3
-LONGEST = 400  # characters of one sentence: what is longer is a table or a list, and cut
+MAX_SENTENCE_CHARS = 400  # characters of one sentence: what is longer is a table or a list, and cut
 
 
 class Extract(Refine):
@@ -41,7 +41,7 @@ class Extract(Refine):
         ids = tuple(hit.passage.id for hit in hits)
         shown = [(hit, (excerpts or {}).get(hit.passage.id, hit.passage.text)) for hit in hits]
         pieces = {
-            sentence[:LONGEST].rstrip(): (number, hit)
+            sentence[:MAX_SENTENCE_CHARS].rstrip(): (number, hit)
             for number, (hit, whole) in reversed(list(enumerate(shown, 1)))
             for sentence in reversed(sentences(whole))
         }

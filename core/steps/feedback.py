@@ -21,7 +21,7 @@ from core.steps.step import step
 
 COMMON = 0.1  # share of passages from which a term is too common to be taken from feedback
 LENGTHS = range(2, 21)  # characters of a term that may be taken from feedback
-TOLD = 5  # first hits whose terms the span keeps
+MAX_RECORDED_HITS = 5  # first hits whose terms the span keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Feedback(Retrieve):
     def weighted_terms(self, query: WeightedQuery, k: int = POOL) -> Ranking:
         """Return the `k` passages with the highest weighted sum of the terms' BM25 scores."""
         where = self.context.where
-        found, parts = self.context.corpus.search_terms(dict(query.terms), k, TOLD, where)
+        found, parts = self.context.corpus.search_terms(dict(query.terms), k, MAX_RECORDED_HITS, where)
         matched = {id: tuple(by) for id, by in parts}
         self.span.output = Search(
             (query.text,), "BM25", {}, len(query.terms), query.terms, matched, where=where

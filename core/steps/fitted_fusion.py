@@ -19,7 +19,7 @@ from core.steps.learned_sparse import LearnedTerms
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
 
-TOLD = 10  # first hits whose shares the span keeps
+MAX_RECORDED_HITS = 10  # first hits whose shares the span keeps
 KEYS = ("children", "headings", "contexts", "questions")  # lists of passages by what stands for them
 Parts = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score
 
@@ -125,7 +125,10 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
             )
         found = parts(lists, fitted, candidates)
         hits = ordered(lists, found)
-        shares = {hit.passage.id: tuple(round(s, 4) for s in found[hit.passage.id]) for hit in hits[:TOLD]}
+        shares = {
+            hit.passage.id: tuple(round(s, 4) for s in found[hit.passage.id])
+            for hit in hits[:MAX_RECORDED_HITS]
+        }
         self.span.output = Fusion("fitted", names=of, shares=shares, features=tuple(FEATURES))
         return hits
 

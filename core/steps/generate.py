@@ -18,7 +18,7 @@ from core.steps.grade import yes_or_no
 from core.steps.step import step
 
 T = TypeVar("T")
-SHOWN = 5  # passages given to the model
+DEFAULT_SHOWN_PASSAGES = 5  # passages given to the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,11 @@ class Generate(Extract):
     """Answers from passages, with citations."""
 
     def answer(
-        self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None = None, shown: int = SHOWN
+        self,
+        text: str,
+        hits: Ranking,
+        excerpts: Mapping[str, str] | None = None,
+        shown: int = DEFAULT_SHOWN_PASSAGES,
     ) -> Answer:
         """Return the route's ranking, with an answer if one was requested.
 

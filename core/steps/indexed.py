@@ -11,7 +11,7 @@ from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
 
-SHOWN = 20  # hits whose keys the span keeps
+MAX_RECORDED_HITS = 20  # hits whose keys the span keeps
 
 
 class Indexed(StepBase):
@@ -45,8 +45,8 @@ class Indexed(StepBase):
         own = dict(zip(found, (corpus.vectors(rows) @ vector).tolist(), strict=True)) if rows else {}
         best = own | {hit.passage.id: hit.score for hit in above.hits if hit.score > own[hit.passage.id]}
         ids = sorted(found, key=lambda id: (-best[id], -own[id], id))[:k]
-        by_summary = {id: above.keys[id] for id in ids[:SHOWN] if best[id] > own[id]}
-        alone = sorted(own, key=lambda id: (-own[id], id))[:SHOWN]
+        by_summary = {id: above.keys[id] for id in ids[:MAX_RECORDED_HITS] if best[id] > own[id]}
+        alone = sorted(own, key=lambda id: (-own[id], id))[:MAX_RECORDED_HITS]
         self.span.output = Search(keys=by_summary, alone=tuple(alone), where=self.context.where)
         return tuple(Hit(found[id].passage, best[id]) for id in ids)
 
@@ -59,6 +59,6 @@ class Indexed(StepBase):
         return index
 
     def _found(self, match: Match, *texts: str) -> Ranking:
-        keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:SHOWN]}
+        keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:MAX_RECORDED_HITS]}
         self.span.output = Search(texts, keys=keys, where=self.context.where)
         return match.hits

@@ -18,7 +18,7 @@ from core.steps.retrieve import Retrieve
 from core.steps.step import step
 
 ANSWER = 4  # model calls that an answer may take: whether there is one, the answer, each asked twice
-SHOWN = 5  # names that are recorded, and that a model chooses from
+MAX_RECORDED_NAMES = 5  # names that are recorded, and that a model chooses from
 LETTERS = "abcde"
 
 
@@ -143,7 +143,7 @@ class Iterate(Retrieve):
         """
         passages = [hit.passage for hit in read]
         linked = Linker(question, self.context.corpus, self.context.where).linked(passages, passages)
-        names = tuple(name for name in linked if name.query not in searched)[:SHOWN]
+        names = tuple(name for name in linked if name.query not in searched)[:MAX_RECORDED_NAMES]
         if not names:
             why = "no passage of the corpus is about a name that was mentioned and not yet found"
             return MissingName("nothing missing", why, 0.0, threshold, "", ())

@@ -14,7 +14,7 @@ from core.steps.retrieve import POOL
 from core.steps.step import step
 
 TERMS = 30  # of the question, the heaviest, that the span keeps
-TOLD = 5  # first hits whose terms the span keeps
+MAX_RECORDED_HITS = 5  # first hits whose terms the span keeps
 
 
 class LearnedTerms(StepBase):
@@ -28,11 +28,11 @@ class LearnedTerms(StepBase):
         the first hits' scores ("matched"). Source: Formal et al. 2021, "SPLADE", arXiv:2107.05720.
         """
         index: TermIndex = self.context.prepared(Need.LEARNED_SPARSE)
-        found = index.search(text, k, TOLD, self.allowed())
+        found = index.search(text, k, MAX_RECORDED_HITS, self.allowed())
         passages = self.context.corpus.passages([row for row, _ in found.rows])
         matched = {
             passage.id: _terms(found.matched[row])
-            for (row, _), passage in zip(found.rows[:TOLD], passages, strict=False)
+            for (row, _), passage in zip(found.rows[:MAX_RECORDED_HITS], passages, strict=False)
         }
         heaviest = _terms(found.expansion[:TERMS])
         self.span.output = Search(

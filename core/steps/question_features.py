@@ -18,9 +18,11 @@ from core.backends.terms import Analyzer
 from core.domain.types import Ranking
 from core.steps.gate import exact_terms
 
-READ = 2_000  # characters of a question that are looked at: the kind shows early, and time stays bounded
+MAX_QUESTION_CHARS = (
+    2_000  # characters of a question that are looked at: the kind shows early, and time stays bounded
+)
 MOST_WORDS = 60  # more count as many
-MOST = 4.0  # of things that are counted
+MAX_COUNT = 4.0  # of things that are counted
 SUMS = ("asks how many", "asks for a list", "summing words", "superlatives")  # of what a query sums or sorts
 TOP = 10  # hits in which the two searches may agree
 
@@ -259,7 +261,7 @@ _SUMS_OF_NUMBERS = re.compile(
 
 def wording_features(text: str, conversation: bool) -> dict[str, float]:
     """Compute the features of the question's wording, and whether a `conversation` came before it."""
-    text = text[:READ]
+    text = text[:MAX_QUESTION_CHARS]
     words = [word.lower().replace("’", "'") for word in _WORD.findall(text)]
     first, second = (*words[:2], "", "")[:2]
     begins = f"{first} {second}"
@@ -275,7 +277,7 @@ def wording_features(text: str, conversation: bool) -> dict[str, float]:
     return {
         "conversation before": float(conversation),
         "log of words": math.log1p(min(count, MOST_WORDS)),
-        "identifiers": min(MOST, float(len(exact))),
+        "identifiers": min(MAX_COUNT, float(len(exact))),
         "share of identifiers": min(1.0, named / count),
         "asks what or which": float(first in _WHAT or bool(_WHAT & set(words[1:4]))),
         "asks who, when, where": float(first in _WHO),
@@ -285,12 +287,12 @@ def wording_features(text: str, conversation: bool) -> dict[str, float]:
         "asks yes or no": float(first in _VERBS),
         "asks for a list": float(first in _LISTS),
         "asks nothing": float("?" not in text and not (words and _asks(words))),
-        "summing words": min(MOST, float(_count(words, _SUMS))),
-        "superlatives": min(MOST, float(superlatives)),
-        "comparing words": min(MOST, float(_count(words, _COMPARES))),
-        "names": min(MOST, float(len(names))),
-        "linking words": min(2 * MOST, float(_count(words[1:], _CHAINS))),
-        "commas": min(MOST, float(text.count(","))),
+        "summing words": min(MAX_COUNT, float(_count(words, _SUMS))),
+        "superlatives": min(MAX_COUNT, float(superlatives)),
+        "comparing words": min(MAX_COUNT, float(_count(words, _COMPARES))),
+        "names": min(MAX_COUNT, float(len(names))),
+        "linking words": min(2 * MAX_COUNT, float(_count(words[1:], _CHAINS))),
+        "commas": min(MAX_COUNT, float(text.count(","))),
         "first person": min(2.0, float(_count(words, _FIRST))),
         "pointing words": min(2.0, float(_count(words, _POINTS))),
         "goes on": float(first in _GOES_ON or begins in _GOES_ON),
@@ -356,7 +358,7 @@ def table_features(
     """
     if not schema.tables:
         return dict.fromkeys(TABLE_FEATURES, 0.0)
-    terms = words.terms(text[:READ])
+    terms = words.terms(text[:MAX_QUESTION_CHARS])
     names = [name for table in schema.tables for name in (table.name, *(c.name for c in table.columns))]
     of_schema = {term for name in names for term in words.terms(_spaced(name))}
     values = {str(link.value).lower() for link in schema.links if link.exact}

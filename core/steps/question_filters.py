@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from core.corpus.metadata import Field, days, field_name
 from core.domain.filters import Filter, Operator, operator_of
 
-MANY = 1_000  # values of a field from which names are no longer looked for in questions
+MAX_FIELD_VALUES = 1_000  # values of a field from which names are no longer looked for in questions
 SHORTEST = 2  # characters of a name
 _DOCUMENT = (
     r"documents?|docs?|pages?|articles?|polic(?:y|ies)|runbooks?|guides?|guidelines?|notes?|rules?|records?"
@@ -137,7 +137,7 @@ def _names(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     """
     lowered = text.lower()
     for field in fields:
-        if field.kind != "text" or len(field.values) > MANY:
+        if field.kind != "text" or len(field.values) > MAX_FIELD_VALUES:
             continue
         called = rf"\b{re.escape(field.name.lower().replace('_', ' '))}(?:\s+(?:is|of)|:)?\s+(?:the\s+)?"
         best: tuple[int, re.Match[str]] | None = None

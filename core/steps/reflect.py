@@ -17,7 +17,7 @@ from core.steps.transform import ALIKE, shared, wording
 
 Next = Literal["enough", "try again", "stop"]
 Reason = Literal["good enough", "no gain", "same question", "rounds used up", "nothing found", "budget spent"]
-TOLD = 3  # passages that a reformulation is told of
+MAX_SHOWN_PASSAGES = 3  # passages that a reformulation is told of
 EXCERPT = 200  # characters of each
 
 
@@ -73,7 +73,7 @@ class Reflect(Generate):
         Source: Madaan et al. 2023, "Self-Refine", arXiv:2303.17651, section 2 (feedback in the prompt), put
         to a question instead of a text.
         """
-        shown = found[:TOLD]
+        shown = found[:MAX_SHOWN_PASSAGES]
         reply = self._ask(
             REFORMULATE,
             max_tokens=40,

@@ -20,8 +20,8 @@ Decision = Literal["answered", "repaired", "no rows", "rejected by the guard", "
 PREFIX = "sql/"  # ids of results, which are no passages of the corpus
 TEXT = 2_000  # characters of a result as a passage
 QUERY = 600  # characters of the query before it
-LISTED = 50  # different rows in the sentence
-LONGEST = 1_500  # characters of it
+MAX_LISTED_ROWS = 50  # different rows in the sentence
+MAX_SENTENCE_CHARS = 1_500  # characters of it
 _FENCE = re.compile(r"```[a-zA-Z]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _BEGIN = re.compile(r"\b(?:SELECT|WITH)\b", re.IGNORECASE)
 _PREAMBLE = re.compile(
@@ -122,8 +122,8 @@ def table_hits(asked: QueryOutcome) -> Ranking:
 
 
 def said(asked: QueryOutcome) -> Draft:
-    """Describe the result in a sentence, or why there is none. Every column is included; rows up to `LISTED`
-    and `LONGEST` characters, then the number of the remaining rows.
+    """Describe the result in a sentence, or why there is none. Every column is included; rows up to
+    `MAX_LISTED_ROWS` and `MAX_SENTENCE_CHARS` characters, then the number of the remaining rows.
     """
     if asked.error:
         return Draft(f"No query over the tables answered this: {asked.why}.", abstained=True)
@@ -133,15 +133,15 @@ def said(asked: QueryOutcome) -> Draft:
     names = [label(name) for name in asked.columns]
     if len(asked.rows) == 1:
         told = ", ".join(f"{name}: {_value(v)}" for name, v in zip(names, asked.rows[0], strict=True))
-        return Draft(f"{told[:LONGEST]} [1]", (hit.passage.id,))
+        return Draft(f"{told[:MAX_SENTENCE_CHARS]} [1]", (hit.passage.id,))
     parts: list[str] = []
     size = shown = 0
     for row, times in _distinct(asked.rows):
         part = ", ".join(map(_value, row)) + (f" ({times} rows)" if times > 1 else "")
         size += len(part)
-        if parts and (len(parts) >= LISTED or size > LONGEST):
+        if parts and (len(parts) >= MAX_LISTED_ROWS or size > MAX_SENTENCE_CHARS):
             break
-        parts.append(part[:LONGEST])
+        parts.append(part[:MAX_SENTENCE_CHARS])
         shown += times
     left = len(asked.rows) - shown
     more = f"; {left} more {'row' if left == 1 else 'rows'} of {len(asked.rows)}" if left else ""
@@ -150,7 +150,7 @@ def said(asked: QueryOutcome) -> Draft:
         between.join(parts) if left or len(parts) == 1 else between.join(parts[:-1]) + f" and {parts[-1]}"
     )
     cut = f" ({asked.truncated})" if asked.truncated else ""
-    return Draft(f"{', '.join(names)[:LONGEST]}: {joined}{more}{cut} [1]", (hit.passage.id,))
+    return Draft(f"{', '.join(names)[:MAX_SENTENCE_CHARS]}: {joined}{more}{cut} [1]", (hit.passage.id,))
 
 
 def counted(rows: int) -> str:

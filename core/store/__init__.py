@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Choices", "Entry", "Filters", "MemoryRow", "Playlist", "SessionRow", "Store", "Traces"]
 
 T = TypeVar("T")
-KEPT = 4  # runs that were loaded last and are kept as long as nobody writes them
+MAX_LOADED_RUNS = 4  # runs that were loaded last and are kept as long as nobody writes them
 SETTLE_S = 1.0  # how long a list of runs waits for those that are just being written
 UNDO_S = 600.0  # how long a deleted run can be brought back
 
@@ -98,7 +98,7 @@ class Store:
             run = runs.read(connection, number)
         if written is not None:  # a page loads the same run again at each click
             self._kept[run_id] = (written, run)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > MAX_LOADED_RUNS:
                 self._kept.pop(next(iter(self._kept)), None)
         return run
 

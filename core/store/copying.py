@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from core.domain.errors import BadInput, Unavailable
 from core.store import codec, runs
 from core.store.files import Place, in_words, open_to_write, reading
-from core.store.postgres import Connection as Served
 from core.store.postgres import Dsn
+from core.store.postgres import PostgresConnection as Served
 from core.store.rescue import TABLES
 from core.store.rows import bind, parsed, text
 from core.store.search import index

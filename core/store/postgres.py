@@ -33,14 +33,14 @@ WORDS_BYTES = 900_000  # of one text's words in the index; PostgreSQL holds 1 Mi
 POSITION = 16_383  # the last one a tsvector knows
 
 _known: set[Dsn] = set()  # those that this process has been connected to
-_idle: dict[Dsn, list[Connection]] = {}
+_idle: dict[Dsn, list[PostgresConnection]] = {}
 
 
-class Lost(sqlite3.OperationalError):
+class LostConnection(sqlite3.OperationalError):
     """The connection is gone; what was not committed did not happen."""
 
 
-class Row:
+class PostgresRow:
     """A row by name and by number, as `sqlite3.Row`."""
 
     __slots__ = ("_names", "_values")
@@ -66,7 +66,7 @@ class Row:
         return list(self._names)
 
 
-class Connection:
+class PostgresConnection:
     """The part of `sqlite3.Connection` that the store uses, over psycopg. Errors are sqlite3's."""
 
     def __init__(self, dsn: Dsn) -> None:
@@ -133,9 +133,9 @@ class Connection:
         number = self.execute("SELECT pg_current_xact_id()::text").fetchone()[0]
         try:
             self.execute("COMMIT")
-        except Lost:
+        except LostConnection:
             try:
-                again = Connection(self.dsn)
+                again = PostgresConnection(self.dsn)
                 status = again.execute("SELECT pg_xact_status(?::xid8)", (number,)).fetchone()[0]
                 again.close()
             except sqlite3.Error:
@@ -168,19 +168,19 @@ class Connection:
             # Killed amid `executemany` it may stay in pipeline mode, in which nothing can be done with it.
             if self._raw.closed or self._raw.broken or self._raw.pgconn.pipeline_status:
                 self._raw.close()
-                raise Lost(f"the connection to {self.dsn} was lost: {told}") from None
+                raise LostConnection(f"the connection to {self.dsn} was lost: {told}") from None
             raise sqlite3.OperationalError(told) from None
 
 
 def open_to_write(dsn: Dsn) -> sqlite3.Connection:
     """Open a connection in autocommit mode to tables at this program's schema, creating them if necessary."""
-    connection = Connection(dsn)
+    connection = PostgresConnection(dsn)
     try:
         migrate(connection)
     except BaseException:
         connection.close()
         raise
-    return cast("sqlite3.Connection", connection)
+    return cast("sqlite3.PostgresConnection", connection)
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def reading(dsn: Dsn) -> Iterator[sqlite3.Connection]:
     try:
         connection = _taken(dsn)
         try:
-            yield cast("sqlite3.Connection", connection)
+            yield cast("sqlite3.PostgresConnection", connection)
             connection.execute("ROLLBACK")
         except BaseException:
             connection.close()
@@ -203,7 +203,7 @@ def reading(dsn: Dsn) -> Iterator[sqlite3.Connection]:
         raise Unavailable(f"the sessions in {dsn} cannot be read: {error}") from error
 
 
-def _taken(dsn: Dsn) -> Connection:
+def _taken(dsn: Dsn) -> PostgresConnection:
     """One kept open that still answers, or a new one; in a transaction."""
     begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     while kept := _idle.get(dsn):
@@ -216,7 +216,7 @@ def _taken(dsn: Dsn) -> Connection:
             connection.close()
         else:
             return connection
-    connection = Connection(dsn)
+    connection = PostgresConnection(dsn)
     try:
         migrate(connection)
         connection.execute(begin)
@@ -321,9 +321,9 @@ def _decoded(value: Any) -> Any:
     return unescaped(value) if isinstance(value, str) else value
 
 
-def _rows(cursor: Any) -> Callable[[Sequence[Any]], Row]:
+def _rows(cursor: Any) -> Callable[[Sequence[Any]], PostgresRow]:
     names = {column.name: at for at, column in enumerate(cursor.description or ())}
-    return lambda values: Row(names, values)
+    return lambda values: PostgresRow(names, values)
 
 
 def _psycopg() -> Any:

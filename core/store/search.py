@@ -175,7 +175,7 @@ def index(
 
 def indexed(connection: sqlite3.Connection, text: str) -> str:
     """Convert a text for the index of this store."""
-    return postgres.words(text) if isinstance(connection, postgres.Connection) else plain(text)
+    return postgres.words(text) if isinstance(connection, postgres.PostgresConnection) else plain(text)
 
 
 def plain(text: str) -> str:
@@ -211,7 +211,7 @@ def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple
             parts.append((condition, [_value(name, given[name])]))
     if "status" in given:
         parts.append(_status(connection, given["status"]))
-    on_server = isinstance(connection, postgres.Connection)
+    on_server = isinstance(connection, postgres.PostgresConnection)
     words = (postgres.query(_sought(search)) or None) if on_server else match(search)
     if words is not None:
         parts.append(("r.number IN (SELECT rowid FROM search WHERE search MATCH ?)", [words]))

@@ -17,14 +17,14 @@ from typing import Any, Protocol, TypeVar
 from core.domain.errors import Unavailable, describe
 from core.domain.types import Run
 from core.store.files import Place, in_words
-from core.store.postgres import Connection as Served
-from core.store.postgres import Lost
+from core.store.postgres import LostConnection
+from core.store.postgres import PostgresConnection as Served
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
 log = logging.getLogger("routescope.store")
 
-KEPT = 50  # runs kept in memory while the file cannot be written
+MAX_WAITING_RUNS = 50  # runs kept in memory while the file cannot be written
 RETRY_S = (1.0, 30.0)  # first and longest wait between tries
 EXIT_S = 10.0  # how long the end of the process waits for the last batch
 
@@ -162,7 +162,9 @@ class StoreWriter:
             try:
                 return self._transaction(connection, runs, orders)
             except Exception as error:  # noqa: BLE001 - shown in `warnings` and logged; the thread must go on
-                if again and isinstance(error, Lost):  # nothing of it happened: the server was started anew
+                if again and isinstance(
+                    error, LostConnection
+                ):  # nothing of it happened: the server was started anew
                     log.warning("%s; trying once more", error)
                     self._rows.forget()
                     connection = None
@@ -222,7 +224,7 @@ class StoreWriter:
     def _failed(self, error: Exception, orders: list[_Order]) -> None:
         self._rows.forget()
         with self._changed:
-            while len(self._runs) > KEPT:
+            while len(self._runs) > MAX_WAITING_RUNS:
                 self._runs.pop(next(iter(self._runs)))
                 self._dropped += 1
             told = self.warn(error)
@@ -250,7 +252,7 @@ def _committed(connection: Connection, connect: Callable[[Any], Connection], pat
             "look before you do it again"
         )
     if not done:
-        raise Lost("the connection was lost before anything was stored")
+        raise LostConnection("the connection was lost before anything was stored")
     return connect(path) if connection.closed else connection
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.domain.filters import FORM, LONGEST, MOST, Filter, read_filters
+from core.domain.filters import FORM, MAX_FILTER_CHARS, MAX_FILTERS, Filter, read_filters
 from core.domain.outputs import FiltersRead
 from core.domain.types import Run
 from ui.app import state
@@ -33,7 +33,7 @@ def menu(corpus: str, run: Run | None) -> None:
             key=key,
             height=96,
             width=560,
-            max_chars=MOST * LONGEST,
+            max_chars=MAX_FILTERS * MAX_FILTER_CHARS,
             placeholder=PLACEHOLDER,
             help=HELP,
             on_change=_written,

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.analysis.run_view import gradings
 from core.backends import calibrations, evaluators
-from core.backends.calibrations import DECISIONS, Calibration
+from core.backends.calibrations import DECISIONS, DecisionCalibration
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Decision
 from core.domain.types import Run
@@ -60,7 +60,7 @@ def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: s
         st.caption(md(alt))
 
 
-def _calibrations(run: Run) -> list[Calibration]:
+def _calibrations(run: Run) -> list[DecisionCalibration]:
     """Those of the judgements whose worth the routes of this run looked up, for the model that they had."""
     looked_up = {
         (str(span.output.details["about"]), str(span.output.details["model"]))
@@ -81,7 +81,7 @@ def _calibrations(run: Run) -> list[Calibration]:
     return found
 
 
-def _carries(calibration: Calibration) -> str:
+def _carries(calibration: DecisionCalibration) -> str:
     """What a judgement is worth, and by set what the threshold of the other sets is worth there."""
     apart = [
         f"{held.name} {held.balanced_accuracy:.2f}"

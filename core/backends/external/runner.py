@@ -20,9 +20,9 @@ import time
 import traceback
 from typing import Any
 
-MOST = 100_001  # hits read from a generator; the reader of replies allows far fewer and says so
+MAX_HITS = 100_001  # hits read from a generator; the reader of replies allows far fewer and says so
 DEEP = 6  # levels of metadata that are kept
-LONGEST = 4_000  # characters of a text in metadata, and of an error
+MAX_TEXT_CHARS = 4_000  # characters of a text in metadata, and of an error
 LOOK_S = 1.0  # between looks whether anybody is left to ask
 QUERY = ("query", "question", "text", "q", "query_str", "input")
 COUNT = ("k", "top_k", "n", "limit", "num_results", "n_results")
@@ -381,7 +381,7 @@ def hits_of(given: Any) -> Any:
         return []
     if isinstance(given, (str, bytes, dict)) or not hasattr(given, "__iter__"):
         return plain(given)
-    return [hit_of(one) for one in itertools.islice(given, MOST)]
+    return [hit_of(one) for one in itertools.islice(given, MAX_HITS)]
 
 
 def hit_of(one: Any) -> Any:
@@ -498,13 +498,13 @@ def plain(value: Any, deep: int = 0, above: tuple[int, ...] = ()) -> Any:
         inside = (*above, id(value))
         if isinstance(value, dict):
             return {str(key): plain(item, deep + 1, inside) for key, item in value.items()}
-        return [plain(item, deep + 1, inside) for item in itertools.islice(value, MOST)]
+        return [plain(item, deep + 1, inside) for item in itertools.islice(value, MAX_HITS)]
     if type(value).__module__ in ("numpy", "torch"):
         try:
             return plain(value.tolist(), deep, above)
         except (AttributeError, TypeError, ValueError):
             pass
-    return str(value)[:LONGEST]
+    return str(value)[:MAX_TEXT_CHARS]
 
 
 def _awaited(given: Any) -> Any:
@@ -532,14 +532,14 @@ def answer(pipeline: LoadedPipeline, asked: dict[str, Any]) -> dict[str, Any]:
     try:
         given = _awaited(pipeline.ask(asked))
         if inspect.isgenerator(given):
-            given = list(itertools.islice(given, MOST))
+            given = list(itertools.islice(given, MAX_HITS))
         took = (time.perf_counter() - began) * 1000
         return {"ms": took, "reply": reply_of(given)}
     except Wrong as error:
-        return {"error": str(error)[:LONGEST]}
+        return {"error": str(error)[:MAX_TEXT_CHARS]}
     except Exception as error:  # noqa: BLE001 - their code may raise anything; it is told
         traceback.print_exc()
-        return {"error": f"{type(error).__name__}: {error}"[:LONGEST]}
+        return {"error": f"{type(error).__name__}: {error}"[:MAX_TEXT_CHARS]}
 
 
 def _alone(parent: int) -> None:
@@ -574,11 +574,11 @@ def main() -> int:
     try:
         pipeline = LoadedPipeline(load(sys.argv[1], sys.argv[2]))
     except Wrong as error:
-        tell({"error": str(error)[:LONGEST]})
+        tell({"error": str(error)[:MAX_TEXT_CHARS]})
         return 1
     except BaseException as error:  # noqa: BLE001 - importing it may even exit
         traceback.print_exc()
-        tell({"error": f"{type(error).__name__}: {error}"[:LONGEST]})
+        tell({"error": f"{type(error).__name__}: {error}"[:MAX_TEXT_CHARS]})
         return 1
     tell(
         {

@@ -32,7 +32,7 @@ STEPS = 500  # of SQLite's virtual machine between two looks at the clock
 MEMORY = 1 << 30  # bytes of address space besides those of a database held in memory
 IDLE_S = 300.0  # a process that nobody asks for so long ends
 ORPHAN_S = 1.0  # a query runs at most so much longer than its time should nobody be left to kill it
-LONGEST = 2_000  # characters of a message, which may quote what was asked
+MAX_MESSAGE_CHARS = 2_000  # characters of a message, which may quote what was asked
 
 Source = Path | bytes
 
@@ -65,9 +65,9 @@ def answer(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
                 return {"tables": list(_schema(connection))}
         return _guarded(source, asked)
     except SqlError as error:
-        return {"error": [type(error).__name__, str(error)[:LONGEST]]}
+        return {"error": [type(error).__name__, str(error)[:MAX_MESSAGE_CHARS]]}
     except sqlite3.Error as error:
-        return {"unreadable": str(error)[:LONGEST]}
+        return {"unreadable": str(error)[:MAX_MESSAGE_CHARS]}
 
 
 def _guarded(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from core.domain.errors import BadInput
 
 MAX_BYTES = 32_000_000  # of all files together: every query reads a copy in memory
 MAX_COLUMNS = 200
-LONGEST = 100_000  # characters of one cell that are kept: below what a query may read
+MAX_CELL_CHARS = 100_000  # characters of one cell that are kept: below what a query may read
 SAMPLE = 65_536
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
@@ -84,8 +84,8 @@ def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
         ragged += len(row) != width
         for column, cell in zip(columns, [*row, *[""] * width], strict=False):
             clean = cell.strip()
-            long += len(clean) > LONGEST
-            column.append(None if clean.lower() in _MISSING else clean[:LONGEST])
+            long += len(clean) > MAX_CELL_CHARS
+            column.append(None if clean.lower() in _MISSING else clean[:MAX_CELL_CHARS])
     kinds = [kind(column) for column in columns]
     made = {"INTEGER": int, "REAL": float, "TEXT": str}
     typed = [
@@ -102,7 +102,7 @@ def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
     if ragged:
         said.append(f"{file.name}: {ragged} rows have not the {width} cells of the header: cut, or filled up")
     if long:
-        said.append(f"{file.name}: {long} cells cut at {LONGEST} characters")
+        said.append(f"{file.name}: {long} cells cut at {MAX_CELL_CHARS} characters")
     return said
 
 

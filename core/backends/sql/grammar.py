@@ -20,8 +20,8 @@ from core.backends.sql.names import literal, written
 
 SETS = 64  # sets of tables that one SELECT may join
 JOINED = 4  # tables in one SELECT
-OWN = 150  # columns in all, up to which each text column has nested SELECTs of its own
-LONGEST = 300_000  # characters of a grammar; beyond it there is none
+MAX_COLUMNS_WITH_NESTED = 150  # columns in all, up to which each text column has nested SELECTs of its own
+MAX_GRAMMAR_CHARS = 300_000  # characters of a grammar; beyond it there is none
 
 Kind = Literal["text", "number", "any"]
 Values = Mapping[tuple[str, str], Sequence[str]]  # by table and column: all that it may be compared with
@@ -114,7 +114,7 @@ def grammar(tables: Sequence[DatabaseTable], found: Iterable[Join] = (), values:
     _nested(writer)
     _selects(writer)
     text = _COMMON + "".join(f"{name} ::= {ways}\n" for name, ways in writer.rules.items())
-    return text if len(text) <= LONGEST else ""
+    return text if len(text) <= MAX_GRAMMAR_CHARS else ""
 
 
 def kind(column: Column) -> Kind:
@@ -315,7 +315,7 @@ def _nested_name(writer: _Writer, at: int, number: int) -> str:
     if kind(column) == "number":
         return "subn"
     columns = sum(len(one.table.columns) for one in writer.sources)
-    return f"sub{at}x{number}" if kind(column) == "text" and columns <= OWN else "sub"
+    return f"sub{at}x{number}" if kind(column) == "text" and columns <= MAX_COLUMNS_WITH_NESTED else "sub"
 
 
 def _nested(writer: _Writer) -> None:

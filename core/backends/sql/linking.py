@@ -18,15 +18,15 @@ from core.backends.sql.names import literal, quoted, written
 WORDS = 8  # words that one stored value may have in the question
 CANDIDATES = 300
 PER_COLUMN = 6
-MOST = 12  # different values linked in all
+MAX_LINKS = 12  # different values linked in all
 COLUMNS = 12  # columns that one value is shown in
-LONGEST = 60  # characters of a value that is looked for inside, or shown
+MAX_VALUE_CHARS = 60  # characters of a value that is looked for inside, or shown
 EXAMPLES = 3
 EXAMPLES_S = 1.0  # seconds for the examples of one column
 DIGITS = 9  # characters of a number that is shown as an example
-FEW = 6  # different values a column has at most for all of them to be shown
+MAX_LISTED_VALUES = 6  # different values a column has at most for all of them to be shown
 DDL = 2_500  # characters of a table's own statement; a longer one is written anew from its columns
-SHOWN = 12_000  # characters of all tables: some 4,000 tokens
+MAX_SCHEMA_CHARS = 12_000  # characters of all tables: some 4,000 tokens
 _WORD = re.compile(r"\w(?:[\w.&/'’-]*\w)?")
 _COMMENT = re.compile(r"--|/\*")
 _examples: WeakKeyDictionary[Database, dict[tuple[str, str, int], list[str]]] = WeakKeyDictionary()
@@ -101,8 +101,8 @@ def known_values(
     for table in tables:
         for column in table.columns:
             if column.textual:
-                few = _stored(database, table, column, FEW + 1)
-                found[table.name, column.name] = few if few and len(few) <= FEW else []
+                few = _stored(database, table, column, MAX_LISTED_VALUES + 1)
+                found[table.name, column.name] = few if few and len(few) <= MAX_LISTED_VALUES else []
     for one in links.found:
         own = (one.table, one.column)
         for place in same.get(own, (own,)):
@@ -171,7 +171,7 @@ def link(
         name = quoted(column)
         sql = (
             f"SELECT DISTINCT {name} FROM {quoted(table.name)} "
-            f"WHERE length({name}) <= {LONGEST} AND ({condition}) LIMIT {PER_COLUMN}"
+            f"WHERE length({name}) <= {MAX_VALUE_CHARS} AND ({condition}) LIMIT {PER_COLUMN}"
         )
         limits = QueryLimits(seconds=left, rows=PER_COLUMN)
         try:
@@ -203,7 +203,7 @@ def link(
     except SqlError as error:
         note = str(error)
     distinct = dict.fromkeys(sorted(found, key=lambda one: (not one.exact, -len(str(one.value)))))
-    values = tuple(dict.fromkeys(one.value for one in distinct))[:MOST]
+    values = tuple(dict.fromkeys(one.value for one in distinct))[:MAX_LINKS]
     return tuple(one for one in distinct if one.value in values), note
 
 
@@ -248,11 +248,11 @@ def shown(database: Database, tables: Sequence[DatabaseTable], joins: Sequence[J
     arXiv:2204.00498, section 3 (CREATE TABLE with example rows); here different values instead of rows.
     """
     made = [_statement(table) for table in tables]
-    if sum(map(len, made)) <= SHOWN:  # else no column is looked through for nothing
+    if sum(map(len, made)) <= MAX_SCHEMA_CHARS:  # else no column is looked through for nothing
         full = [_with_values(database, table) for table in tables]
-        made = full if sum(map(len, full)) <= SHOWN else made
-    if sum(map(len, made)) > SHOWN:
-        made = [statement[: SHOWN // len(tables)] for statement in made]
+        made = full if sum(map(len, full)) <= MAX_SCHEMA_CHARS else made
+    if sum(map(len, made)) > MAX_SCHEMA_CHARS:
+        made = [statement[: MAX_SCHEMA_CHARS // len(tables)] for statement in made]
     return "\n".join([*made, *told_joins(joins)])
 
 
@@ -281,8 +281,8 @@ def _with_values(database: Database, table: DatabaseTable) -> str:
     """Format a table with a line for each column: all values of a text column that has few, else some."""
     lines = []
     for column in table.columns:
-        values = _stored(database, table, column, FEW + 1)
-        some = values if column.textual and len(values) <= FEW else values[:EXAMPLES]
+        values = _stored(database, table, column, MAX_LISTED_VALUES + 1)
+        some = values if column.textual and len(values) <= MAX_LISTED_VALUES else values[:EXAMPLES]
         more = ", ..." if len(values) > len(some) else ""
         lines.append(
             (column, ", ".join(literal(one) if column.textual else one[:DIGITS] for one in some) + more)
@@ -318,7 +318,9 @@ def _different(database: Database, table: DatabaseTable, column: str, most: int)
     name, of = quoted(column), quoted(table.name)
     sql = f"SELECT DISTINCT {name} FROM {of} WHERE {name} IS NOT NULL AND {name} <> '' LIMIT {int(most)}"
     try:
-        rows = database.query(sql, limits=QueryLimits(seconds=EXAMPLES_S, rows=most, value=LONGEST)).rows
+        rows = database.query(
+            sql, limits=QueryLimits(seconds=EXAMPLES_S, rows=most, value=MAX_VALUE_CHARS)
+        ).rows
     except SqlError:
         return None  # a value beyond the limits, or a table too large to look through: it has no examples
     return [" ".join(str(value).split()) for (value,) in rows]

@@ -20,7 +20,7 @@ from core.domain.errors import Unavailable
 ROOT = (
     Path(__file__).resolve().parents[3]
 )  # where `core` is; the settings are not imported, as they take long
-KEPT = 2  # idle processes of one database
+MAX_IDLE_PROCESSES = 2  # idle processes of one database
 START_S = 30.0  # a process that says nothing for so long is given up
 GRACE_S = 0.1  # a query that SQLite can interrupt ends by itself, and its process is kept
 LOOK_S = 0.02  # how often a waiting thread looks whether it is to stop
@@ -78,7 +78,7 @@ class Workers:
 
     def _keep(self, worker: Worker) -> None:
         with self._lock:
-            if len(self._idle) < KEPT:
+            if len(self._idle) < MAX_IDLE_PROCESSES:
                 self._idle.append(worker)
                 return
         worker.kill()

@@ -13,7 +13,7 @@ from core.domain.program import INSTALLED
 if TYPE_CHECKING:
     from core.domain.settings import Settings
 
-MOST = 256  # worker processes of one machine
+MAX_WORKERS = 256  # worker processes of one machine
 INSTALL = "pip install 'routescope[server]'" if INSTALLED else "pip install -r requirements-server.txt"
 
 
@@ -50,10 +50,10 @@ def place(workers: int | None, scheduler: str | None) -> WorkPlace | None:
         raise BadInput("--workers and --scheduler cannot be combined; give one")
     if scheduler is not None:
         found = WorkPlace(scheduler=checked(scheduler))
-    elif workers is not None and 1 <= workers <= MOST:
+    elif workers is not None and 1 <= workers <= MAX_WORKERS:
         found = WorkPlace(workers)
     else:
-        raise BadInput(f"workers={workers!r}; give 1 to {MOST}")
+        raise BadInput(f"workers={workers!r}; give 1 to {MAX_WORKERS}")
     if not installed():
         raise Unavailable(f"{found.describe()}: Dask is not installed; run: {INSTALL}")
     return found

@@ -32,7 +32,7 @@ LOST_S = 60.0  # that a scheduler, or a worker, may be away before the work is g
 LOOK_S = 0.1  # between looks at whether to stop
 AHEAD = 2  # tasks that each thread of a worker has waiting, so that it never waits for who asks
 TRIES = 3  # times that a task is given out that Dask gives up: four workers died of it each time
-OWN = (
+OWN_SETTINGS = (
     "home",
     "models_dir",
     "external",
@@ -350,7 +350,7 @@ def header(place: WorkPlace, settings: Settings) -> str:
     """Return the header of every task: the program's build and the settings without secrets."""
     plain = settings.model_dump(mode="json")
     secret = {name for name in plain if isinstance(getattr(settings, name), SecretStr)}
-    given = {name: value for name, value in plain.items() if name not in OWN and name not in secret}
+    given = {name: value for name, value in plain.items() if name not in OWN_SETTINGS and name not in secret}
     if place.local:
         given |= {name: str(getattr(settings, name).resolve()) for name in inside.FOLDERS}
     return json.dumps({"build": build(), "settings": given}, sort_keys=True)

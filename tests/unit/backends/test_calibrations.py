@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from core.backends import calibrations
-from core.backends.calibrations import DECISIONS, Calibration, HeldOut
+from core.backends.calibrations import DECISIONS, DecisionCalibration, HeldOut
 from core.domain.errors import Unavailable
 from core.domain.types import Query
 from core.engine.availability import cautions
@@ -15,7 +15,7 @@ from core.routes.registry import routes
 from core.steps.calibrated import PROMPTS, worth
 from tests.fakes import FakeEngine, ScriptedLLM
 
-MADE = Calibration(
+MADE = DecisionCalibration(
     "evidence",
     "scripted",
     PROMPTS["evidence"],

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.backends.fid import READ, FusedReading, FusionInDecoder, FusionReaders
+from core.backends.fid import MAX_PASSAGE_TOKENS, FusedReading, FusionInDecoder, FusionReaders
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
@@ -111,10 +111,10 @@ def test_the_order_of_the_passages_changes_nothing(reader: FusionInDecoder) -> N
 
 @pytest.mark.model
 def test_what_is_too_long_is_cut_and_told(reader: FusionInDecoder) -> None:
-    long = Passage("l", "l", "Box", "a box " * READ)
+    long = Passage("l", "l", "Box", "a box " * MAX_PASSAGE_TOKENS)
     found = read(reader, [PASSAGES[0], long])
     assert found.cut == (1,)
-    assert found.tokens_read < 2 * READ
+    assert found.tokens_read < 2 * MAX_PASSAGE_TOKENS
     assert read(reader, PASSAGES).cut == ()
 
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from click.testing import CliRunner
 
-from core.backends.searxng import LONGEST, Searxng, endpoint, falling, plain
+from core.backends.searxng import MAX_CHARS, Searxng, endpoint, falling, plain
 from core.backends.web import load_web
 from core.domain.errors import BadInput, Cancelled, Unavailable, WebFailed, WebTimedOut
 from core.domain.settings import Settings, load
@@ -173,8 +173,8 @@ def test_hostile_results_are_only_text_on_one_line() -> None:
     for passage, _ in found:
         assert passage.title.isprintable()
         assert passage.text.isprintable()
-        assert len(passage.text) <= LONGEST["content"]
-        assert len(passage.title) <= LONGEST["title"]
+        assert len(passage.text) <= MAX_CHARS["content"]
+        assert len(passage.title) <= MAX_CHARS["title"]
         passage.text.encode()
 
 
@@ -201,9 +201,9 @@ def test_a_question_is_searched_without_the_commands_of_the_instance(text: str, 
 
 
 def test_a_long_question_is_cut_between_words() -> None:
-    assert len(plain("word " * 3000)) <= LONGEST["query"]
+    assert len(plain("word " * 3000)) <= MAX_CHARS["query"]
     assert plain("word " * 3000).endswith(" word")
-    assert len(plain("x" * 9000)) == LONGEST["query"]
+    assert len(plain("x" * 9000)) == MAX_CHARS["query"]
 
 
 @pytest.mark.parametrize(

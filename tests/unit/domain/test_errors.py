@@ -10,7 +10,15 @@ from core.cli import main
 from core.corpus import uploads
 from core.corpus.load import documents
 from core.corpus.load_report import SHOWN, TOLD, LoadReport
-from core.domain.errors import LONGEST, BadInput, Cancelled, ModelFailed, Stopped, describe, shortened
+from core.domain.errors import (
+    MAX_MESSAGE_CHARS,
+    BadInput,
+    Cancelled,
+    ModelFailed,
+    Stopped,
+    describe,
+    shortened,
+)
 from core.domain.settings import Settings
 
 
@@ -29,7 +37,7 @@ def test_long_texts_keep_their_beginning_and_their_end(text: str, most: int) -> 
 @pytest.mark.parametrize("kind", [BadInput, ModelFailed, Stopped])
 def test_every_error_of_the_project_is_cut(kind: type[Exception]) -> None:
     error = kind("begin " + "x" * 1_000_000 + " end")
-    assert len(str(error)) == LONGEST
+    assert len(str(error)) == MAX_MESSAGE_CHARS
     assert str(error).startswith("begin ")
     assert str(error).endswith(" end")
 
@@ -37,7 +45,7 @@ def test_every_error_of_the_project_is_cut(kind: type[Exception]) -> None:
 def test_errors_of_others_are_cut_and_named_where_they_are_told() -> None:
     assert describe(ValueError("a\n b")) == "ValueError: a b"
     assert describe(Cancelled()) == "Cancelled"
-    assert len(describe(ValueError("x" * 1_000_000))) == LONGEST
+    assert len(describe(ValueError("x" * 1_000_000))) == MAX_MESSAGE_CHARS
 
 
 def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(
@@ -49,16 +57,16 @@ def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(
     report = LoadReport()
     assert list(documents(tmp_path / "wide.csv", report)) == []
     assert "columns; a table may have" in report.skipped[0].reason
-    assert len(report.skipped[0].line()) <= LONGEST
+    assert len(report.skipped[0].line()) <= MAX_MESSAGE_CHARS
     with pytest.raises(BadInput, match="columns; a table may have") as caught:
         uploads.read("wide.csv", (tmp_path / "wide.csv").read_bytes())
-    assert len(str(caught.value)) <= LONGEST
+    assert len(str(caught.value)) <= MAX_MESSAGE_CHARS
     with pytest.raises(BadInput) as caught:
         uploads.add("mine", {"wide.csv": (tmp_path / "wide.csv").read_bytes()}, Settings(home=tmp_path))
-    assert len(str(caught.value)) <= LONGEST
+    assert len(str(caught.value)) <= MAX_MESSAGE_CHARS
     assert main(["index", str(tmp_path / "wide.csv")]) == 2
     assert main(["x" * 500_000]) == 2
-    assert len(capsys.readouterr().err) < 3 * LONGEST
+    assert len(capsys.readouterr().err) < 3 * MAX_MESSAGE_CHARS
 
 
 def test_what_was_left_out_is_told_in_a_bounded_number_of_lines() -> None:
@@ -71,4 +79,4 @@ def test_what_was_left_out_is_told_in_a_bounded_number_of_lines() -> None:
     assert notes[0].startswith("1000 empty documents left out: 0.txt, 1.txt")
     assert notes[0].count(".txt") == SHOWN
     assert notes[-1] == f"{1_000 - TOLD} more were left out"
-    assert max(map(len, notes)) <= LONGEST
+    assert max(map(len, notes)) <= MAX_MESSAGE_CHARS

@@ -113,11 +113,11 @@ def test_a_commit_whose_answer_is_lost_is_asked_for():
     with closing(Store(dsn)) as store:
         store.save(make_run(run_id="a"))
         assert store.flush()
-    connection = postgres.Connection(dsn)
+    connection = postgres.PostgresConnection(dsn)
     connection.begin()
     connection.execute("UPDATE runs SET note = 'gone'")
     kill_connections(dsn.conninfo())
-    with pytest.raises(postgres.Lost):
+    with pytest.raises(postgres.LostConnection):
         connection.commit()  # it was killed before its number could be asked
 
 

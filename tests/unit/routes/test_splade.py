@@ -52,8 +52,8 @@ def test_the_span_tells_what_was_searched_with_and_what_each_term_added(tmp_path
     assert len(told.expansion) == TERMS < told.terms
     weights = [weight for _, weight in told.expansion]
     assert weights == sorted(weights, reverse=True)
-    assert list(told.matched) == [hit.passage.id for hit in result.hits[:TOLD]]
-    for hit in result.hits[:TOLD]:
+    assert list(told.matched) == [hit.passage.id for hit in result.hits[:MAX_RECORDED_HITS]]
+    for hit in result.hits[:MAX_RECORDED_HITS]:
         shares = told.matched[hit.passage.id]
         assert sum(share for _, share in shares) == pytest.approx(hit.score)
         assert all(share > 0 for _, share in shares)

@@ -70,7 +70,7 @@ def test_a_repeated_sentence_is_copied_once_and_a_long_one_is_cut(tmp_path):
     result = copied(tmp_path, "keys", {"a:0-1": "Keys keys.", "b:0-1": "Keys keys."})
     assert result.answer == "Keys keys. [1]"
     result = copied(tmp_path, "keys", {"a:0-1": "keys " * 300})
-    assert result.answer == ("keys " * 300)[:LONGEST].rstrip() + " [1]"
+    assert result.answer == ("keys " * 300)[:MAX_SENTENCE_CHARS].rstrip() + " [1]"
 
 
 def test_the_fit_by_hand(tmp_path):

@@ -370,7 +370,7 @@ def test_a_full_disk_is_tried_again_without_being_asked(store, monkeypatch):
 
 
 def test_memory_is_bounded_and_losses_are_told(store, monkeypatch):
-    monkeypatch.setattr(writer, "KEPT", 3)
+    monkeypatch.setattr(writer, "MAX_WAITING_RUNS", 3)
     monkeypatch.setattr(core.store, "open_to_write", full)
     for n in range(5):
         store.save(replace(make_run(), id=f"r{n}"))

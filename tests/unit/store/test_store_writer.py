@@ -207,7 +207,7 @@ def test_of_states_that_wait_only_the_newest_is_written(writer, said):
 
 
 def test_runs_kept_in_memory_are_bounded_the_oldest_goes_and_the_loss_is_told(writer, rows, monkeypatch):
-    monkeypatch.setattr(module, "KEPT", 1)
+    monkeypatch.setattr(module, "MAX_WAITING_RUNS", 1)
     rows.wrong = {id: OSError("full") for id in "abc"}
     together(writer, [], [replace(RUN, id=id) for id in "abc"])
     writer.settle(60)
