@@ -144,10 +144,10 @@ def compare(
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
     info = catalogue.describe(origin.name, now).info
     warned = cautions.of_run(run, info) if info is not None else ()
-    return shown(run, [*job.warnings, *(caution.line() for caution in warned)])
+    return as_comparison(run, [*job.warnings, *(caution.line() for caution in warned)])
 
 
-def shown(run: Run, warnings: Sequence[str] = ()) -> Comparison:
+def as_comparison(run: Run, warnings: Sequence[str] = ()) -> Comparison:
     """Convert a run to a Comparison."""
     return Comparison(**{one.name: getattr(run, one.name) for one in fields(Run)}, warnings=tuple(warnings))
 

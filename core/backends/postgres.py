@@ -56,7 +56,7 @@ class PostgresServer:
                 if lost and (again or kept):
                     self.close()
                     continue
-                raise self.told(error) from None
+                raise self.readable_error(error) from None
             except BaseException:
                 connection.close()
                 raise
@@ -73,7 +73,7 @@ class PostgresServer:
                 yield connection
         except driver().Error as error:
             connection.close()
-            raise self.told(error) from None
+            raise self.readable_error(error) from None
         except BaseException:
             connection.close()
             raise
@@ -95,7 +95,7 @@ class PostgresServer:
                 raise Cancelled(
                     "indexing was stopped; the embeddings made so far are saved for next time"
                 ) from None
-            raise self.told(error) from None
+            raise self.readable_error(error) from None
         finally:
             ended.set()
             connection.close()
@@ -106,9 +106,9 @@ class PostgresServer:
             with suppress(IndexError):
                 self._idle.pop().close()
 
-    def told(self, error: psycopg.Error) -> RouteScopeError:
+    def readable_error(self, error: psycopg.Error) -> RouteScopeError:
         """Convert an error of the driver or the server."""
-        return told(error, self.dsn)
+        return readable_error(error, self.dsn)
 
     def _taken(self) -> tuple[Connection, bool]:
         """Return a connection, and whether it was kept open and may thus be lost."""
@@ -138,7 +138,7 @@ class PostgresServer:
         except psycopg.ProgrammingError:  # it quotes what it could not read, password and all
             raise BadInput(f"the address {self.dsn} is not one that PostgreSQL's client can read") from None
         except psycopg.Error as error:
-            raise self.told(error) from None
+            raise self.readable_error(error) from None
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             connection.close()
@@ -151,11 +151,11 @@ class PostgresServer:
             )
         except psycopg.Error as error:
             connection.close()
-            raise self.told(error) from None
+            raise self.readable_error(error) from None
         return connection
 
 
-def told(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
+def readable_error(error: psycopg.Error, dsn: Dsn) -> RouteScopeError:
     """Convert an error of the driver or the server to one sentence with a remedy."""
     said, state = dsn.clean(str(error)), error.sqlstate or ""
     if state.startswith("28") or "password" in said or "authentication failed" in said:

@@ -11,7 +11,7 @@ from typing import Any
 from core.corpus import endings
 from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, FileRecord, Reading
-from core.domain.encoding import decoded, shown
+from core.domain.encoding import decoded, display_name
 from core.domain.errors import BadInput, describe, shortened
 from core.domain.text import composed
 
@@ -112,7 +112,7 @@ class _Asked:
 def told(name: str, encoding: str, report: LoadReport) -> None:
     """Report the encoding of a file that does not declare one and is not UTF-8."""
     if not encoding.startswith("utf-8") and encoding not in ("utf-16", "utf-32"):
-        report.take(name, f"not UTF-8, read as {shown(encoding)}")
+        report.take(name, f"not UTF-8, read as {display_name(encoding)}")
 
 
 def _plain(path: Path, asked: _Asked) -> Parts:

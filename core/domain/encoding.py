@@ -97,7 +97,7 @@ def decoded(raw: bytes) -> tuple[str, str]:
     return raw.decode(encoding, "replace"), encoding
 
 
-def shown(encoding: str) -> str:
+def display_name(encoding: str) -> str:
     """Return an encoding's usual name."""
     known = _SHOWN.get(encoding)
     if known is not None:

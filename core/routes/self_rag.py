@@ -55,7 +55,7 @@ def self_rag(
         return do.write_segments(query.text, raw, (find(said) if said else first)[:passages], cut)
 
     for _ in range(segments):
-        ends = [(tree.said(at), tree.raw(at)) for at in tree.open]
+        ends = [(tree.text_of(at), tree.raw(at)) for at in tree.open]
         grown = do.afford(do.each, write, ends) if tree.branches else do.each(write, ends)
         if grown is None:  # the budget is spent: what was written counts
             break

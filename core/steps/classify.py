@@ -99,7 +99,7 @@ class Classify(AskTables):
         """
         searched, schema = self._searched(text, sparse, dense), Schema(self._tables_here(), links)
         found = features(text, conversation, searched, schema, self.context.corpus.analyzer.questions)
-        return told(self.context.classifier(), found)
+        return classify_features(self.context.classifier(), found)
 
     def first_search(self, text: str) -> FirstSearch:
         """Return the search signals of a question, for training."""
@@ -187,7 +187,7 @@ def in_words(one: ClassRoute, asked: str) -> str:
     )
 
 
-def told(classifier: QuestionClassifier, given: Mapping[str, float]) -> Classified:
+def classify_features(classifier: QuestionClassifier, given: Mapping[str, float]) -> Classified:
     """Classify a question with these features, and report which features decided."""
     values = [given[name] for name in classifier.features]
     shares = classifier.probabilities([values])[0]

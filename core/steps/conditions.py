@@ -25,7 +25,7 @@ VALUES, FIELDS = 4, 12  # of a field, and fields, that a prompt names: it is rea
 MAX_VALUE_CHARS = 40  # characters of a value that a prompt shows
 UNDATED = "no document has a date in its metadata"
 GAP = 3650  # days
-MOST = 5  # conditions that the model may give
+MAX_CONDITIONS = 5  # conditions that the model may give
 LONGEST_VALUE = 100  # characters of a value of these
 
 

@@ -109,7 +109,7 @@ def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
     for field in fields:
         if field.kind != "text":
             continue
-        over = {at: w for at, v in enumerate(field.values[:MANY]) for w in OVER if w in v.lower()}
+        over = {at: w for at, v in enumerate(field.values[:MAX_FIELD_VALUES]) for w in OVER if w in v.lower()}
         if over:
             marked.append(
                 (sum(field.counts[at] for at in over), field, next(w for w in OVER if w in over.values()))

@@ -91,7 +91,7 @@ class GrowingTree:
     open: tuple[int | None, ...] = (None,)
     found: Ranking = ()  # every passage that a segment was written from
 
-    def said(self, at: int | None) -> str:
+    def text_of(self, at: int | None) -> str:
         """Return the text of segment `at`, or "" for None."""
         return "" if at is None else self.branches[at].text
 

@@ -121,7 +121,7 @@ def table_hits(asked: QueryOutcome) -> Ranking:
     return (Hit(Passage(f"{PREFIX}{key}", asked.database, "Result of the query", text, 0, len(text)), 1.0),)
 
 
-def said(asked: QueryOutcome) -> Draft:
+def result_draft(asked: QueryOutcome) -> Draft:
     """Describe the result in a sentence, or why there is none. Every column is included; rows up to
     `MAX_LISTED_ROWS` and `MAX_SENTENCE_CHARS` characters, then the number of the remaining rows.
     """

@@ -18,7 +18,7 @@ from core.backends.sql import Database, DatabaseTable, QueryLimits, Result, SqlE
 from core.backends.sql.grammar import grammar
 from core.backends.sql.guard import SqlFailed
 from core.backends.sql.joins import Join, joins
-from core.backends.sql.linking import ValueLinks, connect, known_values, link, shown, told
+from core.backends.sql.linking import ValueLinks, connect, known_values, link, schema_text, values_text
 from core.backends.sql.mending import about_error, about_given, about_nothing, normalised
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.table_files import described
@@ -31,7 +31,15 @@ from core.steps.decisions import Decided
 from core.steps.fuse import Fuse
 from core.steps.generate import Generate
 from core.steps.step import step
-from core.steps.table_result import Decision, QueryOutcome, SqlAttempt, counted, extract_sql, said, table_hits
+from core.steps.table_result import (
+    Decision,
+    QueryOutcome,
+    SqlAttempt,
+    counted,
+    extract_sql,
+    result_draft,
+    table_hits,
+)
 
 Source = Literal["tables", "csv"]
 Side = Literal["both", "tables only", "passages only", "neither"]
@@ -215,7 +223,7 @@ class AskTables(Generate, Fuse):
             why = "the database has no table"
             return QueryOutcome("", (), (), "", (), database.name, "failed", why, why)
         named = links.among(tables)
-        shown_links = tuple(told(named, joins).splitlines())
+        shown_links = tuple(values_text(named, joins).splitlines())
         bounded = False
         attempts: list[SqlAttempt] = []
         ran: list[Result | SqlError] = []
@@ -310,10 +318,10 @@ class AskTables(Generate, Fuse):
         bound = ""
         if self.context.llm.endpoint == EMBEDDED:
             bound = grammar(known, joins, known_values(database, known, links, joins))
-        parts = [between(1, "", shown(database, known, joins))]
+        parts = [between(1, "", schema_text(database, known, joins))]
         named = links.among(tables)
         if named:
-            parts.append(between(2, "Stored values that the question names", told(named, joins)))
+            parts.append(between(2, "Stored values that the question names", values_text(named, joins)))
         values = f"{parts[1]}\n\n" if named else ""
         filled = {"tables": parts[0], "values": values, "question": text}
         prompt = SQL
@@ -410,7 +418,7 @@ class AskTables(Generate, Fuse):
     @step("CHAIN", "say the result", returns=Draft)
     def say_result(self, asked: QueryOutcome) -> Draft:
         """Describe the result in one sentence without a model, or why there is none."""
-        return said(asked)
+        return result_draft(asked)
 
     def beside(
         self, tables: Callable[[], QueryOutcome], passages: Callable[[], Ranking]

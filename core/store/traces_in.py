@@ -29,7 +29,7 @@ from core.domain.external import MAX_HITS, MAX_NAME, MAX_TEXT, MAX_TITLE, Foreig
 from core.domain.types import SpanKind
 from core.store.trace_sources import TraceSource, source_of
 from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed, parsed_text
-from core.store.trace_sources.values import FEEDBACK, said
+from core.store.trace_sources.values import FEEDBACK, feedback_of
 
 MAX_BYTES = 128 * 2**20  # of a file or a request: parsed it takes some ten times as much memory
 MAX_SPANS = 200_000  # of a file
@@ -437,7 +437,7 @@ def _evaluation(given: Mapping[str, Any]) -> dict[str, Any]:
         given.get(f"gen_ai.evaluation.{part}")
         for part in ("name", "score.value", "score.label", "explanation")
     )
-    return said("OpenTelemetry", name, value, label, note)
+    return feedback_of("OpenTelemetry", name, value, label, note)
 
 
 def _openinference(record: Mapping[str, Any]) -> ForeignSpan:

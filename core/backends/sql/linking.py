@@ -67,7 +67,7 @@ class ValueLinks:
         return tuple(one for one in self.found if one.table in tables)
 
 
-def told(found: Sequence[ValueLink], joins: Sequence[Join] = ()) -> str:
+def values_text(found: Sequence[ValueLink], joins: Sequence[Join] = ()) -> str:
     """List each value once, exactly as stored, with its columns, one line each. The column of the table about
     it comes first: the one that joins point at, preferably the one named after its table.
     """
@@ -241,7 +241,7 @@ def _path(near: dict[str, set[str]], start: str, goal: str) -> list[str]:
     return []
 
 
-def shown(database: Database, tables: Sequence[DatabaseTable], joins: Sequence[Join] = ()) -> str:
+def schema_text(database: Database, tables: Sequence[DatabaseTable], joins: Sequence[Join] = ()) -> str:
     """Format the tables for a prompt: a CREATE TABLE each with some values after each column, then the joins.
 
     Source: Rajkumar et al. 2022, "Evaluating the Text-to-SQL Capabilities of Large Language Models",
@@ -253,10 +253,10 @@ def shown(database: Database, tables: Sequence[DatabaseTable], joins: Sequence[J
         made = full if sum(map(len, full)) <= MAX_SCHEMA_CHARS else made
     if sum(map(len, made)) > MAX_SCHEMA_CHARS:
         made = [statement[: MAX_SCHEMA_CHARS // len(tables)] for statement in made]
-    return "\n".join([*made, *told_joins(joins)])
+    return "\n".join([*made, *joins_text(joins)])
 
 
-def told_joins(joins: Sequence[Join]) -> list[str]:
+def joins_text(joins: Sequence[Join]) -> list[str]:
     """Format the columns with the same content, one line per group."""
     lines = []
     for group in groups(joins):

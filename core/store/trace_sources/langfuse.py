@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from core.store.trace_sources.values import FEEDBACK, either, opened, said, sides
+from core.store.trace_sources.values import FEEDBACK, either, feedback_of, opened, sides
 
 NAME = "Langfuse"
 _TYPES = (
@@ -124,7 +124,7 @@ def _observation(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _score(one: Mapping[str, Any]) -> dict[str, Any]:
     label = either(one, "stringValue", "string_value")
     who = either(one, "authorUserId", "author_user_id") or one.get("source")
-    return said(NAME, one.get("name"), one.get("value"), label, one.get("comment"), who)
+    return feedback_of(NAME, one.get("name"), one.get("value"), label, one.get("comment"), who)
 
 
 def _batch(events: list[Any]) -> Iterator[dict[str, Any]]:

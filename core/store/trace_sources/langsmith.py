@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from core.store.trace_sources.values import FEEDBACK, either, opened, said, sides
+from core.store.trace_sources.values import FEEDBACK, either, feedback_of, opened, sides
 
 NAME = "LangSmith"
 
@@ -42,7 +42,7 @@ def records(document: Mapping[str, Any], trace: str = "", parent: str = "") -> I
         attributes["session.id"] = str(session)
     stats = opened(document.get("feedback_stats"))
     attributes[FEEDBACK] = [
-        said(NAME, name, one.get("avg"), next(iter(one.get("values") or ()), None))
+        feedback_of(NAME, name, one.get("avg"), next(iter(one.get("values") or ()), None))
         for name, one in (stats.items() if isinstance(stats, dict) else ())
         if isinstance(one, dict) and one.get("n", 1)
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from core.store.trace_sources.values import FEEDBACK, either, opened, said, sides
+from core.store.trace_sources.values import FEEDBACK, either, feedback_of, opened, sides
 
 NAME = "MLflow"
 _KINDS = {"CHAT_MODEL": "LLM", "PARSER": "CHAIN", "UNKNOWN": None, "MEMORY": "CHAIN"}
@@ -65,4 +65,4 @@ def _said(one: Mapping[str, Any]) -> dict[str, Any]:
             value = inner.get("value")
     source = one.get("source") or {}
     who = either(source, "source_id", "source_type") if isinstance(source, dict) else source
-    return said(NAME, either(one, "assessment_name", "name"), value, None, one.get("rationale"), who)
+    return feedback_of(NAME, either(one, "assessment_name", "name"), value, None, one.get("rationale"), who)

@@ -42,7 +42,7 @@ def sides(record: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def said(
+def feedback_of(
     source: str, name: Any, value: Any, label: Any = None, note: Any = None, who: Any = None
 ) -> dict[str, Any]:
     """Return what a person or a judge said of a span: a score, a label or both, with where it is from."""

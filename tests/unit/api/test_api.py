@@ -55,7 +55,7 @@ def test_compare_gives_the_run_that_is_stored(engine):
     found = compare(QUESTION, "tiny", ["bm25", "dense"])
     assert isinstance(found, Comparison)
     assert [one.route for one in found.results] == ["bm25", "dense"]
-    assert comparing.shown(engine.store.load(found.id)) == found
+    assert comparing.as_comparison(engine.store.load(found.id)) == found
     assert compare(QUESTION, "tiny", "bm25,dense").results[1].route == "dense"
     with pytest.raises(BadInput):
         engine.store.load(compare(QUESTION, "tiny", ["bm25"], stored=False).id)

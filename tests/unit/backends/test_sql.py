@@ -27,7 +27,7 @@ from core.backends.sql.guard import (
     named_parts,
     ordered,
 )
-from core.backends.sql.linking import connect, link, literal, names, phrases, shown
+from core.backends.sql.linking import connect, link, literal, names, phrases, schema_text
 from core.domain.errors import BadInput, Unavailable
 
 pytestmark = pytest.mark.process
@@ -371,7 +371,7 @@ def test_joining_tables_are_added(shop):
 
 
 def test_a_prompt_shows_statements_and_values(shop):
-    made = shown(shop, shop.tables[:1])
+    made = schema_text(shop, shop.tables[:1])
     assert made == (
         "CREATE TABLE shop (\n  id INTEGER PRIMARY KEY, -- 101, 102\n  city TEXT, -- 'Leipzig', 'New York'\n"
         "  opened INTEGER, -- 2011, 2015\n)"
@@ -382,7 +382,7 @@ def test_a_prompt_shows_statements_and_values(shop):
     for n in range(5):
         connection.execute(wide.replace("wide", f"wide{n}"))
     many = Database(connection.serialize(), "wide")
-    told = shown(many, many.tables)
+    told = schema_text(many, many.tables)
     assert len(told) <= 12_010
     assert all(f"CREATE TABLE wide{n} (" in told for n in range(5))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.backends.sql import Column, Database, DatabaseTable
 from core.backends.sql.grammar import MAX_GRAMMAR_CHARS, grammar
 from core.backends.sql.joins import Join, declared, groups, joins
-from core.backends.sql.linking import ValueLink, ValueLinks, known_values, link, told
+from core.backends.sql.linking import ValueLink, ValueLinks, known_values, link, values_text
 from core.evaluation.dataset import written
 from tests.gbnf import Grammar
 
@@ -222,8 +222,10 @@ def test_values_of_a_column_stand_for_those_that_hold_the_same():
     assert known == {("a", "town"): ["town 3"], ("a", "kind"): ["x"], ("b", "place"): ["town 3"]}
     assert known_values(database, database.tables, ValueLinks(found, complete=False), tied) == {}
     both = (*found, ValueLink("b", "place", "town 3", True))
-    assert told(both) == "'town 3' in a.town, b.place"
-    assert told(both, tied) == "'town 3' is a row of a (a.town); also in b.place", "where the joins point at"
+    assert values_text(both) == "'town 3' in a.town, b.place"
+    assert values_text(both, tied) == "'town 3' is a row of a (a.town); also in b.place", (
+        "where the joins point at"
+    )
 
 
 def normal(sql: str) -> str:

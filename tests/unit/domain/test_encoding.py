@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sql.csv_tables import load
-from core.domain.encoding import AT_ONCE, decoded, encoding_of, shown
+from core.domain.encoding import AT_ONCE, decoded, display_name, encoding_of
 from core.domain.errors import BadInput
 
 TEXTS = {
@@ -38,7 +38,7 @@ def test_a_text_comes_back_whatever_it_was_encoded_in(language):
 def test_a_single_word_of_western_europe_is_read():
     for word in ("Küche", "größe", "élève", "é", "question,answer\nWo ist die Küche?,Im Erdgeschoss.\n"):
         assert decoded(word.encode("latin-1")) == (word, "cp1252")
-    assert shown("cp1252") == "Windows-1252"
+    assert display_name("cp1252") == "Windows-1252"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=300))

@@ -30,7 +30,7 @@ from core.domain.types import AnswerStyle, Query, Turn
 from core.engine.request import Request
 from core.evaluation.audit.loops import other_way, own
 from core.routes.registry import routes
-from core.steps.classify import Dispatch, told
+from core.steps.classify import Dispatch, classify_features
 from core.steps.question_features import FirstSearch, Schema, features
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -275,7 +275,7 @@ def test_a_class_without_a_route_has_the_default_one(tmp_path):
 
 
 def test_below_the_bar_a_question_is_plain(tmp_path):
-    found = told(replace(SHIPPED, least=1.0), given_features("Compare A and B"))
+    found = classify_features(replace(SHIPPED, least=1.0), given_features("Compare A and B"))
     assert found.decision == "plain"
     assert "below 1 a question counts as plain" in found.why
 

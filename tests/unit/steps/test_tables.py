@@ -261,7 +261,9 @@ def test_the_result_is_a_passage_that_the_answer_cites(tmp_path):
 
 
 def of(columns, rows, truncated=""):
-    return said(QueryOutcome("SELECT 1", columns, rows, truncated, ("t",), "d", "answered", "why")).text
+    return result_draft(
+        QueryOutcome("SELECT 1", columns, rows, truncated, ("t",), "d", "answered", "why")
+    ).text
 
 
 @pytest.mark.parametrize(
@@ -454,7 +456,7 @@ cells = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(
 def test_any_result_is_a_short_passage_and_a_sentence(rows):
     told = QueryOutcome("SELECT a, b FROM t", ("a", "b"), tuple(rows), "", ("t",), "d", "answered", "why")
     assert len(table_text(told)) < 2_100
-    draft = said(told)
+    draft = result_draft(told)
     assert draft.abstained is (not rows)
     assert len(table_hits(told)) == bool(rows)
     assert len(draft.text) < 3_700

@@ -19,7 +19,7 @@ from core.engine.imported import imported
 from core.evaluation.labels import desk, feedback
 from core.store import Store
 from core.store.trace_sources.documents import document, listed
-from core.store.trace_sources.values import said
+from core.store.trace_sources.values import feedback_of
 from core.store.traces_in import read
 from tests.fakes import MemoryCorpus
 
