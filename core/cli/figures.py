@@ -12,7 +12,7 @@ from core.evaluation import judged_ranges as ranges
 from core.evaluation import text
 
 ENDS = (ranges.IRRELEVANT, ranges.JUDGED)
-SHOWN = {one.name: one.short for one in KNOWN.values() if one.kind == "answer" and one.short}
+ANSWER_COLUMNS = {one.name: one.short for one in KNOWN.values() if one.kind == "answer" and one.short}
 KEY = "+/=/-: questions better, the same, worse; detect: smallest difference detectable with power 80 %"
 
 

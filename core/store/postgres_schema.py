@@ -83,7 +83,7 @@ V1 = (
     f"CREATE TABLE spent (day {N}, who {N}, tokens {I}, PRIMARY KEY (day, who))",
     f"""CREATE TABLE reserved (id {T} PRIMARY KEY, who {N}, tokens {I}, host {T}, pid bigint, born {F},
         boot {T}, saved {F})""",
-    f"CREATE TABLE trash (number {OWN} PRIMARY KEY, kind {N}, name {N}, at {F} NOT NULL, content {N})",
+    f"CREATE TABLE trash (number {IDENTITY} PRIMARY KEY, kind {N}, name {N}, at {F} NOT NULL, content {N})",
 )
 STEPS: Steps = (V1,)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.backends.prompting.citations import NOT_ANSWERED, markers, unmarked
 from core.domain.types import AnswerStyle, Query
 from core.engine.request import Request
-from core.steps.extract import EVIDENCE, LONGEST, SENTENCES, share
+from core.steps.extract import EVIDENCE, MAX_SENTENCE_CHARS, SENTENCES, share
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
 COPIED = AnswerStyle(by="extract")

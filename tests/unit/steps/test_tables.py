@@ -14,7 +14,7 @@ from core.domain.needs import Need
 from core.domain.types import AnswerStyle, Query
 from core.engine.engine import Engine
 from core.engine.request import Request
-from core.steps.table_result import QueryOutcome, extract_sql, said, table_hits, table_text
+from core.steps.table_result import QueryOutcome, extract_sql, result_draft, table_hits, table_text
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.gbnf import Grammar
 

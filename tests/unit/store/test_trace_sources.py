@@ -584,7 +584,7 @@ def test_bad_scores_are_complaints_with_their_source(tmp_path, export, of, whos)
     ],
 )
 def test_what_is_bad(score, bad):
-    assert feedback.negative(said("tool", *score)) is bad
+    assert feedback.negative(feedback_of("tool", *score)) is bad
 
 
 def test_a_table_exported_as_csv():
