@@ -42,7 +42,7 @@ def read(
     for why in record.dropped:
         report.take(name, f"without {why}")
     if record.unread_pages:
-        report.take(name, f"{_pages(record.unread_pages, record.pages)} only pictures, no text: not read")
+        report.take(name, f"{_pages(record.unread_pages, record.pages)} no text that can be read (only pictures, or damaged): not read")
     if record.ocr_pages:
         meta = {**meta, "ocr_pages": ", ".join(map(str, record.ocr_pages))}
         report.take(name, f"{_pages(record.ocr_pages, record.pages)} only pictures: read by OCR")
