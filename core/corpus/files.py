@@ -42,7 +42,8 @@ def read(
     for why in record.dropped:
         report.take(name, f"without {why}")
     if record.unread_pages:
-        report.take(name, f"{_pages(record.unread_pages, record.pages)} no text that can be read (only pictures, or damaged): not read")
+        which = _pages(record.unread_pages, record.pages)
+        report.take(name, f"{which} no readable text (pictures, or damaged): not read")
     if record.ocr_pages:
         meta = {**meta, "ocr_pages": ", ".join(map(str, record.ocr_pages))}
         report.take(name, f"{_pages(record.ocr_pages, record.pages)} only pictures: read by OCR")
