@@ -30,7 +30,7 @@ class Writing:
 
 
 def checked(result: RouteResult) -> Checked | None:
-    """The route's answer, or None if it has none."""
+    """Return the route's answer, or None if it has none."""
     if result.answer is None:
         return None
     wrote = [span for span in result.spans if span.id == result.answer_span]
@@ -41,7 +41,7 @@ def checked(result: RouteResult) -> Checked | None:
 
 
 def writing(result: RouteResult) -> Writing | None:
-    """What the route wrote and judged, or None if it judged no draft."""
+    """Return the route's draft and its judgement, or None if it judged no draft."""
     drafts, choices = recorded(result.spans, Critique), recorded(result.spans, DraftChoice)
     if not drafts:
         return None
@@ -50,7 +50,7 @@ def writing(result: RouteResult) -> Writing | None:
 
 
 def decisions(result: RouteResult) -> list[Recorded[Decided | Selection]]:
-    """What the route decided, in order; a step inside a step that decided is left out."""
+    """Return the route's decisions in order; a step inside a step that decided is left out."""
     found: list[Recorded[Decided | Selection]] = []
     inside: set[int] = set()
     for span in result.spans:
@@ -68,7 +68,7 @@ def forced(span: Span) -> str:
 
 
 def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:
-    """The steps that showed the model a passage worded like an instruction: what it looks like, by the
+    """Return the steps that showed the model a passage worded like an instruction: what it looks like, by the
     passage's number.
     """
     found = []
@@ -80,7 +80,7 @@ def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:
 
 
 def being_written(spans: Sequence[Span]) -> str:
-    """The text that a model is writing right now, or ""."""
+    """Return the text that a model is writing right now, or ""."""
     found = [one.output.text for one in recorded(spans, Reply) if one.output.streaming]
     return found[-1] if found else ""
 

@@ -46,7 +46,7 @@ class Path:
 
 
 def timed(spans: Sequence[Span]) -> list[Span]:
-    """The spans with a time that can be drawn: an imported run may hold any number."""
+    """Return the spans with a time that can be drawn: an imported run may hold any number."""
     return [
         one for one in spans if isfinite(one.start_ms) and isfinite(one.ms) and min(one.start_ms, one.ms) >= 0
     ]
@@ -61,7 +61,7 @@ def ended(result: RouteResult) -> float:
 
 
 def critical(result: RouteResult) -> Path:
-    """The critical path of the steps that the route itself called.
+    """Return the critical path of the steps that the route itself called.
 
     Walks back from the end: the step that ended last, then the one that ended last before it began, and so
     on (Zhang et al. 2022, "CRISP: Critical Path Analysis of Large-Scale Microservice Architectures"). Spans
@@ -73,8 +73,8 @@ def critical(result: RouteResult) -> Path:
 
 
 def on_path(result: RouteResult) -> frozenset[int]:
-    """The ids of all spans that determine the route's time: the steps on its path and, within each of them,
-    the calls on the path there.
+    """Return the ids of all spans that determine the route's time: the steps on its path and, within each of
+    them, the calls on the path there.
     """
     children: dict[int | None, list[Span]] = {}
     for span in timed(result.spans):
@@ -91,7 +91,7 @@ def on_path(result: RouteResult) -> frozenset[int]:
 
 
 def own_ms(result: RouteResult) -> dict[int, float]:
-    """What each span took besides the calls below it, ms, by id; calls side by side count once."""
+    """Return each span's own time in ms by id, without the calls below it; calls side by side count once."""
     children: dict[int | None, list[tuple[float, float]]] = {}
     spans = timed(result.spans)
     for span in spans:
@@ -105,7 +105,7 @@ def own_ms(result: RouteResult) -> dict[int, float]:
 
 
 def between_ms(result: RouteResult) -> float:
-    """What the route took besides all of its steps, ms."""
+    """Return the route's time outside all of its steps, in ms."""
     steps = timed([span for span in result.spans if span.parent is None])
     end = ended(result)
     return max(0.0, end - covered([(span.start_ms, span.start_ms + span.ms) for span in steps], 0.0, end))
@@ -131,8 +131,8 @@ def _walk(steps: Sequence[Span], end: float) -> Path:
 
 
 def _slack(steps: Sequence[Span], path: Mapping[int, float], end: float) -> dict[int, float]:
-    """The backward pass of the critical path method: the latest end of each step, less its end. Whatever
-    began after a step ended counts as having waited for it, so this is never too much.
+    """Return the backward pass of the critical path method: the latest end of each step, less its end.
+    Whatever began after a step ended counts as having waited for it, so this is never too much.
     """
     latest_start: list[float] = [end] * len(steps)
     slack: dict[int, float] = {}
@@ -149,7 +149,7 @@ def _slack(steps: Sequence[Span], path: Mapping[int, float], end: float) -> dict
 
 
 def covered(intervals: Sequence[tuple[float, float]], low: float, high: float) -> float:
-    """The length of the union of `intervals` within [low, high]."""
+    """Return the length of the union of `intervals` within [low, high]."""
     total, reached = 0.0, low
     for start, stop in sorted(intervals):
         start, stop = max(start, reached), min(stop, high)

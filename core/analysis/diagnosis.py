@@ -109,7 +109,7 @@ def mode_of(
     passages: Mapping[str, Passage],
     terms: Callable[[str], Iterable[str]] | None = None,
 ) -> Mode | None:
-    """What makes the question hard: the author's word, else what can be measured; None where nothing shows.
+    """Return the failure mode of the question: the author's, else a measured one, or None if nothing shows.
 
     `passages` are the relevant ones by id; `terms` is how BM25 sees a text here, where the corpus is at hand.
     """
@@ -192,7 +192,9 @@ def _one(
 def _repair(
     run: Run, result: RouteResult, lost: set[str], tops: Mapping[str, set[str]]
 ) -> tuple[RouteResult | None, int]:
-    """The route with most of `lost` in its top, among equals the one that has its ranking soonest, alone."""
+    """Return the route with most of `lost` in its top, among equals the one that has its ranking soonest,
+    alone.
+    """
     others = [one for one in run.results if one.route in tops and one.route != result.route]
     best = min(
         others, key=lambda one: (-len(lost & tops[one.route]), ranked_ms(one), one.route), default=None
@@ -210,7 +212,7 @@ def _advice(
     repaired: int,
     depth: int,
 ) -> str:
-    """The route that has the lost passages; where there is none, what the spans suggest."""
+    """Return the route that has the lost passages, else the advice of the spans."""
     if repair is not None:
         what = "it" if len(lost) == 1 else f"all {len(lost)}" if repaired == len(lost) else f"{repaired}"
         of = f" of these {len(lost)}" if repaired < len(lost) else ""

@@ -41,7 +41,9 @@ class Unfound:
 
 
 def headline(made: Sequence[Diagnosis], depth: int) -> str:
-    """The run in one or two sentences: how many routes have everything, and what the others lost it to."""
+    """Return the run in one or two sentences: how many routes have everything, and what the others lost it
+    to.
+    """
     ran = [one for one in made if one.ran]
     well = sum(one.well for one in ran)
     of = ran[0].of if ran else 0
@@ -61,7 +63,7 @@ def hard(mode: Mode) -> str:
 
 
 def groups(made: Sequence[Diagnosis]) -> list[list[Diagnosis]]:
-    """The routes that lost something, those whose verdicts read the same together, worst first."""
+    """Return the routes that lost something, those whose verdicts read the same together, worst first."""
     numbers: dict[object, int] = {}
     found = []
     for one in made:
@@ -73,7 +75,7 @@ def groups(made: Sequence[Diagnosis]) -> list[list[Diagnosis]]:
 
 
 def verdict(group: Sequence[Diagnosis], depth: int) -> str:
-    """What the routes of a group have, in one sentence."""
+    """Describe the shared verdict of a group of routes in one sentence."""
     one = group[0]
     best = f", best rank {one.best}" if one.best is not None else ", none anywhere in the ranking"
     scores = sorted({f"{each.ndcg:.2f}" for each in group if each.ndcg is not None})
@@ -90,7 +92,7 @@ def losses(one: Diagnosis) -> str:
 
 
 def blamed(one: Diagnosis) -> tuple[str, str]:
-    """The step that lost most, and how; two empty strings where none is to blame."""
+    """Return the step that lost most, and how; two empty strings if none is to blame."""
     if one.blamed is None:
         return "", ""
     step = one.blamed.step
@@ -105,12 +107,14 @@ def in_top(fate: LossEvidence, depth: int) -> bool:
 
 
 def fates(funnels: Sequence[PassageTrace], id: str, depth: int) -> list[Fated]:
-    """What became of a passage in each route that has a ranking."""
+    """Return the fate of a passage in each route that has a ranking."""
     return [(funnel, funnel.fate(id, depth)) for funnel in funnels if funnel.result.status == "ok"]
 
 
 def alike(known: Iterable[Fated], depth: int) -> list[list[Fated]]:
-    """The routes that did not simply find a passage, those of the same fate together, the lost ones first."""
+    """Return the routes that did not simply find a passage, those of the same fate together, the lost ones
+    first.
+    """
     rows: dict[tuple[str, str], list[Fated]] = {}
     for funnel, fate in known:
         if not in_top(fate, depth) or fate.kind != "found":
@@ -131,7 +135,7 @@ def best_searches(funnels: Sequence[PassageTrace], id: str) -> str | None:
 
 
 def relation(corpus: Corpus, question: str, passage: Passage) -> Unfound:
-    """What the index shows about a question and a passage of `corpus`."""
+    """Describe how a question and a passage of `corpus` relate in the index."""
     asked = set(corpus.analyzer.questions.terms(question))
     shared = asked & set(corpus.analyzer.terms(f"{passage.title}\n{passage.text}"))
     place, scored = corpus.bm25_place(question, passage.id) if shared else (0, 0)
@@ -181,7 +185,7 @@ def report(
 
 
 def passage_report(funnels: Sequence[PassageTrace], id: str, depth: int) -> list[str]:
-    """The fate of one passage in every route, line by line: the routes that lost it first."""
+    """Return the fate of one passage in every route, line by line: the routes that lost it first."""
     known = fates(funnels, id, depth)
     inside = sum(in_top(fate, depth) for _, fate in known)
     searches = best_searches(funnels, id)
@@ -201,7 +205,7 @@ def passage_report(funnels: Sequence[PassageTrace], id: str, depth: int) -> list
 
 
 def title(id: str, passages: Mapping[str, Passage], names: Mapping[str, str] | None = None) -> str:
-    """A passage as a sentence names it."""
+    """Return the title of a passage for a sentence."""
     known = passages.get(id)
     return (names or {}).get(id) or (known.title or known.doc_id if known else id)
 

@@ -45,7 +45,7 @@ class Plane:
 
 
 def points(run: Run, gold: Mapping[str, int], depth: int) -> list[Point]:
-    """The question, every other text of the run, and the passages in any route's top `depth` with the
+    """Return the question, every other text of the run, and the passages in any route's top `depth` with the
     labelled ones; passages that the run does not hold are left out.
     """
     texts: dict[str, list[str]] = {}
@@ -128,7 +128,7 @@ def plane(vectors: Matrix) -> Plane:
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """The cosine of two vectors; 0 where one has no direction, as the vector of an empty text."""
+    """Return the cosine of two vectors; 0 if one has no direction, as the vector of an empty text."""
     length = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / length if length else 0.0
 
@@ -162,5 +162,5 @@ class Nearness:
 
 
 def nearness(question: Vector, text: Vector, passage: Vector) -> Nearness:
-    """The three cosines of three vectors."""
+    """Return the three cosines of three vectors."""
     return Nearness(cosine(question, passage), cosine(text, passage), cosine(text, question))

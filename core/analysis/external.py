@@ -10,7 +10,7 @@ OUTSIDE = "measured from outside"
 
 
 def call(result: RouteResult) -> Recorded[External] | None:
-    """The call of the pipeline, where the route is one and it replied."""
+    """Return the call of the pipeline, where the route is one and it replied."""
     return next(iter(recorded(result.spans, External)), None)
 
 
@@ -34,7 +34,7 @@ def depth(result: RouteResult) -> str | None:
 
 
 def facts(result: RouteResult) -> list[str]:
-    """What is to be known of a pipeline's figures, a line each; [] for a route of ours."""
+    """Return remarks on a pipeline's figures, a line each, or [] for a route of ours."""
     made = call(result)
     if made is None:
         return []

@@ -22,7 +22,9 @@ def not_known(_where: Sequence[Filter], _id: str) -> list[str]:
 
 
 def unmet_in(corpus: Corpus | None) -> Unmet:
-    """What tells of the passages of `corpus`; nothing where it is not at hand, or no longer has a field."""
+    """Return the reader of the passages of `corpus`; nothing if it is not at hand, or no longer has a
+    field.
+    """
     if corpus is None:
         return not_known
 

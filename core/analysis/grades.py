@@ -22,8 +22,7 @@ WAYS = 4  # decisions of a route that its sentence names
 
 
 def findings(run: Run, gold: Mapping[str, int]) -> list[str]:
-    """What to know first: labelled passages that were dropped or never graded, then wrong ones that were
-    trusted."""
+    """Summarise: labelled passages that were dropped or never graded, then wrong ones that were trusted."""
     wanted = frozenset(relevant(gold))
     lost = [one for result in run.results for one in _lost(run, result, wanted)]
     wrong = [one for result in run.results for one in _wrong(run, result, gold)]
@@ -77,7 +76,9 @@ def _lost(run: Run, result: RouteResult, wanted: frozenset[str]) -> list[str]:
 
 
 def _graded_out(run: Run, result: RouteResult, step: Recorded[Grading], wanted: frozenset[str]) -> str:
-    """What a grader cost: relevant passages it graded that are not in the result, else those it doubted."""
+    """Return the cost of a grader: relevant passages it graded that are not in the result, else those it
+    doubted.
+    """
     places, one = ranks(result.hits), step.output
     given = [(grade.id, grade.grade) for grade in one.grades if grade.id in wanted]
     gone = [(id, value) for id, value in given if id not in places]
@@ -127,7 +128,7 @@ def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
 
 
 def errors(one: Grading) -> list[tuple[str, str]]:
-    """The passages whose grade could not be had, with the reason."""
+    """Return the passages whose grade could not be had, with the reason."""
     return [
         (grade.id, grade.why or grade.state or "not scored") for grade in one.grades if known(grade) is None
     ]

@@ -40,7 +40,7 @@ def halves(result: RouteResult, top: int = TOP) -> Halves | None:
 
 
 def _found(result: RouteResult, names: tuple[str, ...]) -> set[str] | None:
-    """The passages that searches of a kind found; None if there was no such search."""
+    """Return the passages that searches of a kind found; None if there was no such search."""
     spans = [span for span in result.spans if _is(span, names)]
     return {id for span in spans for id, _ in span.hits or ()} if spans else None
 

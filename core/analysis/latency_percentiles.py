@@ -58,8 +58,8 @@ class Usage:
 
 
 def percentiles(values: Sequence[float]) -> dict[int, float | None]:
-    """The percentiles of NEEDED, between neighbours by proportion (Hyndman & Fan 1996, "Sample Quantiles in
-    Statistical Packages", definition 7), None where there are too few values.
+    """Return the percentiles of NEEDED, between neighbours by proportion (Hyndman & Fan 1996, "Sample
+    Quantiles in Statistical Packages", definition 7), or None if there are too few values.
     """
     import numpy as np
 

@@ -77,7 +77,7 @@ class Lineage:
         return self.passed(Source(span, len(span.hits or ())))
 
     def passed(self, source: Source) -> dict[str, int]:
-        """The rank in the whole list of each passage that was passed on."""
+        """Return the rank in the whole list of each passage that was passed on."""
         if source.span is None:
             return {}
         start, end = max(0, source.start), max(0, source.start + source.size)
@@ -87,7 +87,9 @@ class Lineage:
         return self._ranks[key]
 
     def sources(self, step: Span | None) -> tuple[Source, ...]:
-        """The lists that a step was given, in their order; () for a search. None: what the route returned."""
+        """Return the lists that a step was given, in their order, or () for a search. None: what the route
+        returned.
+        """
         return self._returned if step is None else self._sources.get(step.id, ())
 
     @cached_property
@@ -117,7 +119,7 @@ class Lineage:
         return Source(span, link.size, link.start)
 
     def _earlier(self, link: Link, step: Span | None) -> Span | None:
-        """The step that a link names; an imported one may name none, or one that was not done yet."""
+        """Return the step that a link names; an imported one may name none, or one that was not done yet."""
         span = self._spans.get(link.span) if link.span is not None else None
         return span if span is not None and (step is None or span.id < step.id) else None
 
@@ -157,8 +159,8 @@ class Lineage:
         return None if span.id < self._unknown_until else False
 
     def loss(self, id: str, depth: int) -> Loss | None:
-        """The last step that took a passage out of the top `depth`; where none ever had it there, the last
-        that dropped it; None where it was not lost or never found.
+        """Return the last step that took a passage out of the top `depth`; if none ever had it there, the
+        last that dropped it, or None if it was not lost or never found.
         """
         rank = self.final.get(id)
         if rank is not None and rank <= depth:
@@ -192,13 +194,13 @@ class Lineage:
         return next(iter([*passed, *cut, *before]), None) if now is None else None
 
     def _passed(self, step: Span | None, given: Sequence[Source], id: str, now: int | None) -> list[Loss]:
-        """The lists that passed it on to `step`, best rank first."""
+        """Return the lists that passed it on to `step`, best rank first."""
         ranked = ((source.span, self.passed(source).get(id)) for source in given)
         found = [Loss(step, span, was, now) for span, was in ranked if span is not None and was is not None]
         return sorted(found, key=lambda loss: loss.was)
 
     def _cut(self, step: Span | None, given: Sequence[Source], id: str, now: int | None) -> list[Loss]:
-        """The lists with it of which the route passed on a part without it, best rank first."""
+        """Return the lists with it of which the route passed on a part without it, best rank first."""
         found = []
         for source in given:
             if source.span is not None and id not in self.passed(source):
@@ -207,14 +209,16 @@ class Lineage:
         return sorted(found, key=lambda loss: loss.was)
 
     def _through(self, given: Sequence[Source], id: str) -> list[Span]:
-        """The lists to follow it back through: those with it first, by its rank there."""
+        """Return the lists to follow it back through: those with it first, by its rank there."""
         spans = {source.span.id: source.span for source in given if source.span is not None}
         return sorted(spans.values(), key=lambda span: self.places(span).get(id, float("inf")))
 
     def _placed_by(
         self, step: Span | None, given: Sequence[Source], id: str, now: int | None
     ) -> Sequence[Source]:
-        """The lists that can have put it at `now`: of lists put one behind another the first with it."""
+        """Return the lists that can have put it at `now`: of lists put one behind another the first with
+        it.
+        """
         if now is None or step is None or not (isinstance(step.output, Fusion) and step.output.in_turn):
             return given
         end = 0
@@ -234,7 +238,9 @@ def is_search(span: Span) -> bool:
 
 
 def _links(step: Span) -> list[Link]:
-    """The links of the lists that a step made its own from; a walk has one, and finds passages beyond it."""
+    """Return the links of the lists that a step made its own from; a walk has one, and finds passages beyond
+    it.
+    """
     if isinstance(step.output, Search) and step.output.walk is None:
         return []
     found = [link for link in step.links if link.arg.partition("[")[0] in LISTS]

@@ -24,7 +24,7 @@ NAMED = 4  # added terms that a sentence names
 
 
 def low_grade(result: RouteResult, id: str) -> Clause | None:
-    """The last grading that gave a passage less than its lower threshold."""
+    """Return the last grading that gave a passage less than its lower threshold."""
     for span, grading in reversed(_gradings(result)):
         grade = next((one.grade for one in grading.grades if one.id == id), None)
         if grade is not None and grade < grading.low:
@@ -33,7 +33,7 @@ def low_grade(result: RouteResult, id: str) -> Clause | None:
 
 
 def discarded(flow: Lineage, id: str) -> Clause | None:
-    """The grading that discarded everything found, or this passage."""
+    """Return the grading that discarded everything found, or this passage."""
     low = low_grade(flow.result, id)
     for span, grading in reversed(_gradings(flow.result)):
         best = max((one.grade for one in grading.grades if one.grade is not None), default=None)
@@ -47,7 +47,7 @@ def discarded(flow: Lineage, id: str) -> Clause | None:
 
 
 def compressed(result: RouteResult, id: str) -> Clause | None:
-    """The step that removed every sentence of a passage; None where the prompt had it all the same."""
+    """Return the step that removed every sentence of a passage, or None if the prompt had it all the same."""
     shortened = [span.output.excerpts for span in result.spans if isinstance(span.output, Excerpts)]
     if any(id in excerpts for excerpts in (*shortened, result.basis.excerpts if result.basis else {})):
         return None
@@ -66,8 +66,8 @@ def compressed(result: RouteResult, id: str) -> Clause | None:
 
 
 def drifted(flow: Lineage, believed: Span) -> tuple[Span, Span, str] | None:
-    """The step that drew the question to the first passages of `believed`, the search that then was made, and
-    what the step did, in words; None where none did so on the way to the final ranking.
+    """Return the step that drew the question to the first passages of `believed`, the search that then was
+    made, and what the step did, in words, or None if none did so on the way to the final ranking.
     """
     for step in flow.result.spans:
         if (did := _fed_back(step)) and any(link.span == believed.id for link in step.links):
@@ -78,7 +78,7 @@ def drifted(flow: Lineage, believed: Span) -> tuple[Span, Span, str] | None:
 
 
 def _fed_back(step: Span) -> str:
-    """What relevance feedback did, in words; "" for other steps and where nothing was believed."""
+    """Describe the effect of relevance feedback, or "" for other steps and if nothing was believed."""
     output = step.output
     if isinstance(output, Rewrite) and output.passages and output.added:
         more = len(output.added) - NAMED
@@ -95,13 +95,15 @@ def _first(count: int) -> str:
 
 
 def first_pass(flow: Lineage, id: str) -> Span | None:
-    """The search of codes on the way to the final ranking that did not find a passage."""
+    """Return the search of codes on the way to the final ranking that did not find a passage."""
     searches = (span for span in flow.line if isinstance(span.output, Search) and span.output.codes)
     return next((span for span in searches if id not in flow.places(span)), None)
 
 
 def by_summary(flow: Lineage, id: str) -> tuple[Span, int | None] | None:
-    """The search that had a summary bring a passage, and its rank by its own vector if that is recorded."""
+    """Return the search that had a summary bring a passage, and its rank by its own vector if that is
+    recorded.
+    """
     for span in flow.line:
         if isinstance(span.output, Search) and span.output.alone and id in span.output.keys:
             return span, _alone(span.output, id)
@@ -109,8 +111,8 @@ def by_summary(flow: Lineage, id: str) -> tuple[Span, int | None] | None:
 
 
 def behind_summaries(flow: Lineage, id: str, depth: int) -> tuple[Span, str] | None:
-    """The search in whose top `depth` a passage was by its own vector, but not with summaries, and what they
-    did, in words.
+    """Return the search in whose top `depth` a passage was by its own vector, but not with summaries, and
+    what they did, in words.
     """
     for span in flow.line:
         output = span.output
@@ -134,8 +136,8 @@ def _alone(output: Search, id: str) -> int | None:
 def read_in_part(
     result: RouteResult, id: str, quotes: Mapping[str, Sequence[str]]
 ) -> tuple[Span | None, str, bool] | None:
-    """What is read in place of a passage where that is not all of it, by the step that chose it, and whether
-    it lacks labelled words that the passage has; `quotes` are those by document.
+    """Return what is read instead of a passage if that is not all of it, by the step that chose it, and
+    whether it lacks labelled words that the passage has; `quotes` are those by document.
     """
     excerpt = result.basis.excerpts.get(id) if result.basis else None
     passage = next((hit.passage for hit in result.hits if hit.passage.id == id), None)
@@ -152,7 +154,9 @@ def read_in_part(
 
 
 def _read_by(result: RouteResult, id: str) -> tuple[Span | None, str]:
-    """The step that chose what is read of a passage, and how many of its pieces were found, in words."""
+    """Return the step that chose what is read of a passage, and how many of its pieces were found, in
+    words.
+    """
     for span in reversed(result.spans):
         if isinstance(span.output, Merging):
             merged = next((one for one in span.output.passages if one.id == id and one.text), None)
@@ -169,7 +173,7 @@ def _plain(text: str) -> str:
 
 
 def abstained(result: RouteResult) -> Clause | None:
-    """The decision of the route itself by which it gave no answer."""
+    """Return the decision of the route itself by which it gave no answer."""
     for span in reversed(top(result)):
         if result.abstained and isinstance(span.output, Decision) and span.output.decision == "abstain":
             return span, f"“{span.name}” decided to abstain: {span.output.why}"

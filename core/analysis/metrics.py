@@ -129,8 +129,8 @@ def by_question(
     relevant_from: int = 1,
     metrics: Sequence[str] = METRICS,
 ) -> dict[str, Values]:
-    """The metrics of each ranking whose question is judged. One without hits found nothing: all 0, and as
-    none of its passages is judged, `unjudged` is 1, as Judged@k of ir_measures is 0.
+    """Return the metrics of each ranking whose question is judged. One without hits found nothing: all 0, and
+    as none of its passages is judged, `unjudged` is 1, as Judged@k of ir_measures is 0.
     """
     import ir_measures
 

@@ -146,7 +146,7 @@ class PassageTrace:
         return found
 
     def fate(self, id: str, depth: int) -> LossEvidence:
-        """What became of passage `id` where the first `depth` of the ranking count."""
+        """Return the fate of passage `id` where the first `depth` of the ranking count."""
         result, rank = self.result, self.flow.final.get(id)
         if id in self._before and self._before[id][0] != "split":
             kind, words = self._before[id]
@@ -170,13 +170,13 @@ class PassageTrace:
         return wrote.output.shown, wrote
 
     def called(self, span: Span) -> str:
-        """A step as a sentence names it: its name, with its text where there are several of the name."""
+        """Return a step's name for a sentence, with its text if several steps have that name."""
         alike = sum(other.name == span.name for other in self.flow.lists) > 1
         text = self.asked(span)
         return f"“{span.name}”" + (f" for {text}" if alike and text else "")
 
     def asked(self, span: Span) -> str | None:
-        """What a search searched with, in words."""
+        """Describe the text a search used."""
         return self._asked.get(span.id)
 
     # In the top.
@@ -280,7 +280,7 @@ class PassageTrace:
         return LossEvidence("removed by a filter", None, words, read)
 
     def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> LossEvidence:
-        """It was in a list of the route's own making, or may have been."""
+        """Explain that the passage was, or may have been, in a list that the route did not record."""
         step = loss.step if loss is not None else None
         words = "The route's own code made its final list"
         if step is not None:
@@ -339,14 +339,14 @@ class PassageTrace:
         return sum(now is not None and id in places and places[id] < now for id in output.ids)
 
     def _cut(self, step: Span | None, source: Source) -> str:
-        """That the route passed on a part of a list, in words."""
+        """Explain that the route passed on a part of a list."""
         if step is None:
             of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
             return f"but the route returned only {source.part}{of}"
         return f"but the route passed only {source.part} to {self.called(step)}"
 
     def _behind(self, id: str, rank: int | None, depth: int) -> LossEvidence | None:
-        """It would have been in the top of a search, had summaries not brought others."""
+        """Explain that summaries displaced the passage from the top of a search."""
         behind = behind_summaries(self.flow, id, depth)
         if behind is None:
             return None
@@ -355,7 +355,7 @@ class PassageTrace:
         return LossEvidence("behind summaries", rank, f"{_upper(words)}{self._end(was, rank)}.", span, was)
 
     def _below(self, id: str, rank: int | None, depth: int) -> LossEvidence:
-        """It is in lists, but none that counts had it in its top."""
+        """Explain that no list that counts had the passage in its top."""
         found = [stage for stage in self.stages(id) if stage.rank and is_search(stage.span)]
         counting = [stage for stage in found if stage.used] or found
         # A later step that put it higher is not to blame: the search that had it best is.
@@ -371,8 +371,8 @@ class PassageTrace:
         return LossEvidence("found too low", rank, words, best.span, best.rank)
 
     def _not_looked_at(self, id: str, depth: int) -> _TooLate | None:
-        """The step of at least `depth` candidates to which a passage came too late: the route gave it a part
-        without the passage, or it looked at the first of them only.
+        """Return the step of at least `depth` candidates to which a passage came too late: the route gave it
+        a part without the passage, or it looked at the first of them only.
         """
         for step in self.flow.line:
             if id in self.flow.places(step):
@@ -390,7 +390,7 @@ class PassageTrace:
         return None
 
     def _unused(self, id: str, rank: int | None, depth: int) -> LossEvidence | None:
-        """A list that the ranking was not made from had it: in its top, or it alone."""
+        """Return a list that the ranking was not made from had it: in its top, or it alone."""
         lists = [
             stage for stage in self.stages(id) if stage.used is False and stage.rank and not stage.span.parent
         ]
@@ -477,7 +477,7 @@ class PassageTrace:
         return f"At rank {', '.join(found[:SEVERAL])}{more}{none}{unknown}"
 
     def _outside(self, step: Span, was: int) -> str | None:
-        """That a reranker did not score a rank, in words."""
+        """Explain that a reranker did not score a rank."""
         pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
         return f"scored only the first {pool}" if isinstance(pool, int) and pool < was else None
 

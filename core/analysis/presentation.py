@@ -55,7 +55,9 @@ def headline(run: Run, gold: Mapping[str, int], depth: int) -> str:
 
 
 def arranged(run: Run, gold: Mapping[str, int], depth: int) -> Run:
-    """The run with its results in the order of `found`, if there are labels; those without a ranking last."""
+    """Return the run with its results in the order of `found`, if there are labels; those without a ranking
+    last.
+    """
     if not relevant(gold):
         return run
     order = {one.result.route: at for at, one in enumerate(found(run, gold, depth))}
@@ -65,7 +67,7 @@ def arranged(run: Run, gold: Mapping[str, int], depth: int) -> Run:
 
 
 def sample_entries(corpus: str) -> tuple[PlaylistEntry, ...]:
-    """The sample questions of a corpus as a playlist: the model texts of most are recorded."""
+    """Return the sample questions of a corpus as a playlist: the model texts of most are recorded."""
     return tuple(
         PlaylistEntry(one.query.text, corpus, history=one.query.history, note=one.shows)
         for one in samples(corpus)

@@ -21,7 +21,7 @@ class PromptCache:
 
 
 def prompt_cache(run: Run) -> PromptCache:
-    """Counted over the calls made in this run: what was shared, or answered before, was not sent."""
+    """Count over the calls made in this run: what was shared, or answered before, was not sent."""
     sent = [
         span.tokens
         for result in run.results

@@ -28,14 +28,14 @@ class Branch:
     branches: list[Branch] = field(default_factory=list)
 
     def all(self) -> Iterator[Branch]:
-        """This text and all below it, from the top down."""
+        """Return this text and all below it, from the top down."""
         yield self
         for branch in self.branches:
             yield from branch.all()
 
 
 def tree(run: Run, result: RouteResult, depth: int) -> Branch | None:
-    """The question and the texts that came of it; None where the route did not search with several.
+    """Return the question and the texts that came of it, or None if the route did not search with several.
 
     A text hangs below the one it was written from. A part that points at the answer of an earlier one ("#1")
     hangs below that, a sentence or an action of a loop below the text searched before it.
@@ -99,7 +99,7 @@ def _note(nodes: Mapping[str, Branch], span: Span) -> None:
 
 
 def _about(span: Span) -> str:
-    """The text that a step was about."""
+    """Return the text that a step was about."""
     if isinstance(span.output, Rewrite):
         return span.output.before
     if isinstance(span.output, ShortAnswer):

@@ -35,7 +35,7 @@ def contenders(run: Run, *, depth: int, limit: int) -> list[str]:
 def rank_rows(
     run: Run, *, depth: int, limit: int = 40, gold: Mapping[str, int] | None = None, lit: str | None = None
 ) -> list[Row]:
-    """The `contenders` with their ranks; a passage `lit` that is not among them gets the last row."""
+    """Return the `contenders` with their ranks; a passage `lit` that is not among them gets the last row."""
     ids = contenders(run, depth=depth, limit=limit)
     if lit is not None and lit not in ids:
         ids = [*ids[: limit - 1], lit]

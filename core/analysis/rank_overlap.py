@@ -67,7 +67,7 @@ def rbo(one: Sequence[str], other: Sequence[str], p: float) -> float:
 
 
 def weight(depth: int, p: float) -> float:
-    """The share of rank-biased overlap that the first `depth` ranks decide (ibid., equation 21)."""
+    """Return the share of rank-biased overlap that the first `depth` ranks decide (ibid., equation 21)."""
     rest = sum(p**i / i for i in range(1, depth))
     return 1 - p ** (depth - 1) + (1 - p) / p * depth * (math.log(1 / (1 - p)) - rest)
 
@@ -92,8 +92,8 @@ def overlap(run: Run, measure: Measure, *, depth: int = 10, p: float = 0.9) -> O
 
 
 def similarity_order(values: NDArray[np.float64]) -> list[int]:
-    """An order in which like ones are neighbours: the leaves of average linkage over 1 - likeness, turned so
-    that neighbours are as alike as the tree allows (Bar-Joseph et al. 2001, as in scipy).
+    """Return an order in which like ones are neighbours: the leaves of average linkage over 1 - likeness,
+    turned so that neighbours are as alike as the tree allows (Bar-Joseph et al. 2001, as in scipy).
     """
     if len(values) < 3:
         return list(range(len(values)))

@@ -20,13 +20,13 @@ def remarks(result: RouteResult, corpus: str) -> list[str]:
 
 
 def prepared_by(spans: Iterable[Span]) -> tuple[Need, ...]:
-    """The enrichments that would have held ready what the steps embedded at the question."""
+    """Return the enrichments that would have held ready what the steps embedded at the question."""
     found = [need for span in spans if (need := _lacking(span)) is not None]
     return tuple(dict.fromkeys(found))
 
 
 def command(needs: Iterable[Need], corpus: str) -> str:
-    """The one command that makes them."""
+    """Return the command that makes them."""
     return f"{COMMAND} index {corpus} --with {','.join(need.name.lower() for need in needs)}"
 
 
@@ -61,7 +61,7 @@ def _changed(result: RouteResult) -> list[str]:
 
 
 def _filters(read: FiltersRead) -> list[str]:
-    """The conditions that a question named, and those that are not used."""
+    """Return the conditions that a question named, and those that are not used."""
     used = [
         f"{one.filter} ({one.passages:,} of {read.of:,} passages)" for one in read.found if not one.dropped
     ]

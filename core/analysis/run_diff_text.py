@@ -48,7 +48,7 @@ def why(diff: RunDiff, route: RouteDiff) -> str:
 
 
 def came_to(route: RouteDiff) -> str:
-    """What became of a route's result."""
+    """Describe the change of a route's result."""
     status = next((was(change) for change in route.result if change.name == "status"), None)
     if status is not None:  # all else follows from it
         error = route.after.error or route.before.error
@@ -63,7 +63,7 @@ def came_to(route: RouteDiff) -> str:
 
 
 def ranking(diff: RankingDiff) -> str:
-    """Moves in the top 10, the first rank that differs, and the overlap."""
+    """Describe moves in the top 10, the first rank that differs, and the overlap."""
     if diff.first is None:
         if not diff.scores:
             return "same ranking"
@@ -86,7 +86,7 @@ def was(change: Change) -> str:
 
 
 def value(given: Any) -> str:
-    """A value in a sentence, cut if it is long."""
+    """Return a value in a sentence, cut if it is long."""
     if given is MISSING:
         return "not set"
     line = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=repr)
@@ -99,7 +99,7 @@ def _list(items: Sequence[Any]) -> str:
 
 
 def first_apart(route: RouteDiff) -> StepDiff | None:
-    """The first step that differs, or that only one of the two traces has."""
+    """Return the first step that differs, or that only one of the two traces has."""
     return next((step for step in route.steps if not step.same), None)
 
 

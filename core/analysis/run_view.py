@@ -46,12 +46,12 @@ class Reuse:
 
 
 def top(result: RouteResult) -> list[Span]:
-    """The steps the route itself called, without the calls below them."""
+    """Return the steps the route itself called, without the calls below them."""
     return [span for span in result.spans if span.parent is None]
 
 
 def below(result: RouteResult, span: Span) -> list[Span]:
-    """A step and all that was done under it; parents come before their children."""
+    """Return a step and all that was done under it; parents come before their children."""
     within = {span.id}
     for other in result.spans:
         if other.parent in within:
@@ -60,12 +60,14 @@ def below(result: RouteResult, span: Span) -> list[Span]:
 
 
 def recorded(spans: Iterable[Span], kind: type[T]) -> list[Recorded[T]]:
-    """The steps that came to an output of `kind`, in order."""
+    """Return the steps that came to an output of `kind`, in order."""
     return [Recorded(span, span.output) for span in spans if isinstance(span.output, kind)]
 
 
 def gradings(result: RouteResult) -> list[Recorded[Grading]]:
-    """The steps that graded a list of passages; one that did not end has the grades given until then."""
+    """Return the steps that graded a list of passages; one that did not end has the grades given until
+    then.
+    """
     found = []
     for span in top(result):
         if isinstance(span.output, Grading):
@@ -80,7 +82,7 @@ def gradings(result: RouteResult) -> list[Recorded[Grading]]:
 
 
 def strippings(result: RouteResult) -> list[Recorded[SentenceFilter]]:
-    """The steps that cut passages into pieces and kept some."""
+    """Return the steps that cut passages into pieces and kept some."""
     return [one for one in recorded(top(result), SentenceFilter) if one.output.sentences]
 
 
@@ -91,7 +93,7 @@ def source(result: RouteResult, span: Span) -> str | None:
 
 
 def reuse(run: Run, result: RouteResult) -> Reuse:
-    """What of the route's time was taken over from other routes, the cache, and the recordings."""
+    """Return the part of the route's time that came from other routes, the cache and recordings."""
     shared = cached = recorded_ = 0.0
     for span in top(result):
         came_from = source(result, span)
@@ -109,18 +111,18 @@ def reuse(run: Run, result: RouteResult) -> Reuse:
 
 
 def title_of(run: Run, id: str) -> str:
-    """A passage's title, else its document's id; its own id where the run does not hold it."""
+    """Return a passage's title, else its document's id; its own id where the run does not hold it."""
     passage = run.passages.get(id)
     return passage.title or passage.doc_id if passage else id
 
 
 def worked(run: Run) -> list[RouteResult]:
-    """The routes that have a ranking to compare."""
+    """Return the routes that have a ranking to compare."""
     return [result for result in run.results if result.status == "ok"]
 
 
 def model_failures(run: Run) -> list[RouteResult]:
-    """The routes without a ranking, or an answer that was asked for, because a model call failed."""
+    """Return the routes without a ranking, or an answer that was asked for, because a model call failed."""
     return [
         result
         for result in run.results
@@ -130,7 +132,7 @@ def model_failures(run: Run) -> list[RouteResult]:
 
 
 def asked_again(result: RouteResult, span: Span) -> str | None:
-    """The first reply to a step, where it could not be used and the model was asked once more."""
+    """Return the first reply to a step, if it could not be used and the model was asked once more."""
     calls = [one for one in below(result, span)[1:] if one.kind == "LLM"]
     for first, again in pairwise(calls):
         if again.args.get("attempt") == 2 and isinstance(first.output, Reply):
@@ -139,7 +141,7 @@ def asked_again(result: RouteResult, span: Span) -> str | None:
 
 
 def texts(output: Output) -> tuple[str, ...]:
-    """The texts that a step wrote, () where it wrote none."""
+    """Return the texts that a step wrote, or () if it wrote none."""
     match output:
         case Reply() | Written() | ShortAnswer():
             return (output.text,)
@@ -158,8 +160,8 @@ def facts(output: Output) -> dict[str, Any]:
 
 
 def describe(link: Link, spans: Sequence[Span]) -> tuple[str, str]:
-    """What a step was given, in words: which of its arguments, and where that came from; "list 2", "search
-    BM25, ranks 1 to 20". `spans` are those of its route; a step is numbered where several have its name.
+    """Describe the input of a step: the argument and its origin; "list 2", "search BM25, ranks 1 to 20".
+    `spans` are those of its route; a step is numbered where several have its name.
     """
     name, place, rest = link.arg.partition("[")
     at, _, rest = rest.partition("]")
@@ -182,6 +184,6 @@ def describe(link: Link, spans: Sequence[Span]) -> tuple[str, str]:
 
 
 def _edge(span: Span, name: str, default: float) -> float:
-    """A threshold among a step's arguments, which are any JSON in a run that was imported."""
+    """Return a threshold among a step's arguments, which are any JSON in a run that was imported."""
     value = span.args.get(name)
     return float(value) if isinstance(value, int | float) else default

@@ -54,7 +54,7 @@ class Asked:
 
 
 def asked(result: RouteResult) -> dict[int, Asked]:
-    """What each search searched with, by span."""
+    """Return the text of each search, by span."""
     known = {span.id: span for span in result.spans}
     found = ((span.id, _asked(span, known)) for span in result.spans)
     return {id: one for id, one in found if one is not None}

@@ -69,7 +69,7 @@ class Outcome:
 
 
 def searches(result: RouteResult) -> list[Searched]:
-    """The route's searches in order; one with several texts at once is one for each."""
+    """Return the route's searches in order; one with several texts at once is one for each."""
     found: list[Searched] = []
     known = asked(result)
     for span in top(result):
@@ -85,8 +85,8 @@ def searches(result: RouteResult) -> list[Searched]:
 
 
 def finds(run: Run, result: RouteResult, depth: int) -> list[Found]:
-    """What each text of the route found in its top `depth`, in the order of searching. Where the route did
-    not search with the question, what other routes found with it in the same way goes first.
+    """Return the hits of each text of the route in its top `depth`, in the order of searching. Where the
+    route did not search with the question, what other routes found with it in the same way goes first.
     """
     question, own = run.query.text, searches(result)
     by_text: dict[Key, tuple[str, ...]] = found_in(own, depth)
@@ -107,7 +107,7 @@ def finds(run: Run, result: RouteResult, depth: int) -> list[Found]:
 
 
 def found_in(made: Sequence[Searched], depth: int) -> dict[Key, tuple[str, ...]]:
-    """What searches found in their top `depth`, by their keys."""
+    """Return the hits of searches in their top `depth`, by their keys."""
     places: dict[Key, dict[str, int]] = {}
     for search in made:
         best = places.setdefault(search.key, {})
@@ -117,8 +117,8 @@ def found_in(made: Sequence[Searched], depth: int) -> dict[Key, tuple[str, ...]]
 
 
 def _plain(run: Run, own: Sequence[Searched]) -> list[Searched]:
-    """The searches of all routes that ended with the question as it is, made by the same steps as those of
-    `own` with another text.
+    """Return the searches of all routes that ended with the question as it is, made by the same steps as
+    those of `own` with another text.
     """
     names = {one.span.name for one in own if one.text != run.query.text}
     return [
@@ -130,12 +130,12 @@ def _plain(run: Run, own: Sequence[Searched]) -> list[Searched]:
 
 
 def rewrites(result: RouteResult) -> list[tuple[Span, Rewrite]]:
-    """The steps that wrote texts to search with, in order."""
+    """Return the steps that wrote texts to search with, in order."""
     return [(span, span.output) for span in top(result) if isinstance(span.output, Rewrite)]
 
 
 def imagined(result: RouteResult) -> list[str]:
-    """The passages that the route had written to search with."""
+    """Return the passages that the route had written to search with."""
     passages = [one for _, one in rewrites(result) if one.role == "passages"]
     return list(dict.fromkeys(text for one in passages for text in one.texts if text != one.before))
 
@@ -159,13 +159,15 @@ def searched_keys(result: RouteResult) -> bool:
 
 
 def standing_for(result: RouteResult, id: str) -> list[tuple[Span, str]]:
-    """The texts an index holds in place of a passage and that found it, each with the step that searched."""
+    """Return the texts an index holds instead of a passage and that found it, each with the step that
+    searched.
+    """
     keyed = ((span, span.output.keys.get(id)) for span in result.spans if isinstance(span.output, Search))
     return [(span, key) for span, key in keyed if key]
 
 
 def outcome(run: Run, gold: Mapping[str, int], depth: int) -> Outcome:
-    """What rewriting did to the run, judged by the top `depth` of every search."""
+    """Return the effect of rewriting on the run, judged by the top `depth` of every search."""
     routes = worked(run)
     anew = [one for one in routes if changed(run, one)]
     silent = [one for one in routes if not searches(one)]

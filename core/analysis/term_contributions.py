@@ -47,7 +47,8 @@ class Contribution:
 
 
 def contributions(corpus: Words, text: str, passage: Passage) -> list[Contribution]:
-    """The terms of `text`, largest part first, those the passage lacks last; their parts add up to its score.
+    """Return the terms of `text`, largest part first, those the passage lacks last; their parts add up to its
+    score.
 
     Raises BadInput where the corpus does not have the passage.
     Source: Robertson & Zaragoza 2009, section 3.4; Lucene's variant (Kamphuis et al. 2020).
@@ -123,12 +124,12 @@ class Marker:
 
 
 def searched_texts(run: Run) -> set[str]:
-    """The texts that some step of the run searched with, by words or by meaning, each by itself."""
+    """Return the texts that some step of the run searched with, by words or by meaning, each by itself."""
     return {one.text for result in run.results for one in asked(result).values() if one.text is not None}
 
 
 def searched_by_terms(run: Run) -> dict[str, dict[str, float]]:
-    """The texts whose terms were searched, the question's first, with the stored scores by passage.
+    """Return the texts whose terms were searched, the question's first, with the stored scores by passage.
 
     A search with an `engine` argument is one by terms.
     """

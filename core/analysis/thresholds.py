@@ -26,7 +26,7 @@ def in_words(one: Tally, count: int) -> str:
 
 
 def changed(before: Tally, after: Tally) -> str:
-    """What moved from one tally to another over the same questions."""
+    """Return the change from one tally to another over the same questions."""
     moved = [
         f"{after.counts[action] - before.counts[action]:+d} {action}"
         for action in before.counts

@@ -40,7 +40,7 @@ class Clocks:
 
 
 def clocks(run: Run) -> Clocks:
-    """The three, from the routes that ran at all."""
+    """Return the three clocks, from the routes that ran at all."""
     ran = [result for result in run.results if result.status != "unavailable"]
     return Clocks(_sum(r.ms for r in ran), _sum(r.wall_ms for r in ran), _sum([run.wall_ms]))
 
@@ -70,7 +70,7 @@ def by_kind(run: Run) -> list[Spent]:
 
 
 def by_step(run: Run) -> list[Spent]:
-    """The same by the step's name."""
+    """Sum the same times by the step's name."""
     return sorted(_spent(run, lambda span: (span.kind, span.name)), key=lambda one: -one.total)
 
 

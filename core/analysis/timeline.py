@@ -22,7 +22,7 @@ ODD = 5  # measurements before a run is compared with them
 
 
 def lead(run: Run) -> list[str]:
-    """What to know first of a run's times; nothing where no route went well."""
+    """Summarise a run's times; "" if no route ended well."""
     routes = sorted(worked(run), key=ended)
     if not routes:
         return []
@@ -52,7 +52,7 @@ def path_in_words(result: RouteResult) -> str:
 
 
 def wall_in_words(run: Run) -> str:
-    """The run's wall time against the sum of its routes alone, and how the routes ran."""
+    """Return the run's wall time against the sum of its routes alone, and how the routes ran."""
     took = clocks(run)
     sentences = (
         f"The run took {milliseconds(took.wall)}. The times of its routes alone add up to"
@@ -80,7 +80,7 @@ def spent_in_words(found: Sequence[Spent]) -> str:
 
 
 def label(one: Spent) -> str:
-    """A kind of step as charts call it."""
+    """Return the name of a kind of step in charts."""
     return STEP_KINDS[one.kind] if one.kind else one.name
 
 
@@ -112,7 +112,7 @@ def sessions_in_words(read: Traces, found: Sequence[Latency], apart: int = 0) ->
 
 
 def against(run: Run, found: Sequence[Latency]) -> str:
-    """The route that is furthest from its median in this run, twofold or more; "" where none is."""
+    """Return the route that is furthest from its median in this run, twofold or more, or "" if none is."""
     usual = {
         (one.key, one.answered): one for one in found if one.source == "now" and one.n >= ODD and one.at[50]
     }
@@ -131,12 +131,12 @@ def against(run: Run, found: Sequence[Latency]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in a sentence: never 100% or 0% of what is not all or nothing."""
+    """Return a share in a sentence: never 100% or 0% of what is not all or nothing."""
     return brief(share).replace(">", "over ").replace("<", "under ")
 
 
 def of(title: str) -> str:
-    """The genitive of a title."""
+    """Return the genitive of a title."""
     return f"{title}'" if title.endswith("s") else f"{title}'s"
 
 

@@ -33,7 +33,7 @@ class TokenStep:
 
 
 def token_matches(result: RouteResult) -> list[TokenStep]:
-    """The steps of a route that tell how tokens matched."""
+    """Return the steps of a route that tell how tokens matched."""
     found = []
     for span in top(result):
         output = span.output
@@ -45,7 +45,7 @@ def token_matches(result: RouteResult) -> list[TokenStep]:
 
 
 def expansions(result: RouteResult) -> list[tuple[Span, Search]]:
-    """The steps of a route that searched with terms of a model's choice."""
+    """Return the steps of a route that searched with terms of a model's choice."""
     return [
         (span, span.output)
         for span in top(result)

@@ -72,13 +72,13 @@ def totals(result: RouteResult) -> Totals:
 
 
 def add(parts: Iterable[Totals]) -> Totals:
-    """The sum of several totals, field by field; of none, nothing."""
+    """Return the sum of several totals, field by field; of none, nothing."""
     given = list(parts)
     return Totals(*(sum(getattr(part, one.name) for part in given) for one in fields(Totals)))
 
 
 def prices_in(stored: Mapping[str, Any]) -> Prices:
-    """The prices stored with a route's figures; None each if none were set then."""
+    """Return the prices stored with a route's figures; None each if none were set then."""
     known = stored.get(PRICES)
     return (known[0], known[1]) if isinstance(known, list) and len(known) == 2 else (None, None)
 
@@ -86,7 +86,7 @@ def prices_in(stored: Mapping[str, Any]) -> Prices:
 def price(
     totals: Totals, prompt_per_million: float | None, completion_per_million: float | None
 ) -> float | None:
-    """What the tokens cost, in the currency of the prices; None where a price is not set.
+    """Return the cost of the tokens, in the currency of the prices, or None if a price is not set.
 
     Cached prompt tokens count in full: what endpoints take off for them differs.
     """

@@ -131,7 +131,7 @@ def steps_diff(before: Sequence[Span], after: Sequence[Span]) -> tuple[StepDiff,
 def changes(
     before: Mapping[str, Any], after: Mapping[str, Any], *, leave_out: Sequence[str] = ()
 ) -> tuple[Change, ...]:
-    """The values that differ between two mappings, in alphabetical order of their names."""
+    """Return the values that differ between two mappings, in alphabetical order of their names."""
     pairs = ((n, before.get(n, MISSING), after.get(n, MISSING)) for n in sorted({*before, *after}))
     return tuple(
         Change(name, old, new) for name, old, new in pairs if name not in leave_out and not equal(old, new)
@@ -155,7 +155,9 @@ def _step(
 def _links(
     step: tuple[Span, Span], traces: tuple[Sequence[Span], Sequence[Span]], same_place: Mapping[int, int]
 ) -> list[Change]:
-    """What comes from another step in one of the two, or is another part of what that made, in words."""
+    """Describe the arguments that come from another step, or from another part of its output, in one of the
+    two traces.
+    """
     was, now = ({link.arg: link for link in span.links} for span in step)
     old, new = ({span.id for span in trace} for trace in traces)
 
@@ -179,7 +181,7 @@ def _in_words(link: Link | None, trace: Sequence[Span]) -> str | Missing:
 
 
 def _lasting(output: Output) -> Output:
-    """An output without what it tells of when it was made: that decides nothing."""
+    """Return an output without what it tells of when it was made: that decides nothing."""
     return replace(output, made="") if isinstance(output, Reply) else output
 
 
@@ -228,7 +230,7 @@ def _in_order(before: Sequence[Any], after: Sequence[Any], taken: Mapping[int, i
 
 
 def _call(span: Span) -> tuple[str, str, str]:
-    """What was called with what; the numbers of steps are no part of it, they differ from trace to trace."""
+    """Return a call without the numbers of steps, which differ from trace to trace."""
     return span.name, span.kind, _text(span.args)
 
 

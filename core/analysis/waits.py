@@ -11,7 +11,7 @@ from core.domain.types import Span
 
 
 def now(spans: Iterable[Span]) -> str:
-    """What a route under way waits for, its place and about how long, in words; "" where it does not."""
+    """Describe what a running route waits for, its place and about how long; "" if it does not wait."""
     waits = [wait for wait in _waits(span for span in spans if span.error is None) if not wait.over]
     if not waits:
         return ""
@@ -27,12 +27,14 @@ def now(spans: Iterable[Span]) -> str:
 
 
 def waited(spans: Iterable[Span]) -> float:
-    """The milliseconds that a route waited for others' calls, which none of its times counts."""
+    """Return the milliseconds that a route waited for others' calls, which none of its times counts."""
     return sum(wait.others_ms for wait in _waits(spans) if not wait.until)
 
 
 def loading(spans: Iterable[Span]) -> float:
-    """The milliseconds that a route waited until a model was loaded, which none of its times counts."""
+    """Return the milliseconds that a route waited until a model was loaded, which none of its times
+    counts.
+    """
     return sum(wait.others_ms for wait in _waits(spans) if wait.until)
 
 

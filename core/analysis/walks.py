@@ -29,7 +29,7 @@ class Placed:
 
 
 def walks(result: RouteResult) -> list[Walked]:
-    """The walks of a route in the order of its steps."""
+    """Return the walks of a route in the order of its steps."""
     spans = {span.id: span for span in result.spans}
     found = []
     for span in result.spans:
@@ -41,14 +41,14 @@ def walks(result: RouteResult) -> list[Walked]:
 
 
 def looked(result: RouteResult) -> Entities | None:
-    """What a route found of the question's entities, where that was too little to walk."""
+    """Return the question's entities that a route found, if they were too few to walk."""
     found = (span.output for span in result.spans if isinstance(span.output, Entities))
     return next((one for one in found if not one.seeds), None)
 
 
 def placed(walk: Walk) -> list[Placed]:
-    """A place for each node: passages by rank, where it began by weight, other phrases at the mean height of
-    what they are tied to, so that few lines cross.
+    """Return a place for each node: passages by rank, starting points by weight, other phrases at the mean
+    height of their neighbours, so that few lines cross.
     """
     columns: dict[int, list[int]] = {0: [], 1: [], 2: []}
     for at, node in enumerate(walk.nodes):

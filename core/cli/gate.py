@@ -52,7 +52,7 @@ def _type(kind: str, option: CriterionOption) -> click.ParamType[Any, Any]:
     if kind == "str":
         return click.STRING
     if kind.startswith("int"):
-        return click.IntRange(option.least, option.most)
+        return click.IntRange(int(option.least or 0))
     return click.FLOAT if option.least is None else click.FloatRange(option.least, option.most)
 
 

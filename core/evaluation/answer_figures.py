@@ -15,7 +15,7 @@ Measures = dict[str, dict[str, Measured]]  # route -> question -> metric -> valu
 
 
 def measured(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -> Measures:
-    """The measures of every answer that was given: of a route that ended well and wrote something."""
+    """Return the measures of every answer that was given: of a route that ended well and wrote something."""
     return {
         route: {
             question.id: measure(
@@ -38,7 +38,7 @@ def blocks(
     baseline: str,
     same: Mapping[str, str] = NOBODY,
 ) -> dict[str, dict[str, Any]]:
-    """The answers of each route in figures; nothing if no route gave any.
+    """Return the answers of each route in figures; nothing if no route gave any.
 
     Each mean is over the questions its measure applies to, counted under "counts"; "n" have an answer or an
     abstention, "unwritten" ended well without either, at "failed" ones the route or its answer failed. The

@@ -91,7 +91,7 @@ def _against(said: list[str], gold: list[str]) -> dict[str, float]:
 
 
 def words(text: str) -> list[str]:
-    """The words SQuAD compares: lower case, without ASCII punctuation and articles.
+    """Return the words SQuAD compares: lower case, without ASCII punctuation and articles.
 
     Source: Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
     arXiv:1606.05250, section 6.1.
@@ -123,7 +123,7 @@ def _meets(said: list[str], gold: list[str]) -> bool:
 
 
 def _stems(text: Iterable[str]) -> set[str]:
-    """The stems of the content words."""
+    """Return the stems of the content words."""
     stop, stem = _english()
     return {stem(word) for word in text if word not in stop}
 

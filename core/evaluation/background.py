@@ -158,10 +158,10 @@ def resume(engine: Engine, name: str, *, retry: bool = False, workers: WorkPlace
 
 
 def under_way(engine: Engine, name: str) -> Evaluating | None:
-    """The evaluation of that name that this process began last: under way, or how it ended."""
+    """Return the evaluation of that name that this process began last: under way, or how it ended."""
     return jobs.latest(Evaluating, place(engine.settings, name))
 
 
 def active(engine: Engine) -> list[Evaluating]:
-    """The evaluations of this home that this process is at."""
+    """Return the evaluations of this home that this process is at."""
     return [job for job in jobs.under_way(engine.settings.home) if isinstance(job, Evaluating)]

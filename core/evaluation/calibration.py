@@ -27,7 +27,7 @@ def choose(
     objective: Objective = "f1",
     wanted: float | None = None,
 ) -> float:
-    """The threshold of the highest value of `objective` on these cases; of equal ones the lowest.
+    """Return the threshold of the highest value of `objective` on these cases; of equal ones the lowest.
 
     For "precision" (or "recall") the one of the highest recall (precision) of those with at least `wanted`.
     It lies midway between neighbouring scores, rounded as far as no decision changes. BadInput where a kind
@@ -71,13 +71,17 @@ def tables(
 
 
 def turned(counts: Counts) -> Counts:
-    """Counts of the step that acts below its threshold, where acting is right on what is not positive."""
+    """Turn the counts for a step that acts below its threshold, where acting is right on what is not
+    positive.
+    """
     tp, fp, fn, tn = np.moveaxis(counts, -1, 0)
     return np.stack([tn, fn, fp, tp], axis=-1)
 
 
 def tidy(below: float | None, score: float) -> float:
-    """The shortest decimal near the middle of (below, score]; without `below` one at or under `score`."""
+    """Return the shortest decimal near the middle of (below, score]; without `below` one at or under
+    `score`.
+    """
     middle = score if below is None else (below + score) / 2
     for digits in range(2, DIGITS):
         short = math.floor(score * 10**digits) / 10**digits if below is None else round(middle, digits)
@@ -87,7 +91,7 @@ def tidy(below: float | None, score: float) -> float:
 
 
 def rate(counts: Counts, objective: Objective) -> NDArray[np.float64]:
-    """An objective from counts, shape (..., 4) to (...); NaN where it is not defined."""
+    """Return an objective from counts, shape (..., 4) to (...); NaN if it is not defined."""
     tp, fp, fn, tn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         if objective == "precision":

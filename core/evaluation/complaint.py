@@ -23,8 +23,8 @@ FAILURES: Mapping[str, str] = {
 
 
 def suggested(run: Run, route: str, passage: str | None = None) -> str:
-    """The kind that the run itself shows of a route, for the passage that should have been there: not found
-    by any step, cut by one, or ranked too low. Without a passage: the answer's, where one was written.
+    """Return the kind that the run itself shows of a route, for the passage that should have been there: not
+    found by any step, cut by one, or ranked too low. Without a passage: the answer's, if one was written.
     """
     result = next((one for one in run.results if one.route == route), None)
     if result is None:

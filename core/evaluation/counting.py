@@ -58,7 +58,7 @@ class Place:
 def place(
     doc: str, span: Span, grade: int, passages: Sequence[Passage], *, text: str = "", whole: bool = False
 ) -> Place:
-    """The label on the characters `span` of a document whose passages are `passages`."""
+    """Return the label on the characters `span` of a document whose passages are `passages`."""
     start, end = span
     if whole:
         return Place(doc, grade, doc, start, end, tuple(one.id for one in passages), whole=True)
@@ -69,7 +69,7 @@ def place(
 
 
 def on_passage(passage: Passage, grade: int) -> Place:
-    """The label on a passage of the corpus."""
+    """Return the label on a passage of the corpus."""
     half = HALF * (passage.end - passage.start)
     return Place(
         passage.id, grade, passage.doc_id, passage.start, passage.end, (passage.id,), passage.text, least=half
@@ -77,15 +77,15 @@ def on_passage(passage: Passage, grade: int) -> Place:
 
 
 def document_of(passage: str) -> str:
-    """The document's id in that of a passage cut out of it; a passage kept whole has the same id."""
+    """Return the document's id in that of a passage cut out of it; a passage kept whole has the same id."""
     return _PLACE.sub("", passage)
 
 
 def grades(
     places: Sequence[Place], passages: Mapping[str, int], more: Mapping[str, int] | None = None
 ) -> Mapping[str, int]:
-    """The judgements a ranking of `counted` is scored by; `passages` are those of passages, which count as
-    they are without `places`. `more` are grades of further passages.
+    """Return the judgements a ranking of `counted` is scored by; `passages` are those of passages, which
+    count as they are without `places`. `more` are grades of further passages.
     """
     if not places:
         return {**(more or {}), **passages}
@@ -106,14 +106,16 @@ def by_document(places: Iterable[Place]) -> bool:
 
 
 def counted(places: Sequence[Place], passages: Mapping[str, int], outcome: Outcome) -> Ranked:
-    """The ranking of an outcome in terms of the labels: see the module."""
+    """Return the ranking of an outcome in terms of the labels: see the module."""
     if outcome.returned:
         return _scored(places, outcome.returned) if places else _by_passage(passages, outcome)
     return of_passages(places, outcome.hits, outcome.documents)
 
 
 def of_passages(places: Sequence[Place], hits: Ranked, documents: Mapping[str, str] | None = None) -> Ranked:
-    """The same of a ranking of the corpus' passages; `documents` has those that an id does not tell."""
+    """Return the same of a ranking of the corpus' passages; `documents` has those that an id does
+    not tell.
+    """
     if not places:
         return hits
     if not hits:
@@ -159,7 +161,7 @@ def _has(hit: ReturnedHit, place: Place) -> bool:
 
 
 def _by_passage(passages: Mapping[str, int], outcome: Outcome) -> Ranked:
-    """A rank for each hit, whatever it holds, and one for each further labelled passage in it."""
+    """Return a rank for each hit, whatever it holds, and one for each further labelled passage in it."""
     seen: dict[str, float] = {}
     for hit in outcome.returned:
         ids = hit.ids or (hit.id,)

@@ -83,7 +83,7 @@ class Generated:
 
     @classmethod
     def read(cls, document: Any, where: str) -> Generated:
-        """What a file or the store holds; BadInput says what is wrong with it."""
+        """Read a dataset from a file or the store. Raises BadInput if it is damaged."""
         known = {name.name for name in fields(cls)}
         if not isinstance(document, dict) or not isinstance(document.get("by"), str) or set(document) - known:
             raise BadInput(
@@ -162,15 +162,15 @@ class LabelledSet:
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
 
     def judged(self, question_id: str, more: Mapping[str, int] | None = None) -> Mapping[str, int]:
-        """The judgements that `ranking` is scored by; `more` are grades of further passages."""
+        """Return the judgements that `ranking` is scored by; `more` are grades of further passages."""
         return counting.grades(self.places.get(question_id, ()), self.qrels.get(question_id, {}), more)
 
     def ranking(self, question_id: str, outcome: Outcome) -> Ranked:
-        """What a route found, in terms of the labels: see core.evaluation.counting."""
+        """Return a route's ranking in terms of the labels: see core.evaluation.counting."""
         return counting.counted(self.places.get(question_id, ()), self.qrels.get(question_id, {}), outcome)
 
     def of_passages(self, question_id: str, hits: Ranked) -> Ranked:
-        """The same of a ranking of the corpus' passages."""
+        """Return the same of a ranking of the corpus' passages."""
         return counting.of_passages(self.places.get(question_id, ()), hits)
 
     def by_document(self, questions: Iterable[str]) -> int:
@@ -178,7 +178,7 @@ class LabelledSet:
         return sum(counting.by_document(self.places.get(id, ())) for id in questions)
 
     def grades(self) -> dict[tuple[str, tuple[Turn, ...]], Mapping[str, int]]:
-        """The grades by question as asked: its text and the turns before it."""
+        """Return the grades by question as asked: its text and the turns before it."""
         return {
             (q.query.text, q.query.history): self.qrels[q.id] for q in self.questions if q.id in self.qrels
         }
@@ -225,7 +225,7 @@ F = TypeVar("F", bound=Found)
 
 
 def of_mode(found: F, mode: str) -> F:
-    """The questions of one mode; BadInput lists the modes there are."""
+    """Return the questions of one mode. Raises BadInput listing the modes there are."""
     known = sorted({question.mode for question in found.questions if question.mode})
     if mode not in known:
         raise BadInput(
@@ -235,7 +235,7 @@ def of_mode(found: F, mode: str) -> F:
 
 
 def beir(folder: Path, *, split: str = "test") -> LabelledSet:
-    """The questions of a BEIR folder that have judgements in `split` ("all": every file of qrels/).
+    """Return the questions of a BEIR folder that have judgements in `split` ("all": every file of qrels/).
 
     Those whose metadata says "answerable": false have nothing to be judged and are of every split: they count
     for time and answers, and not for rankings.
@@ -329,7 +329,7 @@ def written(
 
 
 def _with_texts(read: Converted, path: Path) -> Converted:
-    """The rows with the texts of a corpus file beside them in place of its passages' ids."""
+    """Return the rows with the texts of a corpus file next to them instead of its passages' ids."""
     known = texts_beside(path) if "docs" in read.columns else {}
     for _, item in read.rows if known else ():
         item["relevant"] = [
@@ -342,7 +342,7 @@ def _with_texts(read: Converted, path: Path) -> Converted:
 
 
 def _about(read: Sequence[Converted]) -> tuple[str, tuple[str, ...]]:
-    """What the files are, and in sentences which of their columns were read as what, and which were not."""
+    """Describe the files, and how their columns were read."""
     used = [
         f"{' and '.join(columns)} as {MEANS.get(name, name)}"
         for one in read
@@ -356,7 +356,7 @@ def _about(read: Sequence[Converted]) -> tuple[str, tuple[str, ...]]:
 
 
 def _conflicts(question: str, labels: Iterable[Evidence]) -> Conflicts:
-    """The labels on the same text with several grades, of which the highest counts."""
+    """Return the labels on the same text with several grades, of which the highest counts."""
     grades: Conflicts = {}
     for one in labels:
         name = one.doc if one.quote is None else f"{one.doc}: {one.quote[:60]}"
@@ -380,7 +380,7 @@ def _conversation(item: Mapping[str, Any], where: str) -> Query:
 
 
 def _turns(given: Any, where: str) -> tuple[Turn, ...]:
-    """The turns of a `history` as sets write it; BadInput says what is wrong with it."""
+    """Return the turns of a `history` as sets write it. Raises BadInput saying what is wrong with it."""
     if isinstance(given, str):
         given = parse(given, f"{where}, history") if given.lstrip().startswith("[") else [given]
     if isinstance(given, list):
@@ -389,7 +389,9 @@ def _turns(given: Any, where: str) -> tuple[Turn, ...]:
 
 
 def _turn(one: Any) -> Any:
-    """A turn with `role` and `text`, also where a set calls them otherwise; a text alone is the user's."""
+    """Return a turn with `role` and `text`, also where a set calls them otherwise; a text alone is the
+    user's.
+    """
     if isinstance(one, str):
         return {"role": "user", "text": one}
     if not isinstance(one, dict):
@@ -414,7 +416,7 @@ def _judged_question(item: Mapping[str, Any], split: str, where: str) -> Questio
 
 
 def _golds(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """The gold answers under "answer" and "answers", each once."""
+    """Return the gold answers under "answer" and "answers", each once."""
     several = item.get("answers")
     given = [item.get("answer"), *(several if isinstance(several, list) else ())]
     return tuple(
@@ -464,8 +466,8 @@ def _made_id(query: Query) -> str:
 
 
 def _relevant(item: Mapping[str, Any], where: str) -> list[Any]:
-    """The entries under "relevant": a list, one alone, or documents with their grades. Text is the id of a
-    document, or in CSV a list as JSON writes it.
+    """Return the entries under "relevant": a list, one alone, or documents with their grades. Text is the id
+    of a document, or in CSV a list as JSON writes it.
     """
     given = item.get("relevant")
     if given in (None, "", [], {}):

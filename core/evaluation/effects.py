@@ -51,7 +51,7 @@ def detectable_of(row: Mapping[str, Any], *, alpha: float = ALPHA, bounded: bool
 
 
 def effect(differences: Sequence[float]) -> dict[str, Any]:
-    """The size of an effect from its paired differences, one or more.
+    """Return the size of an effect from its paired differences, one or more.
 
     d_z is the mean over the standard deviation of the differences (Cohen 1988, section 2.3.5). The
     probability of superiority counts a tie as half a win (Grissom 1994).

@@ -49,7 +49,7 @@ class Moved:
 
 
 def variants(chosen: Sequence[Route], embedders: Sequence[str]) -> list[str]:
-    """The names of the routes with each embedder; those that use no vectors stay as they are.
+    """Return the names of the routes with each embedder; those that use no vectors stay as they are.
 
     Raises BadInput for fewer than two embedders, or a route that names one already.
     """
@@ -75,7 +75,7 @@ def cosines(engine: Engine, corpus: str, embedder: str, questions: Sequence[Quer
 
 
 def moved(engine: Engine, corpus: str, routes: Sequence[Route], questions: Sequence[Query]) -> list[Moved]:
-    """The thresholds on cosines of each ROUTE@EMBEDDER, moved from where they stand with the first one."""
+    """Return each ROUTE@EMBEDDER's thresholds on cosines, moved from their place with the first embedder."""
     own = {route.name: route.name.partition(AT) for route in routes if AT in route.name}
     order = list(dict.fromkeys(embedder for _, _, embedder in own.values()))
     known: dict[str, Cosines] = {}
@@ -132,7 +132,7 @@ def block(values: ByRoute, metrics: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def in_words(pairs: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
-    """A line for each pair: what changing the embedder does to a route."""
+    """Return a line for each pair: what changing the embedder does to a route."""
     lines = []
     for pair in pairs:
         one = pair["metrics"].get(metric)

@@ -32,8 +32,8 @@ class Equal:
 
 
 def find(outcomes: Outcomes, routes: Sequence[str]) -> tuple[Equal, ...]:
-    """The routes that are equal on every question: in what they ended with, the whole ranking as saved in
-    their run files, the answer and the SQL. Routes that found nothing at all are not called equal.
+    """Return the routes that are equal on every question: in what they ended with, the whole ranking as saved
+    in their run files, the answer and the SQL. Routes that found nothing at all are not called equal.
     """
     groups: dict[tuple[Any, ...], list[str]] = {}
     for route in routes:
@@ -50,7 +50,7 @@ def document(found: Sequence[Equal]) -> list[dict[str, Any]]:
 
 
 def read(figures: Mapping[str, Any]) -> tuple[Equal, ...]:
-    """The opposite; none in figures of an earlier version."""
+    """Read what `document` returned."""
     return tuple(
         Equal(one["route"], tuple(one["others"]), one["questions"], one["depth"])
         for one in figures.get("equal", ())

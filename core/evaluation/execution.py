@@ -53,7 +53,7 @@ class Executed:
     excluded: tuple[str, ...] = ()
 
     def remark(self) -> str | None:
-        """What is to be said about it; None where nothing was excluded."""
+        """Return a remark on the excluded questions, or None if nothing was excluded."""
         if not self.excluded:
             return None
         return (
@@ -180,7 +180,7 @@ def same(wanted: Sequence[Row], given: Sequence[Row], *, in_order: bool) -> bool
 
 
 def _orders(wanted: Sequence[Row], given: Sequence[Row]) -> Iterator[tuple[int, ...]]:
-    """The orders of the given columns in which each holds what the wanted column there holds."""
+    """Yield the orders of the given columns in which each holds what the wanted column there holds."""
     theirs = [_sorted([(row[at],) for row in given]) for at in range(len(given[0]))]
     fitting = []
     for at in range(len(wanted[0])):

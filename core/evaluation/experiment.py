@@ -47,7 +47,7 @@ MANY = 2000  # passages from which what a question reads is seldom what an earli
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked spec: the questions drawn, what is asked of each, and what is to be said about it.
+    """A checked spec: the questions drawn, what is asked of each, and remarks on it.
 
     `of`: how many questions they were drawn from, None where all are asked.
     """
@@ -142,7 +142,7 @@ def prepare(
 
 
 def _routes(engine: Engine, spec: Spec) -> tuple[list[Route], list[str]]:
-    """The routes to ask, and what is to be said of those that embed passages while a question waits.
+    """Return the routes to ask, and remarks on those that embed passages while a question waits.
 
     Nobody who named no route meant those: on a corpus of many passages they are left out.
     """
@@ -275,7 +275,7 @@ def _prices(engine: Engine, plan: Plan, before: Path | None) -> dict[str, Prices
 
 
 def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> list[str]:
-    """What is to be said of routes whose replies are from a file. BadInput for one that names passages by
+    """Return remarks on routes whose replies are from a file. Raises BadInput for one that names passages by
     ids alone, of which the corpus has none.
     """
     said = []
@@ -326,7 +326,7 @@ def _seen(
     parameters: Mapping[str, Mapping[str, Any]],
     drawn: LabelledSet,
 ) -> list[str]:
-    """What is to be said of routes whose weights were fitted on questions that they are measured on."""
+    """Return remarks on routes whose weights were fitted on questions that they are measured on."""
     said = []
     for route in chosen:
         if Need.WEIGHTS not in route.needs:
@@ -348,7 +348,9 @@ def _seen(
 def _questions(
     engine: Engine, spec: Spec, found: dataset.Found | None, folder: Path | None
 ) -> tuple[LabelledSet, list[str]]:
-    """The questions that `spec` names, tied to the corpus' passages, and what is to be said about them."""
+    """Return the questions that `spec` names, tied to the corpus' passages, and remarks on
+    them.
+    """
     corpus = engine.corpus(spec.corpus)
     if spec.labels is not None:
         from core.evaluation.labels.final import labelled_set
@@ -385,7 +387,7 @@ def _repeated(
     progress: Progress,
     workers: runner.Elsewhere | None,
 ) -> tuple[list[Outcomes], bool]:
-    """The further rounds, of the routes that ask a model alone: every call of it has another seed."""
+    """Return the further rounds, of the routes that ask a model alone: every call of it has another seed."""
     plan, drawn = ready.plan, ready.labelled
     asking = [
         route.name
@@ -449,7 +451,7 @@ def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | No
 
 
 def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
-    """What must be the same for outcomes to be put together."""
+    """Return the conditions that must be equal for outcomes to be merged."""
     llm, files = engine.llm(), _files(plan)
     own = {name: one.target for name, one in pipelines().items() if name in plan.routes and name not in files}
     return {
@@ -469,5 +471,5 @@ def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
 
 
 def _files(plan: Plan) -> dict[str, run_files.RunFile]:
-    """The files that routes' replies are from."""
+    """Return the files that routes' replies are from."""
     return {name: file for name in plan.routes if (file := run_files.used(name)) is not None}

@@ -47,7 +47,9 @@ class Estimate:
 
 
 def entry(folder: Path) -> Entry:
-    """An evaluation as its folder tells, whoever is at it: finished, stopped or damaged. Reads no outcome."""
+    """Return an evaluation as its folder tells, whoever is at it: finished, stopped or damaged. Reads no
+    outcome.
+    """
     changed = datetime.fromtimestamp(max(experiment_store.stamp(folder)), UTC).isoformat(timespec="seconds")
     try:
         document = _object(folder / experiment_store.LABELLED)
@@ -78,7 +80,7 @@ def entry(folder: Path) -> Entry:
 
 
 def now(engine: Engine, found: Entry) -> Entry:
-    """The entry with what this process knows of it: that it is under way here, or what ended it."""
+    """Return the entry with what this process knows of it: that it is under way here, or what ended it."""
     try:
         known = background.under_way(engine, found.name)
     except RouteScopeError:
@@ -130,7 +132,9 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _asked(folder: Path) -> int:
-    """The finished questions of a journal: its lines after the first, of which each ends in a break."""
+    """Return the finished questions of a journal: its lines after the first, of which each ends in
+    a break.
+    """
     path = folder / JOURNAL
     if not path.is_file():
         return 0

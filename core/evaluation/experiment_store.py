@@ -71,15 +71,17 @@ class Evaluation:
         return {route: route_values(self.labelled, self.outcomes, route) for route in self.routes}
 
     def run_id(self, question: str) -> str:
-        """The id of the run in which the question was asked, "" where none was kept."""
+        """Return the id of the run in which the question was asked, or "" if none was kept."""
         return next((one.run for one in self.outcomes.get(question, {}).values() if one.run), "")
 
     def run(self, question: str) -> Run:
-        """The run in which a question was asked, with its spans; BadInput where none was kept."""
+        """Return the run in which a question was asked, with its spans. Raises BadInput if none was kept."""
         return self.stored(self.run_id(question), question)
 
     def stored(self, id: str, question: str) -> Run:
-        """A run of a question by its id, "" where there is none; an audit keeps several of one question."""
+        """Return a run of a question by its id, or "" if it does not exist; an audit keeps several of one
+        question.
+        """
         from contextlib import closing
 
         from core.store import Store
@@ -91,7 +93,9 @@ class Evaluation:
 
 
 def place(settings: Settings, name: str) -> Path:
-    """The folder of the evaluation of that name, there or not; BadInput for a name that is not allowed."""
+    """Return the folder of the evaluation of that name, there or not. Raises BadInput for a name that is not
+    allowed.
+    """
     if not NAME.fullmatch(name):
         raise BadInput(
             f"evaluation {name!r}: give a name of 1 to 80 letters, digits, '.', '_' or '-', "
@@ -101,14 +105,16 @@ def place(settings: Settings, name: str) -> Path:
 
 
 def names(settings: Settings) -> list[str]:
-    """The evaluations kept here, the one changed last first."""
+    """Return the evaluations kept here, the one changed last first."""
     empty(settings)
     folders = [path.parent for path in (settings.home / FOLDER).glob(f"[!.]*/{LABELLED}")]
     return [path.name for path in sorted(folders, key=_changed, reverse=True)]
 
 
 def opened(folder: Path) -> Evaluation:
-    """The evaluation in a folder; BadInput where there is none, or it is damaged or of an earlier version."""
+    """Return the evaluation in a folder. Raises BadInput if it does not exist, or it is damaged or of an
+    earlier version.
+    """
     try:
         document = json.loads((folder / LABELLED).read_text(encoding="utf-8"))
         labelled, spec = checked(_set(), document["set"]), document["spec"]

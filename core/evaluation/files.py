@@ -14,7 +14,7 @@ Conflicts = dict[tuple[str, str], set[int]]  # (question id, passage id) -> its 
 
 
 def whole_grade(text: str) -> int | None:
-    """A grade as judgement files write it, "1" or "1.0"; None if it is not a whole number."""
+    """Return a grade as judgement files write it, "1" or "1.0"; None if it is not a whole number."""
     return int(float(text)) if re.fullmatch(r"[+-]?\d{1,9}(\.0*)?", text.strip()) else None
 
 

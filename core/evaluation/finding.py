@@ -43,14 +43,14 @@ class Finding:
 def mean(
     subject: str, metric: str, value: float | None, ends: Sequence[float] | None = None, n: int = 0
 ) -> Finding:
-    """A mean with its interval."""
+    """Make the finding of a mean with its interval."""
     return Finding(subject, metric, value, _pair(ends), n=n)
 
 
 def compared(
     row: Mapping[str, Any] | None, subject: str, baseline: str, metric: str, before: float | None = None
 ) -> Finding:
-    """A comparison of core.evaluation.effects.family; None stands for two that share no question."""
+    """Return a comparison of core.evaluation.effects.family; None stands for two that share no question."""
     if row is None:
         return Finding(subject, metric, None, baseline=baseline, before=before)
     same = row.get("ties") == row["n"]
@@ -71,7 +71,7 @@ def compared(
 
 
 def sentence(found: Finding) -> str:
-    """The finding in one sentence; names stay as they are, "the" at its beginning gets a capital."""
+    """Return the finding in one sentence; names stay as they are, "the" at its beginning gets a capital."""
     said = _sentence(found)
     return f"The{said[3:]}" if said.startswith("the ") else said
 
@@ -101,7 +101,7 @@ def _sentence(found: Finding) -> str:
 
 
 def figures(found: Finding) -> str:
-    """The numbers alone: +.042 nDCG@10 (95% interval +.011 to +.073, p = .004, 96 questions)."""
+    """Return the numbers alone: +.042 nDCG@10 (95% interval +.011 to +.073, p = .004, 96 questions)."""
     if found.estimate is None:
         return "not measured"
     signed = found.baseline is not None
@@ -110,7 +110,9 @@ def figures(found: Finding) -> str:
 
 
 def number(value: float, *, signed: bool = False) -> str:
-    """A figure or a difference in three decimals: .042, +.042; what would be 0 then keeps two digits."""
+    """Return a figure or a difference in three decimals: .042, +.042; what would be 0 then keeps two
+    digits.
+    """
     value = 0.0 if abs(value) < 1e-12 else value  # what is left of summing floats; and -0
     tiny = 0 < abs(value) < 0.0005
     text = f"{value:{'+' if signed else ''}{'.2g' if tiny else '.3f'}}"
@@ -118,14 +120,14 @@ def number(value: float, *, signed: bool = False) -> str:
 
 
 def ends(pair: Sequence[float] | None, *, signed: bool = False) -> str:
-    """An interval: "95% interval .011 to .073"; "" without one."""
+    """Return an interval: "95% interval .011 to .073", or "" without one."""
     if not pair:
         return ""
     return f"95% interval {number(pair[0], signed=signed)} to {number(pair[1], signed=signed)}"
 
 
 def chance(p: float) -> str:
-    """A p-value."""
+    """Format a p-value."""
     return "p < .001" if p < 0.001 else f"p = {number(p)}"
 
 
@@ -135,12 +137,12 @@ def count(n: int, unit: str = "questions") -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """A, B and C."""
+    """Join names: A, B and C."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _support(found: Finding, interval: Sequence[float] | None, *, signed: bool = False) -> str:
-    """What a figure rests on, in brackets; "" for nothing."""
+    """Return the evidence of a figure in brackets, or "" for nothing."""
     parts = [
         ends(interval, signed=signed),
         "" if found.p is None else chance(found.p),

@@ -187,7 +187,7 @@ def again(engine: Engine, job: Preparing) -> None:
 
 
 def known(home: Path) -> list[Preparing]:
-    """The parts that this process was at last, one a lane, in the order of lanes."""
+    """Return the parts that this process was at last, one a lane, in the order of lanes."""
     found = (jobs.latest(Preparing, (home, lane)) for lane in range(len(LANES)))
     return [job for job in found if job is not None]
 

@@ -35,7 +35,8 @@ class Gold:
 
 
 def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
-    """What is known of the run's question, as its corpus is indexed now; people's grades before the corpus'.
+    """Return the labels of the run's question for its corpus as indexed now; people's grades before the
+    corpus'.
 
     With `labels`, of that label set alone: BadInput where there is none, or it has nothing of this question.
     """
@@ -78,7 +79,7 @@ def _with_corpus(engine: Engine, run: Run) -> Gold:
 
 
 def quoted(found: Found, question: str, least: int = 0) -> dict[str, tuple[str, ...]]:
-    """The words that the author of a question quoted, by document, of grade `least` or better."""
+    """Return the words that the author of a question quoted, by document, of grade `least` or better."""
     quotes: dict[str, tuple[str, ...]] = {}
     for one in found.evidence.get(question, ()) if isinstance(found, Written) else ():
         if one.quote and one.grade >= least:

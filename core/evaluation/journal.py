@@ -39,12 +39,12 @@ class Lines(ABC, Generic[T]):
     @staticmethod
     @abstractmethod
     def plain(item: T) -> dict[str, Any]:
-        """What is written of a question."""
+        """Return a question's line as JSON values."""
 
     @staticmethod
     @abstractmethod
     def read(line: Mapping[str, Any], ids: Ids) -> T:
-        """The opposite."""
+        """Read what `plain` returned."""
 
     @staticmethod
     @abstractmethod
@@ -64,7 +64,8 @@ class Lines(ABC, Generic[T]):
     def open(
         cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool = False, retry: bool = False
     ) -> Iterator[Self]:
-        """The file in `folder`, begun if need be; BadInput if it was begun under other `conditions`.
+        """Yield the file in `folder`, begun if need be. Raises BadInput if it was begun under other
+        `conditions`.
 
         `fresh` forgets what is there; `retry` asks the questions again at which something failed.
         """
@@ -116,7 +117,7 @@ class Journal(Lines[dict[str, Outcome]]):
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """The folder, made if need be, for this process alone."""
+    """Yield the folder, made if need be, for this process alone."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / ".lock")
@@ -149,20 +150,22 @@ def busy(folder: Path) -> bool:
 
 
 def outcomes_of(path: Path) -> Outcomes:
-    """The outcomes in a journal, whatever it was begun under; FileNotFoundError without one, ValueError,
-    KeyError or TypeError for what is none.
+    """Return the outcomes in a journal, whatever it was begun under. Raises FileNotFoundError without one,
+    ValueError, KeyError or TypeError if it is invalid.
     """
     return lines_of(path, Journal.read)
 
 
 def lines_of(path: Path, read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:
-    """The same of any such file, whose lines `read` reads; of two lines on one question the later counts."""
+    """Return the same of any such file, whose lines `read` reads; of two lines on one question the later
+    counts.
+    """
     ids = Ids()
     return {item["question"]: read(item, ids) for item in islice(_items(path), 1, None)}
 
 
 def _read(path: Path, wanted: Mapping[str, Any], read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:
-    """The questions in a file that was begun under the conditions `wanted`."""
+    """Return the questions in a file that was begun under the conditions `wanted`."""
     try:
         items, ids = _items(path), Ids()
         begun = next(items, {"conditions": wanted})["conditions"]
@@ -184,8 +187,8 @@ def _read(path: Path, wanted: Mapping[str, Any], read: Callable[[Mapping[str, An
 
 
 def _items(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a journal one by one: all at once they take gigabytes. A process that was killed may have
-    left half a line, which does not end in a line break.
+    """Yield the lines of a journal one by one: all at once they take gigabytes. A process that was killed may
+    have left half a line, which does not end in a line break.
     """
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -194,7 +197,7 @@ def _items(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def plain(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as JSON values."""
+    """Return an outcome as JSON values."""
     return {f.name: getattr(outcome, f.name) for f in fields(outcome)} | {
         "hits": list(outcome.hits),
         "decided": [asdict(one) for one in outcome.decided],
@@ -204,7 +207,7 @@ def plain(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome(one: Mapping[str, Any], ids: Ids) -> Outcome:
-    """The opposite of `plain`."""
+    """Read what `plain` wrote."""
     return Outcome(
         **{
             **one,

@@ -11,8 +11,9 @@ IRRELEVANT, JUDGED = "unjudged_irrelevant", "as_judged"  # the ends of a range, 
 
 
 def ends_of(judge: Mapping[str, Any] | None, route: str, metric: str) -> tuple[float, float] | None:
-    """A route's metric with unjudged passages as not relevant, and as judged; None where there is no range.
-    The second may be the lower one: what a route did not find is missed once it is known to be relevant.
+    """Return a route's metric with unjudged passages as not relevant, and as judged, or None if there is no
+    range. The second may be the lower one: what a route did not find is missed once it is known to be
+    relevant.
     """
     found = (judge or {}).get("routes", {}).get(route, {}).get(metric)
     return None if found is None else (found[IRRELEVANT], found[JUDGED])
@@ -33,7 +34,7 @@ def order_said(judge: Mapping[str, Any], metric: str, name: Callable[[str], str]
 
 
 def orders_said(judge: Mapping[str, Any]) -> list[str]:
-    """The same of every metric, those whose order holds in one line."""
+    """Return the same of every metric, those whose order holds in one line."""
     same = [metric for metric, one in judge["orders"].items() if not one["swapped"]]
     held = f"The order of the routes is the same at both ends by {', '.join(map(titled, same))}."
     return [

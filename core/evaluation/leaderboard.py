@@ -13,8 +13,8 @@ Figures = Mapping[str, Any]
 
 
 def against(evaluation: Evaluation, baseline: str) -> Figures:
-    """The evaluation's figures with its routes compared with `baseline`: those of metrics.json where they
-    are, else made again of its outcomes. BadInput for a route that is not among its routes.
+    """Return the evaluation's figures with its routes compared with `baseline`: those of metrics.json if they
+    are, else made again of its outcomes. Raises BadInput for a route that is not among its routes.
     """
     known = evaluation.figures
     if known.get("baseline") == baseline:
@@ -33,7 +33,7 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
 
 
 def _without_differences(row: Figures) -> dict[str, Any]:
-    """A route's figures without what compares it with the baseline of before."""
+    """Return a route's figures without what compares it with the baseline of before."""
     kept = {key: value for key, value in row.items() if key not in ("vs_baseline", "same_as")}
     if "extra" in kept:
         kept["extra"] = {key: value for key, value in kept["extra"].items() if key != "vs_baseline"}
@@ -41,7 +41,7 @@ def _without_differences(row: Figures) -> dict[str, Any]:
 
 
 def metrics(figures: Figures) -> list[str]:
-    """The metrics that routes are compared by, those of answers last."""
+    """Return the metrics that routes are compared by, those of answers last."""
     found: dict[str, None] = {}
     for row in figures["routes"].values():
         found |= dict.fromkeys(row.get("vs_baseline", ()))
@@ -51,13 +51,13 @@ def metrics(figures: Figures) -> list[str]:
 
 
 def value(row: Mapping[str, Any], metric: str) -> float | None:
-    """A route's mean, of its rankings or of its answers; None where it has none."""
+    """Return a route's mean, of its rankings or of its answers, or None if it has none."""
     found = row.get(metric, row.get("answers", {}).get(metric))
     return None if found is None else float(found)
 
 
 def difference(row: Mapping[str, Any], metric: str) -> Mapping[str, Any] | None:
-    """What its difference from the baseline shows; None where there is nothing to compare."""
+    """Return what its difference from the baseline shows, or None if there is nothing to compare."""
     for of in (row, row.get("answers", {})):
         if metric in of.get("vs_baseline", {}):
             found: Mapping[str, Any] = of["vs_baseline"][metric]
@@ -66,7 +66,7 @@ def difference(row: Mapping[str, Any], metric: str) -> Mapping[str, Any] | None:
 
 
 def ranked(figures: Figures, metric: str) -> list[str]:
-    """The routes, the best in `metric` first; those without a value last."""
+    """Return the routes, the best in `metric` first; those without a value last."""
 
     def place(name: str) -> tuple[bool, float, str]:
         found = value(figures["routes"][name], metric)

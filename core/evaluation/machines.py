@@ -27,7 +27,9 @@ class Kind:
 
 
 def kinds(outcomes: Iterable[Mapping[str, Outcome]]) -> tuple[Kind, ...]:
-    """The kinds of machine, the one with most questions first; `outcomes` by route, of each question."""
+    """Return the kinds of machine, the one with most questions first; `outcomes` by route, of each
+    question.
+    """
     hosts: dict[str, set[str]] = {}
     asked: dict[str, int] = {}
     for by in outcomes:
@@ -39,7 +41,7 @@ def kinds(outcomes: Iterable[Mapping[str, Outcome]]) -> tuple[Kind, ...]:
 
 
 def figures(outcomes: Iterable[Mapping[str, Outcome]]) -> dict[str, Any]:
-    """What metrics.json has of it: the `machine` in words, and the `machines` by kind."""
+    """Return the part of metrics.json: the `machine` in words, and the `machines` by kind."""
     found = kinds(outcomes)
     return {
         "machine": "; ".join(one.kind for one in found) or machine(),
@@ -48,7 +50,7 @@ def figures(outcomes: Iterable[Mapping[str, Outcome]]) -> dict[str, Any]:
 
 
 def read(figures: Mapping[str, Any]) -> tuple[Kind, ...]:
-    """The opposite; () of figures without it, which are of one process."""
+    """Read what `figures` returned; () for figures of one process."""
     return tuple(Kind(**one) for one in figures.get("machines", ()))
 
 
@@ -60,7 +62,7 @@ def unlike(found: Sequence[Kind]) -> str:
 
 
 def sentences(figures: Mapping[str, Any]) -> list[str]:
-    """What a report says where it was more than one machine."""
+    """Return the sentences for more than one machine."""
     found = read(figures)
     if len(found) == 1 and found[0].machines > 1:
         return [

@@ -76,7 +76,7 @@ def resolved(written: Written, corpus: MatchedCorpus) -> Resolved:
 
 
 def _about(written: Written, by_text: set[str]) -> Iterator[str]:
-    """What was read, in a sentence."""
+    """Describe what was read."""
     if not written.format:
         return
     some = [entries for entries in written.evidence.values() if entries]
@@ -92,7 +92,7 @@ def _about(written: Written, by_text: set[str]) -> Iterator[str]:
 
 
 def _places(entry: Evidence, corpus: MatchedCorpus, opened: dict[str, Document | None]) -> Iterator[Evidence]:
-    """The places that a label means: a document by its id or path, a passage by its id, or a text."""
+    """Yield the places that a label means: a document by its id or path, a passage by its id, or a text."""
     if not entry.quote:
         document = _named(entry.doc, corpus, opened)
         if document is not None:
@@ -120,13 +120,13 @@ def _places(entry: Evidence, corpus: MatchedCorpus, opened: dict[str, Document |
 
 
 def _standing(text: str, document: str) -> str:
-    """The text as it stands in a document, white space not compared; "" if it does not."""
+    """Return the text as it stands in a document, white space not compared; "" if it does not."""
     found = re.search(r"\s+".join(map(re.escape, text.split())), document) if text.strip() else None
     return found.group() if found else ""
 
 
 def _named(id: str, corpus: MatchedCorpus, opened: dict[str, Document | None]) -> Document | None:
-    """The document of this id; of a path, the document that its last parts name."""
+    """Return the document of this id; of a path, the document that its last parts name."""
     if id not in opened:
         opened[id] = None
         parts = re.split(r"[/\\]", id) if len(id) < 1_000 and "\n" not in id else []

@@ -61,7 +61,7 @@ class Subject:
     labelled: frozenset[str]  # ids of all passages with a grade above 0, relevant or not
 
     def without(self) -> Ranking:
-        """The first hits that nobody labelled, as a search that found nothing of use."""
+        """Return the first hits that nobody labelled, as a search that found nothing of use."""
         return tuple(hit for hit in self.hits if hit.passage.id not in self.labelled)[:DEFAULT_SHOWN_PASSAGES]
 
 
@@ -80,7 +80,7 @@ def _evidence(subject: Subject, withheld: bool) -> Score | None:
 
 
 def _relevance(subject: Subject, withheld: bool) -> Score | None:
-    """A relevant passage, or the best hit that is not labelled."""
+    """Return a relevant passage, or the best hit that is not labelled."""
     pool = subject.without() if withheld else subject.relevant
     if not pool:
         return None
@@ -89,7 +89,7 @@ def _relevance(subject: Subject, withheld: bool) -> Score | None:
 
 
 def _claim(subject: Subject, withheld: bool) -> Score | None:
-    """The first sentence of a gold answer, held against the relevant passages or against others."""
+    """Return the first sentence of a gold answer, held against the relevant passages or against others."""
     claim = next(iter(sentences(subject.question.answers[0])), "") if subject.question.answers else ""
     size = len(words(claim))
     if not subject.relevant or not 1 <= size <= CLAIM_WORDS or words(claim) in (["yes"], ["no"]):
@@ -102,13 +102,13 @@ def _claim(subject: Subject, withheld: bool) -> Score | None:
 
 
 def _look_up(subject: Subject, withheld: bool) -> Score | None:  # noqa: ARG001 - as it falls
-    """A question as it is; those that need no documents are known by their kind."""
+    """Return a question as it is; those that need no documents are known by their kind."""
     judged = subject.do.worth_searching(subject.question.query.text, 0.5)
     return judged.probability, subject.question.mode != NO_LOOK_UP
 
 
 def _closed_book(subject: Subject, withheld: bool) -> Score | None:  # noqa: ARG001 - as it falls
-    """An answer without a search, and whether it is right."""
+    """Return an answer without a search, and whether it is right."""
     question = subject.question
     if not question.answers or question.query.history:
         return None
@@ -169,7 +169,7 @@ def gather(
 
 
 def _order(labelled: LabelledSet, decision: Decision, seed: int) -> list[Question]:
-    """The questions as drawn; of those that need no documents, which are few, every second one."""
+    """Return the questions as drawn; of those that need no documents, which are few, every second one."""
     drawn = sorted(labelled.questions, key=lambda question: question.id)
     random.Random(seed).shuffle(drawn)
     if decision != "look up":
@@ -185,7 +185,9 @@ def _subject(
     question: Question,
     decision: Decision,
 ) -> Subject:
-    """The question with what is known of it; nothing is searched for a decision that looks at no passage."""
+    """Return the question with what is known of it; nothing is searched for a decision that looks at no
+    passage.
+    """
     do = Steps(engine.context(corpus, None, Trace(), Memo(), threading.Event()))
     if decision not in SEARCHES:
         return Subject(do, question, (), (), frozenset())
@@ -202,8 +204,8 @@ def _subject(
 
 
 def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> DecisionCalibration:
-    """What `decision` is worth with `model`, by `cases` of one or more sets. BadInput for fewer than `LEAST`
-    cases, or `LEAST_OF_A_KIND` of either kind.
+    """Return what `decision` is worth with `model`, by `cases` of one or more sets. Raises BadInput for fewer
+    than `LEAST` cases, or `LEAST_OF_A_KIND` of either kind.
 
     The threshold is that of the highest balanced accuracy over all cases. Each set is also judged by the
     threshold that the other sets alone would give: how well it carries over to documents it never saw.
@@ -252,7 +254,7 @@ def _auc(scores: Sequence[float], positive: Sequence[bool]) -> float:
 
 
 def _interval(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float, float]:
-    """The 95 % percentile bootstrap interval of the AUC, each kind of case drawn anew on its own."""
+    """Return the 95 % percentile bootstrap interval of the AUC, each kind of case drawn again on its own."""
     rng = np.random.default_rng(0)
     yes, no = (
         np.array([s for s, label in zip(scores, positive, strict=True) if label is kind])
@@ -268,7 +270,7 @@ def _interval(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float,
 
 
 def chosen(names: str | None) -> tuple[Decision, ...]:
-    """The decisions named "a,b"; all without a name. BadInput lists those there are."""
+    """Return the decisions named "a,b"; all without a name. Raises BadInput listing those there are."""
     if not names:
         return DECISIONS
     wanted = [name.strip() for name in names.split(",") if name.strip()]
@@ -278,7 +280,8 @@ def chosen(names: str | None) -> tuple[Decision, ...]:
 
 
 def of_dev(labelled: LabelledSet) -> LabelledSet:
-    """The questions of split dev, or else those outside split test, which is kept for the final measurement.
+    """Return the questions of split dev, or else those outside split test, which is kept for the final
+    measurement.
 
     Raises BadInput if all questions are of split test.
     """
@@ -293,7 +296,9 @@ def of_dev(labelled: LabelledSet) -> LabelledSet:
 
 
 def calibrated_on(engine: Engine, decisions: Collection[Decision], name: str) -> frozenset[str]:
-    """The questions of the set `name` on which a threshold of `decisions` was chosen for the model in use."""
+    """Return the questions of the set `name` on which a threshold of `decisions` was chosen for the model in
+    use.
+    """
     model, home = calibrations.subject(engine.llm()), engine.settings.home
     found = (calibrations.read(decision, model, home) for decision in decisions)
     return frozenset(id for one in found if one is not None for id in one.questions.get(name, ()))

@@ -65,7 +65,9 @@ class Oracle:
 
 
 def oracle(values: ByRoute, metric: str) -> Oracle | None:
-    """The oracle of all routes in `values`, route -> question -> metric -> value; None without any value."""
+    """Return the oracle of all routes in `values`, route -> question -> metric -> value, or None without any
+    value.
+    """
     known = _known(values, metric)
     questions = dict.fromkeys(question for by in known.values() for question in by)
     if not questions:
@@ -80,7 +82,7 @@ def oracle(values: ByRoute, metric: str) -> Oracle | None:
 
 
 def block(found: Oracle | None) -> dict[str, Any] | None:
-    """An oracle as the figures of an evaluation hold it, without its questions."""
+    """Return an oracle as the figures of an evaluation hold it, without its questions."""
     if found is None:
         return None
     return {

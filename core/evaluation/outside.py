@@ -11,8 +11,8 @@ DEPTH = 10
 
 
 def remarks(outcomes: Outcomes, routes: Sequence[str], qrels: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """A sentence for each route with such passages among its first ten: their share, and how many of them are
-    labelled.
+    """Return a sentence for each route with such passages among its first ten: their share, and how many of
+    them are labelled.
     """
     found = []
     for route in routes:

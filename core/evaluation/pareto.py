@@ -11,8 +11,8 @@ COSTS = ("p50_ms", "p95_ms", "calls", "tokens")
 
 
 def front(points: Mapping[str, Point]) -> tuple[str, ...]:
-    """The names that no other beats: none has at least their quality at no more than their cost, and more
-    quality or less cost. Cheapest first, equal ones beside each other in the order of their names.
+    """Return the names that no other beats: none has at least their quality at no more than their cost, and
+    more quality or less cost. Cheapest first, equal ones next to each other in the order of their names.
 
     A point without a quality or a cost (None or NaN) is neither on the front nor beats another.
     """

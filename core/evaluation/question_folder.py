@@ -24,7 +24,7 @@ _COLUMNS = (
 
 
 def files_of(path: Path) -> list[tuple[Path, str]]:
-    """The question files of `path` with their splits ("": not known): itself, or those of a folder."""
+    """Return the question files of `path` with their splits ("": not known): itself, or those of a folder."""
     if not path.is_dir():
         return [(path, "")]
     found = [(file, split_of(file, path)) for file in _shards(path) if not _role(file, path)]
@@ -35,8 +35,8 @@ def files_of(path: Path) -> list[tuple[Path, str]]:
 
 
 def judgements(path: Path, split: str) -> Qrels:
-    """The judgements of a dataset's folder for `split` ("all"); {} if it has none. If the split has none,
-    those of all splits.
+    """Return the judgements of a dataset's folder for `split` ("all"); {} if it has none. If the split has
+    none, those of all splits.
     """
     found: dict[str, Qrels] = {}
     for file in _shards(path) if path.is_dir() else ():
@@ -62,7 +62,7 @@ def judgements(path: Path, split: str) -> Qrels:
 
 
 def split_of(file: Path, root: Path) -> str:
-    """The split that a file's path names, "" for none."""
+    """Return the split that a file's path names, or "" for none."""
     found = _SPLIT.search(file.relative_to(root).as_posix().lower())
     return _SAME.get(found[1], found[1]) if found else ""
 
@@ -90,7 +90,7 @@ def _shards(path: Path) -> list[Path]:
 
 
 def texts_beside(path: Path) -> dict[str, tuple[str, str]]:
-    """The texts of the passages in a file `corpus` next to `path` (AutoRAG): id -> document, text."""
+    """Return the texts of the passages in a file `corpus` next to `path` (AutoRAG): id -> document, text."""
     files = [file for ending in _SHARDS if (file := path.with_name(f"corpus{ending}")).is_file()]
     found: dict[str, tuple[str, str]] = {}
     for _, row in rows(files[0]) if files and files[0] != path else ():

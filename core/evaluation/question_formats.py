@@ -125,7 +125,7 @@ class Format:
 
 
 def _supporting(row: Mapping[str, Any]) -> list[str]:
-    """The paragraphs that HotpotQA's supporting facts name."""
+    """Return the paragraphs that HotpotQA's supporting facts name."""
     facts, context = row.get("supporting_facts"), row.get("context")
     if isinstance(facts, dict) and isinstance(context, dict):  # as columns
         titles = facts.get("title") or []
@@ -434,7 +434,7 @@ def converted(rows: Sequence[Row], columns: Mapping[str, str] | None = None) -> 
 
 
 def column_names(rows: Sequence[Row]) -> list[str]:
-    """The columns of the first rows as written, those inside objects with dots."""
+    """Return the columns of the first rows as written, those inside objects with dots."""
     found = (column for _, row in rows[:LOOKED_AT] for column, _ in _flat(row).values())
     return list(dict.fromkeys(found))
 
@@ -455,7 +455,7 @@ def recognised(names: Iterable[str]) -> Format | None:
 
 
 def _given(columns: Mapping[str, str], names: Mapping[str, str], where: str) -> Format:
-    """A format of columns that a person named."""
+    """Return a format of columns that a person named."""
     for name, column in columns.items():
         if _name(column) not in names:
             there = ", ".join(column for key, column in names.items() if "." not in key) or "none"
@@ -524,7 +524,7 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
 
 
 def _labels(taken: Mapping[str, Any], format: Format, scale: float) -> list[dict[str, Any]]:
-    """The entries of "relevant" that a row has. They may be matched anywhere in the corpus."""
+    """Return the entries of "relevant" that a row has. They may be matched anywhere in the corpus."""
     source = next(iter(texts(taken["source"])), "")
     quotes = [_HOP.sub("", text) for text in _contexts(taken["texts"], format)]
     found: list[dict[str, Any]] = [{"doc": source, "quote": text, "matched": True} for text in quotes]
@@ -549,7 +549,7 @@ def _contexts(value: Any, format: Format) -> list[str]:
 
 
 def texts(value: Any) -> list[str]:
-    """The texts in a value: a text, a list, an object with a text, or a list written as text."""
+    """Return the texts in a value: a text, a list, an object with a text, or a list written as text."""
     if isinstance(value, str):
         inner = _literal(value)
         return texts(inner) if inner is not None else [value.strip()] * bool(value.strip())
@@ -564,7 +564,7 @@ def texts(value: Any) -> list[str]:
 
 
 def _literal(text: str) -> Any:
-    """The list or object that a cell holds as JSON or Python prints it; None for any other text."""
+    """Return the list or object that a cell holds as JSON or Python prints it, or None for any other text."""
     text = text.strip()
     if text[:1] not in ("[", "{") or len(text) > MAX_LITERAL:
         return None
@@ -578,7 +578,7 @@ def _literal(text: str) -> Any:
 
 
 def _asked(value: Any) -> tuple[str, list[dict[str, str]]]:
-    """The question and the turns before it, of a text or of messages."""
+    """Return the question and the turns before it, of a text or of messages."""
     if isinstance(value, str) and value.lstrip().startswith("[{"):
         value = _literal(value) or value
     if isinstance(value, dict):
@@ -655,13 +655,15 @@ _Flat = dict[str, tuple[str, Any]]  # name as compared -> (name as written, valu
 
 
 def _name(column: Any) -> str:
-    """A column's name as it is compared: `Query Text`, `queryText` and `query-text` are `query_text`."""
+    """Return a column's name as it is compared: `Query Text`, `queryText` and `query-text` are
+    `query_text`.
+    """
     split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(column).strip())
     return re.sub(r"[\s:/-]", "_", split).lower()
 
 
 def _flat(row: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> _Flat:
-    """A row's values by name, those of objects in it by their names with dots, too."""
+    """Return a row's values by name, those of objects in it by their names with dots, too."""
     found: _Flat = {}
     for key, value in row.items():
         written = f"{above}.{key}" if above else str(key)
@@ -684,7 +686,9 @@ def _first(row: _Flat, columns: Names) -> Any:
 
 
 def _found(row: _Flat, columns: Names, name: str, used: dict[str, dict[str, None]]) -> Any:
-    """The value of a field: of the first of its columns that is not empty. Answers are put together."""
+    """Return the value of a field: of the first of its columns that is not empty. Answers are put
+    together.
+    """
     values = []
     for column in columns:
         if column.endswith(".*"):  # the only value of an object, whatever its name

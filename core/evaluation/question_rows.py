@@ -114,7 +114,7 @@ def _object(item: Any, where: str) -> dict[str, Any]:
 
 
 def _entries(value: Any) -> Sequence[Any]:
-    """The rows in a JSON document: a list, a list under a usual name, columns, or one row alone."""
+    """Return the rows in a JSON document: a list, a list under a usual name, columns, or one row alone."""
     if isinstance(value, list):
         return value
     if not isinstance(value, dict):
@@ -138,7 +138,7 @@ def _entries(value: Any) -> Sequence[Any]:
 
 
 def _squad(articles: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """A row for each question of SQuAD's articles. Source: Rajpurkar et al. 2018, arXiv:1806.03822."""
+    """Yield a row for each question of SQuAD's articles. Source: Rajpurkar et al. 2018, arXiv:1806.03822."""
     for article in articles:
         for paragraph in article.get("paragraphs") or ():
             for one in paragraph.get("qas") or ():
@@ -146,7 +146,9 @@ def _squad(articles: Iterable[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _pairs(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A row for each query of LlamaIndex' EmbeddingQAFinetuneDataset, with the texts of its documents."""
+    """Yield a row for each query of LlamaIndex' EmbeddingQAFinetuneDataset, with the texts of its
+    documents.
+    """
     texts = value["corpus"]
     for id, query in value["queries"].items():
         found = value["relevant_docs"].get(id) or []

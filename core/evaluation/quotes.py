@@ -21,7 +21,7 @@ def survived(quotes: Sequence[str], kept: Iterable[str]) -> tuple[bool, ...]:
 
 
 def best_sentence(quote: str) -> str:
-    """The longest strip of a quote, the first of equally long ones; "" of an empty one."""
+    """Return the longest strip of a quote, the first of equally long ones; "" of an empty one."""
     return max(map(_plain, cut(quote)), key=len, default="")
 
 

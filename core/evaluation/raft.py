@@ -41,7 +41,9 @@ class Made:
 
 
 def quotes(found: Found) -> Quotes:
-    """The quotes that the labels of each question stand on, in their order; only some sets have them."""
+    """Return the quotes that the labels of each question stand on, in their order; only some sets have
+    them.
+    """
     if not isinstance(found, Written):
         return {}
     return {
@@ -93,7 +95,9 @@ def examples(
 def _distractors(
     question: Question, graded: Mapping[str, int], drop_self: bool, corpus: Searched, count: int
 ) -> list[Passage]:
-    """The best of BM25 that carry no label at all: background is neither an answer nor a distraction."""
+    """Return the best of BM25 that carry no label at all: background is neither an answer nor a
+    distraction.
+    """
     labelled = {id for id, grade in graded.items() if grade > 0} | ({question.id} if drop_self else set())
     found = corpus.search_sparse(question.query.text, count + len(labelled))
     return [hit.passage for hit in found if hit.passage.id not in labelled][:count]

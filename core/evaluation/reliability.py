@@ -38,7 +38,7 @@ class Reliability:
 
 
 def read(stored: Any) -> Reliability | None:
-    """A reliability that was stored as a mapping of its fields; None for anything else."""
+    """Return a reliability that was stored as a mapping of its fields, or None for anything else."""
     try:
         bins = tuple(
             Bin(float(one["low"]), float(one["high"]), int(one["n"]), float(one["mean"]), float(one["share"]))

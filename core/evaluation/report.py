@@ -43,7 +43,7 @@ def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outco
 
 
 def page(figures: Mapping[str, Any]) -> str:
-    """The figures as one HTML page that needs nothing else; every name in it is escaped."""
+    """Return the figures as one HTML page that needs nothing else; every name in it is escaped."""
     baseline = figures["baseline"]
     routes = {route: row for route, row in figures["routes"].items() if "same_as" not in row}
     by_mode = figures.get("by_mode") or {}

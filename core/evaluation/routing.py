@@ -151,8 +151,8 @@ def _shown(differences: Table) -> Shown:
 def mistakes(
     values: Values, router: str, given: Mapping[str, str], default: str = DEFAULT_ROUTE
 ) -> list[Mistake]:
-    """The questions on which some route was better than the one that `router` gave them to, those first that
-    lost most to the default route, then to the best.
+    """Return the questions on which some route was better than the one that `router` gave them to, those
+    first that lost most to the default route, then to the best.
     """
     found = []
     for question, routes in values.items():
@@ -167,7 +167,7 @@ def mistakes(
 
 
 def confusion(chosen: Mapping[str, str], modes: Mapping[str, str | None]) -> Confusion:
-    """The confusion of the classes `chosen`, by question id, with those of the questions' `modes`.
+    """Return the confusion of the classes `chosen`, by question id, with those of the questions' `modes`.
 
     BadInput for a chosen class that there is not.
     """
@@ -186,7 +186,7 @@ def confusion(chosen: Mapping[str, str], modes: Mapping[str, str | None]) -> Con
 
 
 def regret(values: Mapping[str, Mapping[str, float]], router: str) -> Regret:
-    """The regret of `router` from a metric's `values`, question id -> route -> value.
+    """Return the regret of `router` from a metric's `values`, question id -> route -> value.
 
     The router is one of the routes to choose from, so no regret is below 0. A question that the router has no
     value for is left out; BadInput where it has none at all.
@@ -206,7 +206,7 @@ def regret(values: Mapping[str, Mapping[str, float]], router: str) -> Regret:
 def block(
     chosen: Mapping[str, str], modes: Mapping[str, str | None], values: Values, router: str, metric: str
 ) -> dict[str, Any]:
-    """What an evaluation tells of a router: its confusion, and its regret in `metric` against the routes run.
+    """Summarise an evaluation of a router: its confusion, and its regret in `metric` against the routes run.
 
     `values`: question id -> route -> value of the questions with labels; without any there is no regret.
     """

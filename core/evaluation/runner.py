@@ -135,7 +135,7 @@ def run(
 def ask(
     engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None], ended: Ended
 ) -> Run | None:
-    """The finished run of one question; None if it was stopped before its end."""
+    """Return the finished run of one question; None if it was stopped before its end."""
     request = Request(
         question.query,
         plan.corpus,
@@ -173,8 +173,8 @@ def _wait(job: Job, ended: Ended) -> Run | None:
 def outcomes_of(
     asked: Run, question: Question, labelled: LabelledSet, ids: Ids, *, kept: bool, on: Machine | None = None
 ) -> dict[str, Outcome]:
-    """What each route of a run came to, in short; with the run's id where it is `kept`, and the machine that
-    it was asked `on` (None: this one).
+    """Return the outcome of each route of a run; with the run's id if it is `kept`, and the machine that it
+    was asked `on` (None: this one).
     """
     on = on or here()
     own = question.id if labelled.drop_self else None
@@ -194,7 +194,7 @@ def outcomes_of(
 def _outcome(
     result: RouteResult, run: Mapping[str, RouteResult], own_id: str | None, labelled: LabelledSet, ids: Ids
 ) -> Outcome:
-    """`result` in short; the question's own passage (`own_id`) is no result unless it is judged."""
+    """Summarise `result`; the question's own passage (`own_id`) is no result unless it is judged."""
     drop = own_id if own_id is not None and own_id not in labelled.qrels.get(own_id, {}) else None
     tokens = [span.tokens for span in result.spans if span.tokens is not None]
     return Outcome(
@@ -223,18 +223,18 @@ def _outcome(
 
 
 def _reply(result: RouteResult) -> External | None:
-    """The reply of a pipeline of the user's; None from a route of ours."""
+    """Return the reply of a pipeline of the user's; None from a route of ours."""
     return next((one.output for one in result.spans if isinstance(one.output, External)), None)
 
 
 def _returned(result: RouteResult, drop: str | None) -> tuple[ReturnedHit, ...]:
-    """The hits of a pipeline of the user's, without those that stand for the passage `drop` alone."""
+    """Return the hits of a pipeline of the user's, without those that stand for the passage `drop` alone."""
     reply = _reply(result)
     return tuple(hit for hit in reply.returned if hit.ids != (drop,)) if reply is not None else ()
 
 
 def _milliseconds(result: RouteResult) -> float:
-    """What the route took; of a reply from a file what that says, NaN where it says nothing."""
+    """Return the route's time in ms; for a reply from a file the time in it, or NaN."""
     reply = _reply(result)
     if reply is None or reply.door != "file":
         return result.ms
@@ -242,7 +242,7 @@ def _milliseconds(result: RouteResult) -> float:
 
 
 def _taken(span: Span) -> Taken | None:
-    """What a step decided; None where it decided nothing."""
+    """Return a step's decision, or None if it decided nothing."""
     output = span.output
     if not isinstance(output, get_args(Decided)) or not output.decision:
         return None
@@ -251,7 +251,7 @@ def _taken(span: Span) -> Taken | None:
 
 
 def _asked(span: Span, run: Mapping[str, RouteResult]) -> list[Asked]:
-    """The model call that a span is, or those that another route of the run made for it."""
+    """Return the model call that a span is, or those that another route of the run made for it."""
     if isinstance(span.output, Reply):
         prompt = f"{span.args.get('prompt')}\0{span.args.get('max_tokens')}\0{span.args.get('text')}"
         return [Asked(hashlib.sha256(prompt.encode()).hexdigest()[:16], span.ms, span.output.made)]
@@ -264,7 +264,7 @@ def _asked(span: Span, run: Mapping[str, RouteResult]) -> list[Asked]:
 
 
 def _written(result: RouteResult) -> dict[str, Any]:
-    """What the step that wrote the answer noted about it."""
+    """Return the remarks of the step that wrote the answer."""
     found = checked(result)
     if found is None:
         return {}
@@ -273,8 +273,8 @@ def _written(result: RouteResult) -> dict[str, Any]:
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:
-    """The class a question was given and why, the route it was given to, the last SQL, and the route's last
-    decision or the reason for it.
+    """Return the class a question was given and why, the route it was given to, the last SQL, and the route's
+    last decision or the reason for it.
     """
     said: dict[str, str] = {}
     for span in spans:
@@ -288,7 +288,7 @@ def _said(spans: Sequence[Span]) -> dict[str, str]:
 
 
 def _decided(output: Output) -> str:
-    """What was decided, or the reason for it where there is one; "" where nothing was."""
+    """Return the reason for the decision, else the decision, or "" without one."""
     match output:
         case Decision():
             return str(output.details.get("reason") or output.decision)

@@ -33,8 +33,8 @@ def read(
     qrels: Path | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Found:
-    """The questions of `corpus`, whose documents are in `folder`: those given, built-in ones, BEIR's,
-    or those beside a database.
+    """Return the questions of `corpus`, whose documents are in `folder`: those given, built-in ones, BEIR's,
+    or those next to a database.
 
     With `qrels` the judgements are those of that file, in place of what the questions say; `columns` names
     the columns of the questions by field. Reads no index, so that a broken file is reported before an index
@@ -81,13 +81,13 @@ class LabelledCorpus(MatchedCorpus, ReadCorpus, Protocol):
 
 
 def _judged(found: Written, judged: Qrels) -> LabelledSet:
-    """The questions with the judgements of a file, which may be of fewer questions."""
+    """Return the questions with the judgements of a file, which may be of fewer questions."""
     reading = (f"Read as {found.format}: {len(found.questions):,} questions",) if found.format else ()
     return LabelledSet(found.name, found.questions, judged, reading=(*reading, *found.remarks))
 
 
 def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
-    """`found` with its judgements as passages of `corpus`, and what is to be said about it.
+    """`found` with its judgements as passages of `corpus`, and remarks on it.
 
     Questions with labels of their own are graded 0-3 and count as found from grade 2, others from grade 1.
     """

@@ -54,13 +54,13 @@ class Spec:
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 
     def document(self) -> dict[str, Any]:
-        """The spec as JSON values."""
+        """Return the spec as JSON values."""
         document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return document
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
-        """The opposite; BadInput for what is none."""
+        """Read what `document` returned. Raises BadInput if it is not a spec."""
         from pydantic import TypeAdapter
 
         try:

@@ -84,7 +84,7 @@ class Spread:
         return self._pool
 
     def _told(self, plan: Plan) -> dict[str, Any]:
-        """What every worker is told of a plan."""
+        """Return the part of a plan that every worker gets."""
         known = pipelines()
         own = [known[name] for name in plan.routes if name in known]
         if files := [one.name for one in own if run_files.used(one.name) is not None]:
@@ -107,7 +107,7 @@ class Spread:
 
 
 def spread(place: WorkPlace | None, engine: Engine) -> AbstractContextManager[Spread | None]:
-    """The workers of a place while it is entered; None for this process."""
+    """Return the workers of a place while it is entered, or None for this process."""
     return nullcontext() if place is None else Spread(place, engine)
 
 
@@ -191,7 +191,7 @@ def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
 
 
 def _chosen(home: Path, corpus: str) -> str:
-    """A digest of what people chose or fitted that decides how routes rank, besides parameters."""
+    """Return a digest of what people chose or fitted that decides how routes rank, besides parameters."""
     digest = hashlib.sha256()
     of_all = (home / name for name in CHOSEN[:2])
     of_this = (home / "evaluators" / f"{corpus}.json", home / fusion_weights.FOLDER / corpus)
@@ -202,7 +202,7 @@ def _chosen(home: Path, corpus: str) -> str:
 
 
 def _able(engine: Engine, plan: Plan) -> set[str]:
-    """The needs of the plan's routes that are met here."""
+    """Return the needs of the plan's routes that are met here."""
     gaps = missing(engine, plan.corpus)
     needed = {
         need

@@ -120,5 +120,5 @@ def _deltas(
 
 
 def _throughout(tables: Sequence[Mapping[str, Mapping[str, float | None]]], metric: str) -> list[str]:
-    """The questions with a value in every table."""
+    """Return the questions with a value in every table."""
     return [q for q in tables[0] if all(q in one and one[q].get(metric) is not None for one in tables)]

@@ -48,7 +48,8 @@ def summarise(
     again: Sequence[Outcomes] = (),
     prices: Mapping[str, Prices] | None = None,
 ) -> dict[str, Any]:
-    """The figures of every route over `outcomes`, compared with `baseline` (the first route unless given).
+    """Return the figures of every route over `outcomes`, compared with `baseline` (the first route unless
+    given).
 
     Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the route
     ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
@@ -166,7 +167,7 @@ def _whole(labelled: LabelledSet, outcomes: Outcomes, values: ByRoute) -> dict[s
 
 
 def _made() -> Mapping[str, Any]:
-    """What the router in force says it was made of."""
+    """Return the active router's training record, or {} if it has none."""
     try:
         return question_classifier.read(settings.current().home).made
     except Unavailable:
@@ -187,14 +188,14 @@ def _turned(values: ByRoute) -> dict[str, dict[str, float]]:
 
 
 def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
-    """The route to compare with; BadInput if it is not among `routes`."""
+    """Return the route to compare with. Raises BadInput if it is not among `routes`."""
     if baseline is not None and baseline not in routes:
         raise BadInput(f"baseline {baseline!r} is not among the routes: {', '.join(routes)}")
     return baseline or routes[0]
 
 
 def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """What does not depend on labels: time, failures and model use."""
+    """Compute the figures that need no labels: time, failures and model use."""
     import numpy as np
 
     seen = list(outcomes)
@@ -213,7 +214,7 @@ def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
 
 
 def _not_scored(labels: Mapping[str, Any], outcomes: Outcomes, route: str) -> int:
-    """The questions without a relevant passage at which the route ended well."""
+    """Return the questions without a relevant passage at which the route ended well."""
     return sum(
         question not in labels and route in by and by[route].status == "ok"
         for question, by in outcomes.items()

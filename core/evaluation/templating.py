@@ -17,7 +17,7 @@ _MARKS = re.compile(
 
 
 def render(template: str, **values: Any) -> str:
-    """A file of the folder templates filled with `values`; one that ends in .html escapes them all."""
+    """Return a file of the folder templates filled with `values`; one that ends in .html escapes them all."""
     return _environment().get_template(template).render(values)
 
 

@@ -26,7 +26,7 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
 
 
 def generated(figures: Figures) -> list[str]:
-    """The sentence that stands first where a model wrote questions and labels."""
+    """Return the sentence that stands first where a model wrote questions and labels."""
     made = figures.get("generated")
     return [made["note"]] if made else []
 
@@ -55,7 +55,7 @@ def counted(figures: Figures, named: Named = str, asked: int | None = None) -> l
 
 
 def oracle(block: Mapping[str, Any] | None, named: Named = str) -> list[str]:
-    """The result of choosing the best route for each question, from core.evaluation.oracle.block."""
+    """Return the result of choosing the best route for each question, from core.evaluation.oracle.block."""
     if block is None:
         return []
     best = mean("", titled(block["metric"]), block["mean"], block["ci95"], block["n"])
@@ -115,12 +115,12 @@ def _failures(failed: Mapping[str, int], of: int) -> str:
 
 
 def failing(figures: Figures, most: float) -> list[str]:
-    """The routes that failed on more than the share `most` of the questions."""
+    """Return the routes that failed on more than the share `most` of the questions."""
     return [name for name, row in figures["routes"].items() if row["failed"] > most * figures["queries"]]
 
 
 def failing_said(figures: Figures, most: float) -> str:
-    """The sentence that comes before all figures if some route failed too often, else ""."""
+    """Return the sentence that comes before all figures if some route failed too often, else ""."""
     failed = {name: figures["routes"][name]["failed"] for name in failing(figures, most)}
     if not failed:
         return ""
@@ -195,7 +195,9 @@ def _by_document(figures: Figures) -> str:
 
 
 def _unjudged(figures: Figures) -> str:
-    """The share of unjudged passages among the first ten: a route that finds new passages scores lower."""
+    """Return the share of unjudged passages among the first ten: a route that finds new passages scores
+    lower.
+    """
     shares = [
         share for row in figures["routes"].values() if (share := row.get(UNJUDGED[COMPARED[0]])) is not None
     ]

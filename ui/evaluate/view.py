@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.metrics import ANSWERS
 from core.evaluation import answer_figures, experiment_store, leaderboard
-from core.evaluation.answers import ANSWERS
 from core.evaluation.comparison import ByRoute
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release.criteria import Criteria

@@ -62,14 +62,17 @@ class Outcome:
 
 
 def fusions(result: RouteResult) -> list[Fusion]:
-    """The route's steps that fused lists by rank, score or fitted weights, or chose by MMR, in order."""
+    """Return the route's steps that fused lists by rank, score or fitted weights, or chose by MMR, in
+    order.
+    """
     flow = Lineage(result)
     found = [_read(span, flow) for span in flow.lists]
     return [fusion for fusion in found if fusion is not None]
 
 
 def recompute(fusion: Fusion, changes: Changes) -> Scored:
-    """The fused ranking with `changes` over the step's settings; "pool" cuts each list before it is fused.
+    """Return the fused ranking with `changes` over the step's settings; "pool" cuts each list before it is
+    fused.
 
     BadInput for a setting that this step does not have, or a value that it does not take.
     """
@@ -80,8 +83,9 @@ def recompute(fusion: Fusion, changes: Changes) -> Scored:
 
 
 def shares(fusion: Fusion, changes: Changes) -> Shares:
-    """What each list gives to each passage's score, in the order of the lists: the sum, from the first on, is
-    the score. Of MMR the two parts (see PARTS) of each chosen passage's score at the time it was chosen.
+    """Return the share of each list in each passage's score, in the order of the lists: the sum, from the
+    first on, is the score. Of MMR the two parts (see PARTS) of each chosen passage's score at the time it was
+    chosen.
     """
     values = settings(fusion, changes)
     if fusion.method == "marginal":
@@ -103,7 +107,7 @@ def shares(fusion: Fusion, changes: Changes) -> Shares:
 
 
 def outcome(result: RouteResult, fusion: Fusion, fused: Scored) -> Outcome:
-    """What `fused` in place of the step's list makes of the route."""
+    """Return the outcome of the route with `fused` instead of the step's list."""
     at = next((n for n, span in enumerate(result.spans) if span.id == fusion.span.id), len(result.spans))
     stale = tuple(span for span in result.spans[at + 1 :] if span.parent is None)
     origin = result.origin
@@ -113,8 +117,9 @@ def outcome(result: RouteResult, fusion: Fusion, fused: Scored) -> Outcome:
 
 
 def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion | None:
-    """The step of another run of the route that stands where `fusion` does: the first of its name over as
-    many lists, and with `ranks` the one that makes the route's ranking; None where that run went another way.
+    """Return the step of another run of the route that stands where `fusion` does: the first of its name over
+    as many lists, and with `ranks` the one that makes the route's ranking, or None if that run went another
+    way.
     """
     like = [one for one in fusions(result) if one.span.name == fusion.span.name and not one.lack]
     like = [one for one in like if len(one.lists) == len(fusion.lists)]
@@ -124,7 +129,7 @@ def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion |
 
 
 def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
-    """The step's settings with `changes` over them; BadInput for one that it does not have."""
+    """Return the step's settings with `changes` over them. Raises BadInput for one that it does not have."""
     if fusion.lack:
         raise BadInput(f"“{fusion.span.name}” cannot be recomputed: {fusion.lack}")
     values = dict(fusion.values)
@@ -136,7 +141,7 @@ def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
 
 
 def _read(span: Span, flow: Lineage) -> Fusion | None:
-    """The step as a fusion, or None if it is none that can be done again with other values."""
+    """Return the step as a fusion, or None if it is none that can be done again with other values."""
     output, args = span.output, span.args
     method: Method = "marginal"
     if isinstance(output, Fused) and output.method in ("rrf", "linear", "fitted"):
@@ -171,7 +176,7 @@ def _checked(fusion: Fusion) -> Fusion:
 
 
 def _ranking(source: Source) -> Ranking:
-    """A list as fusion takes it; only ids and scores matter to it."""
+    """Return a list as fusion takes it; only ids and scores matter to it."""
     hits = source.span.hits or () if source.span is not None else ()
     part = hits[source.start : source.start + source.size]
     return tuple(Hit(Passage(id, "", "", ""), score) for id, score in part)
@@ -193,12 +198,14 @@ def _fused(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]
 
 
 def _one(fusion: Fusion, ranking: Ranking, weight: float, values: Mapping[str, Any]) -> Ranking:
-    """What one list alone gives: the same function over that list."""
+    """Apply the same function to one list alone."""
     return _fused(fusion, (ranking,), {**values, "weights.0": weight})
 
 
 def _fitted(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Shares:
-    """The parts of fitted weights, each list's times what stands in for its weight: 1 as it was fitted."""
+    """Return the parts of fitted weights, each list's times what stands in for its weight: 1 as it was
+    fitted.
+    """
     times = _weights(values, len(lists))
     rows = [[one * by for one in row] for row, by in zip(fusion.span.args["fitted"], times, strict=True)]
     return parts(lists, rows, fusion.span.args["candidates"])

@@ -34,7 +34,7 @@ class Row:
 
 
 def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str, ...]:
-    """What the lists are called: by the step that made them, what it searched with if that is not the
+    """Return the names of the lists: by the step that made them, what it searched with if that is not the
     question, and the part that was taken; equal names are numbered.
     """
     if fusion.method == "marginal":
@@ -66,7 +66,9 @@ def rows(
     limit: int,
     also: Sequence[str] = (),
 ) -> list[Row]:
-    """The first `limit` passages after the change, then those of `also` that are ranked before or after."""
+    """Return the first `limit` passages after the change, then those of `also` that are ranked before or
+    after.
+    """
     was, now = places(before), places(after)
     lists = [places(tuple((hit.passage.id, hit.score) for hit in ranking)) for ranking in fusion.lists]
     ids = [id for id, _ in after[:limit]]
@@ -90,21 +92,21 @@ def places(ranking: Scored) -> dict[str, int]:
 
 
 def given(rows: Sequence[Row], names: Sequence[str]) -> list[tuple[str, float]]:
-    """What part of the scores of `rows` each list gives, 0 to 1; nothing where there is no score."""
+    """Return the share of each list in the scores of `rows`, 0 to 1; nothing if there is no score."""
     totals = [sum(row.shares[n] for row in rows if row.shares) for n in range(len(names))]
     whole = sum(totals)
     return [(name, part / whole) for name, part in zip(names, totals, strict=True)] if whole > 0 else []
 
 
 def moved(before: Scored, after: Scored, gold: Mapping[str, int]) -> list[tuple[str, int | None, int | None]]:
-    """The gold passages, best grade first: (id, rank before, rank after)."""
+    """Return the gold passages, best grade first: (id, rank before, rank after)."""
     was, now = places(before), places(after)
     ids = sorted((id for id, grade in gold.items() if grade > 0), key=lambda id: (-gold[id], id))
     return [(id, was.get(id), now.get(id)) for id in ids]
 
 
 def arrow(before: int | None, after: int | None) -> str:
-    """A rank before and after in words: "7 → 3", "3, as before", "not ranked"."""
+    """Return a rank before and after in words: "7 → 3", "3, as before", "not ranked"."""
     if before == after:
         return "not ranked" if before is None else f"{before}, as before"
     return f"{before or 'not ranked'} → {after or 'gone'}"

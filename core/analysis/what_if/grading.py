@@ -71,7 +71,7 @@ class Tally:
 
 
 def known(grade: PassageGrade) -> float | None:
-    """The grade, where there is one that can be compared."""
+    """Return the grade, if there is one that can be compared."""
     return grade.grade if grade.grade is not None and math.isfinite(grade.grade) else None
 
 
@@ -87,7 +87,9 @@ def bands(grades: Iterable[PassageGrade], low: float, high: float) -> Bands:
 
 
 def at(grades: Iterable[PassageGrade], low: float, high: float, evaluator: str = "") -> Grading:
-    """The verdict of the step that decides by the best grade; BadInput where `low` is above `high`."""
+    """Return the verdict of the step that decides by the best grade. Raises BadInput if `low` is above
+    `high`.
+    """
     return graded.verdict(finite(grades), low, high, evaluator)
 
 
@@ -106,8 +108,8 @@ def by_best(grading: Grading) -> bool:
 
 
 def by_mean(grading: Grading) -> Round | None:
-    """The round of a step that decided by its mean, or None where it did not, or where what is stored does
-    not give its decision again.
+    """Return the round of a step that decided by its mean, or None if it did not, or where what is stored
+    does not give its decision again.
     """
     judged = grading.round
     if judged is None or again(judged, judged.threshold, judged.gain)[0] != grading.decision:
@@ -116,12 +118,12 @@ def by_mean(grading: Grading) -> Round | None:
 
 
 def again(judged: Round, threshold: float, gain: float) -> tuple[Next, Reason | None]:
-    """What follows from a round with another threshold and another least gain."""
+    """Return the decision of a round with another threshold and another least gain."""
     return next_round(judged.mean, judged.before, judged.number, threshold, gain, judged.rounds)
 
 
 def tally(cases: Sequence[Case], low: float, high: float) -> Tally:
-    """What the thresholds decide over `cases`."""
+    """Count the decisions of the thresholds over `cases`."""
     decided = [(case, graded.decide(case.grades, low, high)) for case in cases]
     return Tally(
         low,

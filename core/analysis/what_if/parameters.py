@@ -35,7 +35,7 @@ class Control:
     parameter: str | None = None
 
     def changes(self, value: Any) -> dict[str, Any]:
-        """What moving it to `value` changes; nothing where it stays."""
+        """Return the changes of moving it to `value`; {} if it stays."""
         if value == self.value:
             return {}
         rest = dict.fromkeys(self.rest, 1 - value) if self.rest else {}
@@ -43,13 +43,13 @@ class Control:
 
 
 def sets(parameter: ParameterSpec, span: Span, value: Any) -> dict[str, Any]:
-    """What `value` of a route's parameter sets of a step: {} where it set nothing of it."""
+    """Return the arguments of a step that `value` of a route's parameter sets: {} if it set nothing of it."""
     found = {name: value for name, setter in span.set_by.items() if setter == parameter.name}
     return {**found, "weights.0": 1 - value} if found and parameter.tunes == SHARE else found
 
 
 def as_parameters(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The parameters of `route` that make its next run do what `changes` does to the step `span`.
+    """Return the parameters of `route` that make its next run do what `changes` does to the step `span`.
 
     `changes` are by the argument of the step ("k", "weights.0", "low"...). None where some change has no
     parameter, or one parameter would have to take several values. BadInput for a value that it does not
@@ -73,12 +73,12 @@ def as_parameters(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[
 
 
 def argument(span: Span, name: str) -> Any:
-    """An argument of a step by its dotted name, None where it has no such argument."""
+    """Return an argument of a step by its dotted name, or None if it has no such argument."""
     return member(span.args, name)
 
 
 def controls(route: Route | None, fusion: Fusion, names: Sequence[str]) -> list[Control]:
-    """What of `fusion` can be moved; the settings that a parameter of its route set, with its bounds.
+    """Return the controls of `fusion`; the settings that a parameter of its route set, with its bounds.
 
     `names` are what the lists are called.
     """
@@ -133,7 +133,7 @@ def _control(
 
 
 def _rest(parameter: ParameterSpec | None) -> tuple[str, ...]:
-    """The settings that a parameter leaves the rest of 1 to."""
+    """Return the settings that a parameter leaves the rest of 1 to."""
     return ("weights.0",) if parameter is not None and parameter.tunes == SHARE else ()
 
 
@@ -142,7 +142,7 @@ def _longest(fusion: Fusion) -> int:
 
 
 def _bounds(fusion: Fusion, name: str) -> tuple[float, float]:
-    """What is sensible where no parameter says it; MMR's pool ends where its span does."""
+    """Return sensible bounds if no parameter sets them; MMR's pool ends where its span does."""
     if name in ("lam", SHARE):
         return 0.0, 1.0
     if name.startswith("weights."):

@@ -14,7 +14,7 @@ LEAST = 0.001  # given in place of 0 for those
 
 
 def threshold_parameters(route: Route, span: Span, changes: Mapping[str, float]) -> dict[str, Any] | None:
-    """The parameters that make `changes` (by the argument of the step), as
+    """Return the parameters that make `changes` (by the argument of the step), as
     `core.analysis.what_if.parameters.as_parameters`.
     """
     return as_parameters(

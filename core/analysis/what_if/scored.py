@@ -33,7 +33,9 @@ class Gate:
 
 
 def gates(result: RouteResult) -> list[Gate]:
-    """The route's decisions by one score; those that their own numbers do not give again are left out."""
+    """Return the route's decisions by one score; those that their own numbers do not give again are left
+    out.
+    """
     found = [gate for span in result.spans if (gate := _gate(result, span)) is not None]
     return [one for one in found if isfinite(one.score) and one.decide(one.threshold) == one.decision]
 
@@ -48,7 +50,7 @@ def _gate(result: RouteResult, span: Span) -> Gate | None:
 
 
 def nears(result: RouteResult) -> list[Recorded[Selection]]:
-    """The steps that dropped the passages whose cosine is below a floor."""
+    """Return the steps that dropped the passages whose cosine is below a floor."""
     return [
         one
         for one in recorded(result.spans, Selection)
@@ -57,13 +59,13 @@ def nears(result: RouteResult) -> list[Recorded[Selection]]:
 
 
 def reaching(near: Selection, floor: float | None) -> tuple[str, ...]:
-    """The passages with at least `floor`."""
+    """Return the passages with at least `floor`."""
     return tuple(id for id, score in near.cosines.items() if floor is None or score >= floor)
 
 
 def floor_of(step: SentenceFilter) -> float | None:
-    """The floor that pieces were held against; None where none was, or where it does not give again what was
-    kept.
+    """Return the floor that pieces were held against, or None if none was, or if it does not give again what
+    was kept.
     """
     return step.floor if step.floor is not None and refloored(step, step.floor) == step else None
 

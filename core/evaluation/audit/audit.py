@@ -71,7 +71,7 @@ def prepare(
 
 
 def _calibrated_on(engine: Engine, names: Sequence[str], of: str) -> frozenset[str]:
-    """The questions of a set that thresholds of these routes were chosen on."""
+    """Return the questions of a set that thresholds of these routes were chosen on."""
     decisions = {decision for route in pick(list(names)) for decision in route.decides}
     return calibrated_on(engine, decisions, of) if decisions else frozenset()
 
@@ -82,7 +82,7 @@ def answers_here(engine: Engine) -> bool:
 
 
 def _lacks(name: str, spec: Spec, gaps: Mapping[Need, str]) -> str | None:
-    """What a route needs with its parameters and is not there."""
+    """Return the unmet needs of a route with its parameters."""
     route = pick([name])[0]
     needed = route.needed(route.settle(spec.parameters.get(name, {})))
     return next((gaps[need] for need in needed if need in gaps), None)

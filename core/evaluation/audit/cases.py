@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from core.analysis.metrics import ANSWERS
 from core.evaluation import answer_figures
-from core.evaluation.answers import ANSWERS
 from core.evaluation.audit.turning import BothWays, Turned
 from core.evaluation.comparison import ByRoute, Row
 from core.evaluation.dataset import LabelledSet
@@ -46,7 +46,7 @@ class Case:
     left_out: str = ""
 
     def gain(self, metric: str) -> float | None:
-        """Fired minus quiet; None where either has no value, or the case is left out."""
+        """Compute fired minus quiet, or None if either has no value, or the case is left out."""
         one, other = self.fired.get(metric), self.quiet.get(metric)
         return None if self.left_out or one is None or other is None else one - other
 
@@ -55,8 +55,8 @@ def measuring(
     labelled: LabelledSet,
     executed: Callable[[Outcomes, Sequence[str]], ByRoute] = lambda _outcomes, _names: {},
 ) -> Measure:
-    """What measures the outcomes of routes: their rankings where the question is labelled, their answers
-    where they gave one, and what `executed` says of database queries.
+    """Return the measures of the outcomes of routes: their rankings where the question is labelled, their
+    answers if they gave one, and what `executed` says of database queries.
     """
 
     def measure(outcomes: Outcomes, names: Sequence[str]) -> ByRoute:
@@ -90,7 +90,7 @@ def cases(outcomes: Outcomes, turned: Mapping[str, BothWays], measure: Measure) 
 
 
 def _name(one: Turned) -> str:
-    """What stands for a route's name where its turned outcomes are measured like those of any other."""
+    """Return a stand-in for a route's name, under which its turned outcomes are measured."""
     return f"{one.route}\n{one.step}"
 
 
@@ -139,7 +139,7 @@ def live(call: Asked, since: str) -> bool:
 
 
 def known(values: ByRoute) -> list[str]:
-    """The figures that some question has, in their usual order."""
+    """Return the figures that some question has, in their usual order."""
     rows = (row for by in values.values() for row in by.values())
     there = {name for row in rows for name, value in row.items() if value is not None}
     usual = dict.fromkeys((*FIGURES, *ANSWERS))

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from core.analysis.metrics import ANSWERS
 from core.evaluation import effects
-from core.evaluation.answers import ANSWERS
 from core.evaluation.audit.cases import FIGURES, Case
 from core.evaluation.audit.loops import other_way
 from core.evaluation.audit.turning import first_of
@@ -34,7 +34,7 @@ def unpaired(outcomes: Outcomes, turned: Mapping[str, Collection[str]]) -> list[
 
 
 def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """A row for each route and deciding step, in the order they come.
+    """Return a row for each route and deciding step, in the order they come.
 
     "n" decisions were turned, of which "fired" had fired; "left_out" counts by reason those that could not be
     compared, which count nowhere else. For each figure under "figures":
@@ -78,12 +78,12 @@ def _gains(kinds: Mapping[Kind, Sequence[Case]], metric: str) -> dict[Kind, dict
 
 
 def differences(cases: Sequence[Case], metric: str, *, acted: bool) -> list[float]:
-    """Fired minus quiet at each decision that fired, or that did not."""
+    """Compute fired minus quiet at each decision that fired, or that did not."""
     return [gain for case in cases if case.acted is acted and (gain := case.gain(metric)) is not None]
 
 
 def _figure(cases: Sequence[Case], metric: str, gain: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """What one figure says of one kind; None where it has no value both ways."""
+    """Summarise one figure of one kind, or None if it has no value both ways."""
     fired, quiet = (differences(cases, metric, acted=acted) for acted in (True, False))
     if not fired and not quiet:
         return None

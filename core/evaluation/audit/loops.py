@@ -46,22 +46,22 @@ def other_way(step: str, decision: str) -> tuple[bool, str] | None:
 
 @cache
 def own(route: str) -> frozenset[str]:
-    """The deciding steps that a route's function calls, itself or through steps, and the baseline's does not:
-    whether to abstain is decided by every answer alike, and is no choice of a loop. Of the baselines all are
-    their own.
+    """Return the deciding steps that a route's function calls, itself or through steps, and the baseline's
+    does not: whether to abstain is decided by every answer alike, and is no choice of a loop. Of the
+    baselines all are their own.
     """
     common = frozenset() if route in BASELINES else _called(routes()[BASELINE].function, "do")
     return (_called(routes()[route].function, "do") - common) & fires().keys()
 
 
 def loops() -> list[Route]:
-    """The routes that make decisions of their own."""
+    """Return the routes that make decisions of their own."""
     return [route for route in routes().values() if route.name not in BASELINES and own(route.name)]
 
 
 def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
-    """The names of the steps that a function takes from its variable `owner`, and those that they take, or
-    functions that it hands the variable to.
+    """Return the names of the steps that a function takes from its variable `owner`, and those that they
+    take, or functions that it hands the variable to.
     """
     found: set[str] = set()
     seen: set[Callable[..., Any]] = set()
@@ -82,13 +82,15 @@ def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
 
 
 def _taken(function: Callable[..., Any], variable: str) -> set[str]:
-    """What a function's text takes from a variable: the `name` of each `variable.name`."""
+    """Return the attributes that a function's text takes from a variable: the `name` of each
+    `variable.name`.
+    """
     nodes = ast.walk(_text(function))
     return {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is(node.value, variable)}
 
 
 def _handed_on(function: Callable[..., Any], variable: str) -> list[tuple[Callable[..., Any], str]]:
-    """The functions of its module that are called with the variable, and what they call it."""
+    """Return the functions of its module that are called with the variable, and what they call it."""
     found: list[tuple[Callable[..., Any], str]] = []
     for node in ast.walk(_text(function)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):

@@ -9,9 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from core.analysis.metrics import titled
+from core.analysis.metrics import ANSWERS, titled
 from core.domain.errors import BadInput
-from core.evaluation.answers import ANSWERS
 from core.evaluation.audit.cases import Case
 from core.evaluation.comparison import ByRoute
 from core.evaluation.finding import chance, number
@@ -52,7 +51,7 @@ Cells = dict[str, str]  # by the name of a column
 
 
 def versions() -> dict[str, str]:
-    """The packages that rankings and figures depend on, those that are installed."""
+    """Return the packages that rankings and figures depend on, those that are installed."""
     found = {}
     for name in PACKAGES:
         try:
@@ -75,7 +74,7 @@ def write(folder: Path, document: Mapping[str, Any], values: ByRoute, found: Seq
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The content of audit.json; None where there is none. BadInput where it is damaged."""
+    """Return the content of audit.json, or None if it does not exist. Raises BadInput if it is damaged."""
     try:
         found = json.loads((folder / AUDIT).read_text(encoding="utf-8"))
         if {"routes", "decisions", "baseline", "queries"} - found.keys():
@@ -88,7 +87,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def read_cases(folder: Path) -> list[Case]:
-    """The decisions of audit-decisions.jsonl; BadInput where it is damaged."""
+    """Return the decisions of audit-decisions.jsonl. Raises BadInput if it is damaged."""
     try:
         lines = (folder / BY_DECISION).read_text(encoding="utf-8").splitlines()
         return [Case(**{**given, "runs": tuple(given["runs"])}) for given in map(json.loads, lines)]
@@ -97,12 +96,12 @@ def read_cases(folder: Path) -> list[Case]:
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """The tables as Markdown."""
+    """Format the tables as Markdown."""
     return render("audit.md", document=document, tables=tables(document))
 
 
 def tables(document: Mapping[str, Any]) -> list[tuple[str, list[Cells]]]:
-    """The tables for people, with their titles."""
+    """Return the tables for people, with their titles."""
     return [
         ("Routes", route_rows(document)),
         (f"What each route claims, against {document['baseline']}", claim_rows(document)),
@@ -114,7 +113,7 @@ def tables(document: Mapping[str, Any]) -> list[tuple[str, list[Cells]]]:
 
 
 def route_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """A row a route: means with intervals, and what a question took."""
+    """Return a row a route: means with intervals, and what a question took."""
     rows = []
     figures = [name for name in SHOWN if any(name in row for row in document["routes"].values())]
     more = {name for row in document["routes"].values() for name in row["counts"] if "accuracy" in name}
@@ -134,7 +133,7 @@ def route_rows(document: Mapping[str, Any]) -> list[Cells]:
 
 
 def claim_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """A row a route: the planned difference from the baseline, and its verdict."""
+    """Return a row a route: the planned difference from the baseline, and its verdict."""
     rows = []
     for route, row in document["routes"].items():
         if "claim" not in row:
@@ -154,7 +153,7 @@ def claim_rows(document: Mapping[str, Any]) -> list[Cells]:
 
 
 def difference_rows(document: Mapping[str, Any], baseline: str) -> list[Cells]:
-    """A row a route: its paired difference from a baseline in each figure, which nobody planned."""
+    """Return a row a route: its paired difference from a baseline in each figure, which nobody planned."""
     return [
         {
             "route": route,
@@ -170,7 +169,7 @@ def difference_rows(document: Mapping[str, Any], baseline: str) -> list[Cells]:
 
 
 def decision_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """A row for each decision kind and figure that turning it changed; one row where it changed none."""
+    """Return a row for each decision kind and figure that turning it changed; one row if it changed none."""
     rows = []
     for kind in document["decisions"]:
         touched = [name for name, found in kind["figures"].items() if found["touched"]]
@@ -187,7 +186,7 @@ def decision_rows(document: Mapping[str, Any]) -> list[Cells]:
 
 
 def cells(found: Mapping[str, Any], figure: str) -> Cells:
-    """What one figure says of one decision kind."""
+    """Format one figure of one decision kind."""
     gain = found["gain"]
     return {
         "figure": figure,
@@ -201,7 +200,7 @@ def cells(found: Mapping[str, Any], figure: str) -> Cells:
 
 
 def price_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """A row for each decision kind: what firing took more than the other way."""
+    """Return a row for each decision kind: what firing took more than the other way."""
     return [
         {
             "route": kind["route"],

@@ -19,7 +19,7 @@ COMPARED = ("delta", "ci95", "n", "wins", "ties", "losses")  # of a difference t
 
 
 def claim(route: str, figures: Sequence[str]) -> str:
-    """The figure that a route claims to improve, of those that the baseline has."""
+    """Return the figure that a route claims to improve, of those that the baseline has."""
     wanted = CLAIMS.get(every()[route].family, FOUND)
     return wanted if wanted in figures else FOUND
 
@@ -27,8 +27,9 @@ def claim(route: str, figures: Sequence[str]) -> str:
 def table(
     outcomes: Outcomes, values: ByRoute, audited: Sequence[str], baselines: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """A row a route: the mean of each figure with its interval under "ci95" and over how many questions under
-    "counts", the differences from each baseline under "against", and what it took under "use".
+    """Return a row a route: the mean of each figure with its interval under "ci95" and over how many
+    questions under "counts", the differences from each baseline under "against", and what it took under
+    "use".
 
     "planned" is the difference of an audited route from the first baseline in the figure that it claims to
     improve, "claim": one Holm family.

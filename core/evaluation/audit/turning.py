@@ -73,7 +73,7 @@ class Turns(Lines[BothWays]):
 
 
 def first_of(found: Outcome, steps: Collection[str]) -> list[Taken]:
-    """The first decision of each of these steps."""
+    """Return the first decision of each of these steps."""
     first: dict[str, Taken] = {}
     for taken in found.decided:
         if taken.step in steps:
@@ -95,7 +95,7 @@ def turning(
     ended: Ended,
     warn: Callable[[str], None],
 ) -> Callable[[Store | None], AbstractContextManager[After]]:
-    """What an evaluation is to do beside each question; see core.evaluation.experiment.perform.
+    """Return the work of an evaluation next to each question; see core.evaluation.experiment.perform.
 
     `turned` gives, by route, the steps whose decisions are turned.
     A question that was turned before, and not asked anew since, is not turned again. `fresh` also deletes the
@@ -150,7 +150,7 @@ def turning(
 
 
 def read(folder: Path) -> dict[str, BothWays]:
-    """What was turned, by question; {} where nothing was."""
+    """Read the turned decisions by question, or {} if nothing was."""
     from core.evaluation.journal import lines_of
 
     return lines_of(folder / TURNED, Turns.read) if (folder / TURNED).is_file() else {}

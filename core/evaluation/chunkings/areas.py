@@ -35,7 +35,7 @@ Areas = Mapping[str, tuple[Area, ...]]  # by question; one without relevant text
 
 
 def in_words(areas: Areas) -> str:
-    """What was labelled, and so what coverage is a share of."""
+    """Describe the labelled text that coverage is a share of."""
     every = {area for found in areas.values() for area in found}
     whole = sum(area.whole for area in every)
     lost = sum(bool(area.lost) for area in every)
@@ -48,8 +48,8 @@ def in_words(areas: Areas) -> str:
 
 
 def written_of(found: LabelledSet, corpus: Documents) -> tuple[Written, list[str]]:
-    """A set whose judgements name passages or documents as one that names places in documents, so that it
-    holds for any chunking; and the judged ids that the corpus lacks.
+    """Return a set whose judgements name passages or documents as one that names places in documents, so that
+    it holds for any chunking; and the judged ids that the corpus lacks.
     """
     judged = sorted({id for labels in found.qrels.values() for id in labels})
     passages, places, lost = corpus.by_ids(judged), {}, []
@@ -152,7 +152,7 @@ def ranges(found: Sequence[Area], texts: Tokens) -> list[Range]:
 
 
 def of_people(store: Store, name: str, corpus: Documents) -> tuple[Written, int, list[str]]:
-    """A label set made here as places in documents, from which grade it counts, and what was lost."""
+    """Return a label set made here as places in documents, from which grade it counts, and what was lost."""
     from core.evaluation.labels import desk as desks
     from core.evaluation.labels.final import final
 

@@ -43,12 +43,12 @@ class Tokens:
         self._starts = lru_cache(KEPT)(self._read)
 
     def range(self, document: str, start: int, end: int) -> Range:
-        """The tokens of a document that begin in its characters [start, end)."""
+        """Return the tokens of a document that begin in its characters [start, end)."""
         first, last = np.searchsorted(self._starts(document), (start, end)).tolist()
         return document, first, last
 
     def of(self, passage: Passage) -> Range:
-        """The tokens of a passage."""
+        """Return the tokens of a passage."""
         return self.range(passage.doc_id, passage.start, passage.end)
 
     def _read(self, document: str) -> NDArray[np.int64]:
@@ -57,7 +57,7 @@ class Tokens:
 
 
 def united(ranges: Iterable[Range]) -> dict[str, NDArray[np.int64]]:
-    """The tokens that are in any of `ranges`, by document, each once."""
+    """Return the tokens that are in any of `ranges`, by document, each once."""
     found: dict[str, list[int]] = {}
     for document, first, last in ranges:
         found.setdefault(document, []).extend(range(first, last))
@@ -87,7 +87,7 @@ def gains(labelled: Iterable[Range], ranking: Iterable[Range], most: int | None 
 
 
 def measures(labelled: Sequence[Range], ranking: Sequence[Range]) -> dict[str, float] | None:
-    """The metrics of one ranking, None where nothing is labelled.
+    """Return the metrics of one ranking, or None if nothing is labelled.
 
     "coverage@n": the share of the labelled tokens that are among the first n read. "area": the mean coverage
     over the budgets 1 to BUDGET, which counts early text more. Over the first BUDGET tokens, "density": the
@@ -133,7 +133,7 @@ def passage_by_passage(
 
 
 def reachable(labelled: Sequence[Range], budget: int = BUDGET) -> float:
-    """The coverage of a perfect ranking: below 1 where more is labelled than the budget holds."""
+    """Return the coverage of a perfect ranking: below 1 where more is labelled than the budget holds."""
     total = sum(map(len, united(labelled).values()))
     return min(1.0, budget / total) if total else 0.0
 
@@ -141,7 +141,7 @@ def reachable(labelled: Sequence[Range], budget: int = BUDGET) -> float:
 def by_question(
     rankings: Mapping[str, Sequence[Range]], labelled: Mapping[str, Sequence[Range]]
 ) -> dict[str, dict[str, float]]:
-    """The metrics of each question that has labelled text."""
+    """Return the metrics of each question that has labelled text."""
     found = {}
     for question, ranking in rankings.items():
         values = measures(labelled.get(question, ()), ranking)

@@ -214,7 +214,7 @@ def measured(
 
 
 def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
-    """The corpora to measure, that of the source first; BadInput where it would be alone."""
+    """Return the corpora to measure, that of the source first. Raises BadInput if it would be alone."""
     keys = dict.fromkeys(map(variants.key_named, chunkings))
     names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if not variants.fits(source, key))]
     if len(names) == 1:
@@ -226,7 +226,9 @@ def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
 
 
 def _routes(engine: Engine, spec: Spec, names: Sequence[str]) -> tuple[str, ...]:
-    """The routes to measure: those named, else those without a model that can run over every corpus."""
+    """Return the routes to measure: those named, else those without a model that can run over every
+    corpus.
+    """
     if not spec.routes:
         able = [{route.name for route in without_model(engine, name)} for name in names]
         return tuple(
@@ -243,7 +245,7 @@ def _routes(engine: Engine, spec: Spec, names: Sequence[str]) -> tuple[str, ...]
 
 
 def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> tuple[Written, int, list[str]]:
-    """The labels as places in documents, from which grade they count, and what was lost of them."""
+    """Return the labels as places in documents, from which grade they count, and what was lost of them."""
     if spec.labels is not None:
         if engine.store is None:
             raise Unavailable(f"labels are not stored here, so the set {spec.labels!r} cannot be read")

@@ -84,7 +84,7 @@ def table(
 
 
 def rows(figures: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The rows of the table routes x chunkings: the mean of the routes, then each route."""
+    """Return the rows of the table routes x chunkings: the mean of the routes, then each route."""
     return {**({MEAN: figures["mean"]} if figures["mean"] else {}), **figures["routes"]}
 
 
@@ -117,7 +117,7 @@ def _rows(
 
 
 def flat(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A record for each route and chunking, for tables."""
+    """Return a record for each route and chunking, for tables."""
     metric = figures["metric"]
     return [
         {
@@ -138,8 +138,8 @@ def flat(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def best(row: Mapping[str, Mapping[str, Any]], base: str, metric: str) -> dict[str, Any] | None:
-    """The chunking of the highest mean, and what its difference from the corpus as it is shows: "better", "no
-    difference shown", or "in use" where it is that; None where nothing was measured.
+    """Return the chunking of the highest mean, and what its difference from the corpus as it is shows:
+    "better", "no difference shown", or "in use" if it is that, or None if nothing was measured.
     """
     known = {name: found[metric] for name, found in row.items() if found[metric] is not None}
     if not known:
@@ -152,7 +152,7 @@ def best(row: Mapping[str, Mapping[str, Any]], base: str, metric: str) -> dict[s
 
 
 def of_corpus(corpus: Corpus) -> dict[str, Any]:
-    """What an index is and cost."""
+    """Return the properties and the cost of an index."""
     info = corpus.info
     lengths = [tokens(passage.text) for _, passage, _ in corpus.everything()]
     return {
@@ -193,7 +193,9 @@ def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: 
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The content of chunkings.json; None where there is none. BadInput where it is damaged."""
+    """Return the content of chunkings.json, or None if it does not exist. Raises BadInput if it is
+    damaged.
+    """
     try:
         found = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
         if {"routes", "chunkings", "best", "base", "metric"} - found.keys():
@@ -227,7 +229,7 @@ def read_questions(folder: Path) -> tuple[dict[str, Values], dict[str, dict[str,
 
 
 def _mean(by: Values) -> dict[str, dict[str, float]]:
-    """The mean over the routes of each question that all of them have."""
+    """Return the mean over the routes of each question that all of them have."""
     common = set.intersection(*(set(row) for row in by.values())) if by else set()
     first: Iterable[str] = next(iter(by.values()), {})
     return {

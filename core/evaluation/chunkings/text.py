@@ -21,14 +21,14 @@ WHOLE = "Where a whole document is labelled, all of its text counts, so that lon
 
 
 def findings(figures: Mapping[str, Any], title: Callable[[str], str] = str) -> list[str]:
-    """A sentence for each route, the mean of the routes first: whether its best chunking was shown to be
-    better than the corpus as it is.
+    """Return a sentence for each route, the mean of the routes first: whether its best chunking was shown to
+    be better than the corpus as it is.
     """
     return [_of_route(figures, route, title) for route in rows(figures) if figures["best"].get(route)]
 
 
 def failures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """What core.evaluation.text.failing reads: the failures of each route over each chunking."""
+    """Return the input of core.evaluation.text.failing: the failures of each route over each chunking."""
     return {
         "queries": figures["queries"],
         "routes": {

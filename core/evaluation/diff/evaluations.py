@@ -130,7 +130,9 @@ def _shared(before: Evaluation, after: Evaluation) -> list[Pair]:
 def _values(
     before: EvaluationSide, after: EvaluationSide, found: QuestionsDiff, metric: str
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The metric at each question compared, by the labels that both have, where the route ended well."""
+    """Return the metric at each question compared, by the labels that both have, where the route ended
+    well.
+    """
     then, now = before.evaluation.labelled, after.evaluation.labelled
     labels = {one.id: common_labels(then.judged(one.id), now.judged(one.id)) for one in found.questions}
     least = max(before.relevant_from, after.relevant_from)
@@ -165,7 +167,7 @@ def _nothing(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> str
 
 
 def left_out(found: QuestionsDiff) -> list[str]:
-    """What is not compared and why, in words."""
+    """Describe the questions that are not compared, and why."""
     left = found.left_out
     told = (
         (left.only_before, "in the first evaluation only"),

@@ -120,13 +120,13 @@ class QuestionsDiff:
 
 
 def depth_of(metric: str) -> int:
-    """The k of a metric: 10 for ndcg@10, and for one that names none."""
+    """Return the k of a metric: 10 for ndcg@10, and for one that names none."""
     found = re.search(r"@(\d+)$", metric)
     return int(found[1]) if found else DEPTH
 
 
 def common_labels(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """The judgements that both have: same passage, same grade."""
+    """Return the judgements that both have: same passage, same grade."""
     return {id: grade for id, grade in after.items() if before.get(id) == grade}
 
 

@@ -111,7 +111,7 @@ class EvaluationSide:
         return PassageLoss(fate.kind, step, fate.was, fate.words)
 
     def _read(self, question: str) -> PassageTrace | str:
-        """The route's trace of a question, or why there is none."""
+        """Return the route's trace of a question, or why there is none."""
         try:
             run = self.evaluation.run(question)
         except RouteScopeError as error:

@@ -16,12 +16,12 @@ RULE = (
 
 
 def rule(depth: int) -> str:
-    """What broken, fixed and unchanged mean."""
+    """Explain the words broken, fixed and unchanged."""
     return RULE.format(k=depth)
 
 
 def route_name(one: RouteDiff) -> str:
-    """The route, or both where they differ."""
+    """Return the route, or both if they differ."""
     return one.before if one.before == one.after else f"{one.before} then, {one.after} now"
 
 
@@ -46,7 +46,7 @@ def summary(
 
 
 def passage_change(one: PassageChange) -> str:
-    """The passage, its ranks, and what became of it where it was not found."""
+    """Return the passage, its ranks, and what became of it if it was not found."""
     when = "" if is_lost(one) else "Before: "
     step = f" Step: {one.loss.step}." if one.loss.step else ""
     return f"{one.passage}: {moved(one)}. {when}{one.loss.words}{step}"
@@ -64,18 +64,20 @@ def moved(one: PassageChange) -> str:
 
 
 def cause(one: PassageChange) -> str:
-    """What kept it from being found, and the step; "not recorded" where that is not known."""
+    """Return the cause of the loss and the step; "not recorded" if that is not known."""
     return one.loss.kind + (f" ({one.loss.step})" if one.loss.step else "")
 
 
 def broken(found: QuestionsDiff, most: int = 20) -> list[str]:
-    """The broken questions, a sentence each, and how many are not told where there are more than `most`."""
+    """Return the broken questions, a sentence each, and how many are not told if there are more than
+    `most`.
+    """
     all_ = found.of("broken")
     told = [f"Broke: {one.id} “{one.text[:120]}”: {decisive(one)}" for one in all_[:most]]
     return told + ([f"{len(all_) - most} more broke."] if len(all_) > most else [])
 
 
 def decisive(question: QuestionDiff) -> str:
-    """The passage that broke or fixed a question; "" where it is unchanged."""
+    """Return the passage that broke or fixed a question, or "" if it is unchanged."""
     one = question.decisive
     return "" if one is None else passage_change(one)

@@ -34,13 +34,13 @@ def choose(scores: Sequence[float], grades: Sequence[int], relevant_from: int, t
 
 
 def graded(score: float, bounds: Bounds) -> int:
-    """The grade for a score from 0 to 1."""
+    """Return the grade for a score from 0 to 1."""
     return sum(bound is not None and score >= bound for bound in bounds)
 
 
 def _alone(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """The threshold of the highest kappa, the lowest of equal ones; out of reach where nothing is positive,
-    and 0 where everything is.
+    """Return the threshold of the highest kappa, the lowest of equal ones; out of reach if nothing is
+    positive, and 0 if everything is.
     """
     if all(positive) or not any(positive):
         return 0.0 if any(positive) else np.inf

@@ -59,7 +59,7 @@ class Filled:
 
 
 def record_for(engine: Engine, spec: Spec, folder: Path | None) -> JudgeRecord:
-    """`allowed` for the labels that an evaluation goes by; `folder` is where its corpus' documents are."""
+    """Return `allowed` for the labels of an evaluation; `folder` is where its corpus' documents are."""
     if spec.questions:
         raise BadInput(
             "--judge needs a label set (--labels NAME) or the labels of the corpus, not --questions"
@@ -75,8 +75,8 @@ def record_for(engine: Engine, spec: Spec, folder: Path | None) -> JudgeRecord:
 
 
 def allowed(engine: Engine, of: Of, name: str, policy: str) -> JudgeRecord:
-    """The record by which the model in use may grade unjudged passages of a set. BadInput where there is none
-    for this model, prompt and `policy`, or agreement with people is not shown.
+    """Return the record by which the model in use may grade unjudged passages of a set. Raises BadInput if it
+    does not exist for this model, prompt and `policy`, or agreement with people is not shown.
     """
     model = engine.llm().model
     record = records.read(engine.settings.home, of, name, model)
@@ -141,7 +141,7 @@ def fill(
 def block(
     labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], record: JudgeRecord, filled: Filled
 ) -> dict[str, Any]:
-    """The part "judge" of metrics.json: whose judgement, and both ends of each metric for each route.
+    """Return the part "judge" of metrics.json: whose judgement, and both ends of each metric for each route.
 
     Both ends are means over the same questions, those that people found something relevant for.
     """
@@ -183,7 +183,7 @@ def added(
     cancel: threading.Event,
     progress: Progress,
 ) -> dict[str, Any]:
-    """The figures of an evaluation with the part "judge", written to `out` again; without it, and
+    """Return the figures of an evaluation with the part "judge", written to `out` again; without it, and
     "interrupted", once `cancel` is set.
     """
     filled = fill(engine, engine.corpus(figures["corpus"]), labelled, outcomes, record, cancel, progress)
@@ -200,13 +200,15 @@ def added(
 def _means(
     labelled: LabelledSet, outcomes: Outcomes, route: str, asked: Sequence[str], more: Qrels
 ) -> dict[str, float]:
-    """A route's mean of each metric, {} where it ended well at no question."""
+    """Return a route's mean of each metric, or {} if it ended well at no question."""
     values = route_values(labelled, outcomes, route, questions=asked, metrics=RANGED, more=more)
     return {name: float(np.mean([one[name] for one in values.values()])) for name in RANGED} if values else {}
 
 
 def _orders(means: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str) -> dict[str, Any]:
-    """The routes at either end, the best first, and the pairs that are the other way round (ties are not)."""
+    """Return the routes at either end, the best first, and the pairs that are the other way round (ties are
+    not).
+    """
     at = {
         end: {route: both[end][metric] for route, both in means.items() if both[end]}
         for end in (IRRELEVANT, JUDGED)

@@ -127,7 +127,7 @@ def begin(engine: Engine, labels: Labels, *, count: int = COUNT, seed: int = SEE
 
 
 def under_way(engine: Engine, of: Of, name: str) -> Measuring | None:
-    """What this process began last for a set: under way, or how it ended."""
+    """Return the last job that this process began for a set."""
     return jobs.latest(Measuring, (str(engine.settings.home), of, name))
 
 
@@ -139,8 +139,8 @@ def measured(
     chosen: Sequence[Scored],
     held_out: Sequence[Scored],
 ) -> JudgeRecord:
-    """The record: bounds from `chosen`, everything else from `held_out`. BadInput where either lacks relevant
-    passages or others.
+    """Return the record: bounds from `chosen`, everything else from `held_out`. Raises BadInput if either
+    lacks relevant passages or others.
     """
     at = labels.labelled.relevant_from
     for half in (chosen, held_out):
@@ -179,7 +179,7 @@ def measured(
 
 
 def asked(query: Query) -> str:
-    """A question as the judge is shown it: after its turns, without which a follow-up says nothing."""
+    """Return a question as the judge is shown it: after its turns, without which a follow-up says nothing."""
     said = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
     return f"{query.text}\n(asked after this conversation:\n{said})" if said else query.text
 

@@ -99,7 +99,7 @@ def _id(pairs: Sequence[LabelledPair]) -> str:
 
 
 def _graded(labelled: LabelledSet, corpus: Corpus) -> list[list[LabelledPair]]:
-    """The graded passages of each question that the corpus has; a grade below 0 counts as 0."""
+    """Return the graded passages of each question that the corpus has; a grade below 0 counts as 0."""
     ids = sorted({id for question in labelled.questions for id in labelled.qrels.get(question.id, {})})
     known = corpus.by_ids(ids)
     return [
@@ -115,7 +115,7 @@ def _graded(labelled: LabelledSet, corpus: Corpus) -> list[list[LabelledPair]]:
 def _unanswerable(
     questions: Sequence[Question], search: Search, count: int, seed: int
 ) -> list[list[LabelledPair]]:
-    """What a search finds for questions without an answer, no more of them than are needed."""
+    """Search for questions without an answer, no more of them than are needed."""
     drawn = sorted(questions, key=lambda question: question.id)
     random.Random(seed).shuffle(drawn)
     return [

@@ -115,7 +115,9 @@ def path(home: Path, of: Of, name: str, model: str) -> Path:
 
 
 def read(home: Path, of: Of, name: str, model: str) -> JudgeRecord | None:
-    """The newest record of a set with a model, None where there is none. Unavailable for a damaged file."""
+    """Return the newest record of a set with a model, or None if it does not exist. Raises Unavailable for a
+    damaged file.
+    """
     from pydantic import ValidationError
 
     file = path(home, of, name, model)

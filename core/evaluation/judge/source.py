@@ -42,7 +42,7 @@ class Labels:
 
 
 def of_set(engine: Engine, name: str) -> Labels:
-    """A label set; BadInput where there is none, or nothing of it is graded."""
+    """Return a label set. Raises BadInput if it does not exist, or nothing of it is graded."""
     if engine.store is None:
         raise BadInput(f"labels are not stored here, so the set {name!r} cannot be read")
     one = desk.load(engine.store, name).set
@@ -52,7 +52,7 @@ def of_set(engine: Engine, name: str) -> Labels:
 
 
 def of_corpus(engine: Engine, name: str, folder: Path | None) -> Labels:
-    """The labels that come with a corpus, of all splits; BadInput where it has none."""
+    """Return the labels that come with a corpus, of all splits. Raises BadInput if it has none."""
     found = sets.read(name, folder, split="all")
     corpus = engine.corpus(name)
     labelled, said = sets.tie(found, corpus)
@@ -61,7 +61,7 @@ def of_corpus(engine: Engine, name: str, folder: Path | None) -> Labels:
 
 
 def label_sets(engine: Engine) -> tuple[str, ...]:
-    """The label sets there are; none where nothing is stored."""
+    """Return the label sets there are; none if nothing is stored."""
     return tuple(one.name for one in desk.sets(engine.store)) if engine.store is not None else ()
 
 

@@ -48,7 +48,7 @@ def leaves_open(record: JudgeRecord) -> str:
 
 
 def use(record: JudgeRecord) -> str:
-    """What the judge may be used for."""
+    """Describe the allowed use of the judge."""
     if not record.shown:
         return f"It may not grade unjudged passages: {refusal(record)}."
     return f"It may grade unjudged passages (eval --judge): the interval lies above {ENOUGH:g}."
@@ -82,7 +82,7 @@ def not_calibrated(record: JudgeRecord | None, model: str, policy: str, name: st
 
 
 def in_brackets(kappa: Kappa) -> str:
-    """A kappa with its interval."""
+    """Return a kappa with its interval."""
     if kappa.value is None:
         return "not defined"
     ends = "" if kappa.ci95 is None else f" [{kappa.ci95[0]:.2f}, {kappa.ci95[1]:.2f}]"

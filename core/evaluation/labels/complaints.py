@@ -61,7 +61,7 @@ class Kept:
     answer: str = ""
 
     def in_words(self) -> str:
-        """What happened, in a sentence."""
+        """Describe the complaint in a sentence."""
         if self.again:
             return f"You have reported this in {self.set} already; nothing was added."
         if self.before is None:
@@ -77,7 +77,7 @@ class Kept:
 
 
 def default_name(corpus: str) -> str:
-    """What the set of regressions of a corpus is called unless somebody says otherwise."""
+    """Return the default name of a corpus' set of regressions."""
     return f"regressions {corpus}"[:MAX_TAG]
 
 
@@ -147,7 +147,7 @@ def undo(store: Store, kept: Kept) -> None:
 
 
 def _without(now: Question, left: tuple[Complaint, ...], kept: Kept) -> Question:
-    """The question without a complaint: as it was before, where nobody complained after it."""
+    """Return the question without a complaint: as it was before, if nobody complained after it."""
     before = kept.before or replace(now, complaints=(), answers=(), answer=None, answerable=None)
     if left == before.complaints:
         return before
@@ -156,7 +156,7 @@ def _without(now: Question, left: tuple[Complaint, ...], kept: Kept) -> Question
 
 
 def of_sets(store: Store, corpus: str | None = None) -> list[Desk]:
-    """The label sets with a complaint in them, over one corpus or any."""
+    """Return the label sets with a complaint in them, over one corpus or any."""
     every = [desks.load(store, one.name) for one in desks.sets(store) if corpus in (None, one.corpus)]
     return [desk for desk in every if any(question.complaints for question in desk.questions)]
 
@@ -186,7 +186,7 @@ def _check_run(connection: sqlite3.Connection, run: str) -> None:
 
 
 def _desk(connection: sqlite3.Connection, fresh: LabelSet) -> Desk | None:
-    """The set as it is; None where there is none yet."""
+    """Return the set as it is, or None if it does not exist yet."""
     known = connection.execute(
         "SELECT deleted FROM label_sets WHERE name = ?", (bind(fresh.name),)
     ).fetchone()
@@ -207,7 +207,7 @@ def _asked(desk: Desk, query: Query) -> Question | None:
 
 
 def _new(desk: Desk | None, query: Query) -> Question:
-    """A question for the set, with an id that no other of its questions has."""
+    """Return a question for the set, with an id that no other of its questions has."""
     if desk is not None and len(desk.questions) >= desks.MAX_QUESTIONS:
         raise BadInput(
             f"label set {short(desk.set.name)} has {desks.MAX_QUESTIONS:,} questions, and no more are allowed"
@@ -219,7 +219,7 @@ def _new(desk: Desk | None, query: Query) -> Question:
 
 
 def _same(question: Question, new: Complaint, answer: str) -> Complaint | None:
-    """A complaint that says the same, where the new one adds neither an answer nor a note."""
+    """Return a complaint that says the same, where the new one adds neither an answer nor a note."""
     if (answer and answer not in question.answers) or new.note:
         return None
     told = (new.who, new.failure, new.route, new.passage)

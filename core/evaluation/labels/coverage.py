@@ -35,7 +35,7 @@ class Coverage:
 
 
 def coverage(desk: Desk) -> Coverage:
-    """What the pool of a set holds; routes by what they found, the most first."""
+    """Return what the pool of a set holds; routes by what they found, the most first."""
     counts = [len(desk.pool.get(question.id, {})) for question in desk.questions]
     some = [count for count in counts if count]
     finders = [

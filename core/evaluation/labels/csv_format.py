@@ -49,12 +49,12 @@ def shielded(cell: str) -> str:
 
 
 def bare(cell: str) -> str:
-    """What `shielded` was given."""
+    """Undo `shielded`."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def decoded(content: bytes, file: str) -> str:
-    """A file's text; BadInput where it is not UTF-8."""
+    """Return a file's text. Raises BadInput if it is not UTF-8."""
     try:
         return content.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -106,14 +106,14 @@ def is_own(content: bytes) -> bool:
 
 
 def whole(cell: str, column: str, where: str) -> int:
-    """A number of 0 or more, 0 for an empty cell."""
+    """Return a number of 0 or more, 0 for an empty cell."""
     if not re.fullmatch(r"[0-9]{0,15}", cell.strip()):
         raise BadInput(f"{where}: {column} {short(cell)}; give a whole number of 0 or more")
     return int(cell.strip() or 0)
 
 
 def grade(cell: str, where: str) -> int | None:
-    """A grade, None for an empty cell."""
+    """Return a grade, or None for an empty cell."""
     said = cell.strip()
     if not said:
         return None
@@ -123,7 +123,7 @@ def grade(cell: str, where: str) -> int | None:
 
 
 def moment(cell: str, where: str) -> str:
-    """A time in ISO 8601, "" for an empty cell."""
+    """Return a time in ISO 8601, or "" for an empty cell."""
     try:
         return cell and datetime.fromisoformat(cell).isoformat(timespec="milliseconds")
     except ValueError:

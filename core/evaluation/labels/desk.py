@@ -42,7 +42,7 @@ DEFAULT = "\n".join(
 
 
 def sets(store: Store, *, deleted: bool = False) -> tuple[LabelSet, ...]:
-    """The sets that are not deleted (or those that are), by name."""
+    """Return the sets that are not deleted (or those that are), by name."""
     with reading(store.path) as connection:
         found = rows.every(connection, deleted=deleted)
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
@@ -145,7 +145,7 @@ def add_to_pool(store: Store, name: str, found: Mapping[str, Iterable[Pooled]]) 
 
 
 def clean(judgement: Judgement) -> Judgement:
-    """The judgement with a trimmed annotator; BadInput for what is not allowed."""
+    """Return the judgement with a trimmed annotator. Raises BadInput for what is not allowed."""
     who = clean_name(judgement.annotator, "annotator")
     if judgement.source not in SOURCES:
         raise BadInput(f"source {short(judgement.source)}; give {', '.join(SOURCES)}")
@@ -164,7 +164,7 @@ def clean(judgement: Judgement) -> Judgement:
 
 
 def clean_name(name: str, what: str) -> str:
-    """The name trimmed; BadInput unless it has 1 to 64 characters."""
+    """Return the name trimmed. Raises BadInput unless it has 1 to 64 characters."""
     trimmed = " ".join(name.split()) if isinstance(name, str) else ""
     if not 1 <= len(trimmed) <= MAX_TAG:
         raise BadInput(f"{what} {short(name)}: give a name of 1 to {MAX_TAG} characters")
@@ -172,7 +172,7 @@ def clean_name(name: str, what: str) -> str:
 
 
 def clean_questions(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """The questions; BadInput for none, too many, a blank or overlong one, or two of one id."""
+    """Return the questions. Raises BadInput for none, too many, a blank or overlong one, or two of one id."""
     if not 1 <= len(questions) <= MAX_QUESTIONS:
         raise BadInput(f"{len(questions)} questions; a label set has 1 to {MAX_QUESTIONS:,}")
     for question in questions:

@@ -292,7 +292,7 @@ def _same(id: str, known: Container[str]) -> str:
 
 
 def _passage(corpus: Documents, id: str, where: str) -> Passage:
-    """The passage of that id, or the document as one; BadInput if the corpus has neither."""
+    """Return the passage of that id, or the document as one. Raises BadInput if the corpus has neither."""
     names = (id, unquote(id))
     found = corpus.by_ids(names)
     if known := found.get(names[0]) or found.get(names[1]):
@@ -310,7 +310,7 @@ def _passage(corpus: Documents, id: str, where: str) -> Passage:
 
 
 def _passage_of(row: Mapping[str, str], where: str) -> Passage:
-    """The passage that a line brings; it has to bring all of it."""
+    """Return the passage that a line brings; it has to bring all of it."""
     if not row["passage_id"] or not row["doc_id"] or not row["text"].strip():
         raise BadInput(
             f"{where}: passage {short(row['passage_id'])} is not in the pool; a line that brings it needs "

@@ -55,9 +55,9 @@ class Tied:
 
 
 def final(desk: Desk) -> dict[Pair, Final]:
-    """What counts for every passage of the pool: the newest adjudication if there is one, else the lower
-    median of the grades of people and imports. "Cannot tell" and what is put off count as unjudged, and what
-    a model suggests counts for nothing.
+    """Return the final grade of every passage of the pool: the newest adjudication if there is one, else the
+    lower median of the grades of people and imports. "Cannot tell" and what is put off count as unjudged, and
+    what a model suggests counts for nothing.
     """
     settled = {pair: one for pair, one in desk.adjudicated().items() if one.kind != "later"}
     given: dict[Pair, list[Judgement]] = defaultdict(list)
@@ -74,7 +74,7 @@ def final(desk: Desk) -> dict[Pair, Final]:
 def labelled_set(
     store: Store, name: str, corpus: Documents, split: str = "all"
 ) -> tuple[LabelledSet, list[str]]:
-    """A label set tied to the passages of `corpus` as indexed now, and what is to be said about it.
+    """Return a label set tied to the passages of `corpus` as indexed now, and remarks on it.
 
     `split` keeps the questions of one split; "all" keeps every one. BadInput if there is no such set or
     split, nothing of it is graded, or the corpus has none of the judged passages.
@@ -109,7 +109,7 @@ def labelled_set(
 
 
 def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
-    """The grades that count as passages of `corpus` now.
+    """Return the grades that count as passages of `corpus` now.
 
     An id that is still there keeps its grade. Else the grade goes where the words are: to the passages of the
     document that hold at least half of them, else to the one with most; and where the words have changed, in

@@ -52,7 +52,8 @@ class Next:
 
 
 def of_evaluation(evaluation: Evaluation, one: str, other: str, depth: int = DEPTH) -> list[Next]:
-    """The questions of an evaluation at which both routes ended well, those first that could change most.
+    """Return the questions of an evaluation at which both routes ended well, those first that could change
+    most.
 
     Those without a relevant passage yet are among them; those that no label can change, and those that the
     documents do not answer, are not.
@@ -70,7 +71,7 @@ def of_evaluation(evaluation: Evaluation, one: str, other: str, depth: int = DEP
 
 
 def of_desk(desk: Desk, one: str, other: str, depth: int = DEPTH) -> list[Next]:
-    """The same of a label set, by the ranks at which the routes found the passages of its pool."""
+    """Return the same of a label set, by the ranks at which the routes found the passages of its pool."""
     from core.evaluation.labels.final import final
 
     grades = {pair: given.grade for pair, given in final(desk).items() if given.grade is not None}
@@ -91,7 +92,9 @@ def of_desk(desk: Desk, one: str, other: str, depth: int = DEPTH) -> list[Next]:
 
 
 def of_runs(runs: Iterable[Run], one: str, other: str, depth: int = DEPTH) -> list[Next]:
-    """The same of stored runs in which both routes ended well; of a question asked twice the first given."""
+    """Return the same of stored runs in which both routes ended well; of a question asked twice the first
+    given.
+    """
     found: dict[Query, Next] = {}
     for run in runs:
         by = {result.route: result for result in run.results if result.status == "ok"}

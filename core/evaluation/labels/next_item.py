@@ -8,7 +8,8 @@ from core.evaluation.labels.types import Judgement, Pair
 
 
 def onward(order: Sequence[Pair], said: Mapping[Pair, Judgement], at: Pair | None = None) -> Pair | None:
-    """The next of `order` after `at` of which nothing is said, from the beginning again behind the end.
+    """Return the next of `order` after `at` of which nothing is said, from the beginning again behind the
+    end.
 
     Where something is said of all: what was put off, the longest ago first, `at` last. None when nothing is
     left.

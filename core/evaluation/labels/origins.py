@@ -30,7 +30,7 @@ CELL = 200  # characters of a cell in a preview
 
 
 def of_corpus(corpus: str, settings: Settings) -> tuple[Question, ...]:
-    """The questions that come with a corpus, of all splits; BadInput where it has none.
+    """Return the questions that come with a corpus, of all splits. Raises BadInput if it has none.
 
     Their labels are not taken over: who judges is not to know them.
     """
@@ -63,7 +63,7 @@ def keep(name: str, content: bytes, settings: Settings) -> Path:
 
 @contextmanager
 def _saved(name: str, content: bytes) -> Iterator[Path]:
-    """The content as a file; errors about it have the name it was uploaded by."""
+    """Yield the content as a file; errors about it have the name it was uploaded by."""
     ending = Path(name).suffix.lower()
     if ending not in ENDINGS:
         raise BadInput(f"{name!r}: give a file ending in one of {', '.join(ENDINGS)}")
@@ -83,14 +83,14 @@ def of_lines(text: str) -> tuple[Question, ...]:
 
 
 def about(written: Written) -> list[str]:
-    """What a file was read as, in sentences, before its labels are matched to a corpus."""
+    """Describe how a file was read, before its labels are matched to a corpus."""
     some = sum(bool(entries) for entries in written.evidence.values())
     read = f"Read as {written.format}: {len(written.questions):,} questions, {some:,} with labels"
     return [*([read] if written.format else []), *written.remarks]
 
 
 def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Question, ...]:
-    """What was asked of a corpus in its newest `limit` runs, each question with its conversation once, the
+    """Return the questions of a corpus' newest `limit` runs, each question with its conversation once, the
     newest first. Its id is made of both, so that it is the same wherever it is asked again.
     """
     with reading(store.path) as connection:
@@ -116,6 +116,6 @@ def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Ques
 
 
 def id_of(query: Query) -> str:
-    """The id of a question that was asked, made of its text and the turns before it."""
+    """Return the id of a question that was asked, made of its text and the turns before it."""
     whole = dumps([query.text, *([turn.role, turn.text] for turn in query.history)])
     return "asked-" + hashlib.sha256(to_bytes(whole)).hexdigest()[:12]

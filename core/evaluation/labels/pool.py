@@ -105,18 +105,20 @@ def begin(engine: Engine, name: str, names: Sequence[str] = (), *, depth: int = 
 
 
 def under_way(engine: Engine, name: str) -> Pooling | None:
-    """The pooling of a set that this process began last: under way, or how it ended."""
+    """Return the pooling of a set that this process began last: under way, or how it ended."""
     return jobs.latest(Pooling, (str(store_of(engine).path), name))
 
 
 def defaults(engine: Engine, corpus: str) -> tuple[str, ...]:
-    """The routes that can run on a corpus and ask no language model."""
+    """Return the routes that can run on a corpus and ask no language model."""
     gaps = availability.missing(engine, corpus)
     return tuple(r.name for r in routes().values() if not r.asks() and not availability.why_not(r, gaps))
 
 
 def best(results: Iterable[RouteResult], depth: int) -> list[Pooled]:
-    """The `depth` best passages of each result that ended well, each once, with who found it at what rank."""
+    """Return the `depth` best passages of each result that ended well, each once, with who found it at what
+    rank.
+    """
     passages: dict[str, Passage] = {}
     found: dict[str, dict[str, int]] = {}
     for result in results:
@@ -238,7 +240,7 @@ def _runnable(engine: Engine, corpus: str, names: Sequence[str]) -> tuple[str, .
 
 
 def store_of(engine: Engine) -> Store:
-    """The store of an engine's labels; Unavailable where nothing is stored."""
+    """Return the store of an engine's labels. Raises Unavailable if nothing is stored."""
     if engine.store is None:
         raise Unavailable("labels are stored with the sessions, and sessions are not stored here")
     return engine.store

@@ -46,7 +46,7 @@ def order(desk: Desk, annotator: str, first: Sequence[str] = ()) -> tuple[Pair, 
 
 
 def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:
-    """The passages of one question in that order."""
+    """Return the passages of one question in that order."""
     return sorted(
         desk.pool.get(question, {}), key=lambda passage: _place(desk.set.name, question, passage, annotator)
     )
@@ -63,7 +63,7 @@ def progress(desk: Desk, annotator: str) -> tuple[dict[str, Progress], Progress]
 
 
 def total(parts: Sequence[Progress]) -> Progress:
-    """The sum of several."""
+    """Return the sum of several."""
     return Progress(
         sum(one.judged for one in parts),
         sum(one.cannot for one in parts),

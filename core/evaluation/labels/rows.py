@@ -24,7 +24,7 @@ _JUDGED = "SELECT number, question, passage, annotator, source, kind, grade, not
 
 
 def every(connection: sqlite3.Connection, *, deleted: bool) -> list[LabelSet]:
-    """The sets that are not deleted, or those that are."""
+    """Return the sets that are not deleted, or those that are."""
     return [_set(row) for row in connection.execute(f"{_SET} WHERE deleted = ?", (deleted,))]
 
 
@@ -184,7 +184,9 @@ def judged(connection: sqlite3.Connection, name: str) -> list[Judgement]:
 
 
 def row_of(connection: sqlite3.Connection, name: str, *, deleted: bool = False) -> sqlite3.Row:
-    """The row of a set that is on the list (or, if `deleted`, off it); BadInput lists the ones there are."""
+    """Return the row of a set that is on the list (or, if `deleted`, off it). Raises BadInput listing the
+    ones there are.
+    """
     row: sqlite3.Row | None = connection.execute(f"{_SET} WHERE name = ?", (bind(name),)).fetchone()
     if row is not None and bool(row["deleted"]) == deleted:
         return row
@@ -219,7 +221,7 @@ def _set(row: sqlite3.Row) -> LabelSet:
 
 
 def _document(question: Question) -> dict[str, Any]:
-    """What the author of a question knows about it, as JSON values."""
+    """Return the author's knowledge of a question as JSON values."""
     history = [{"role": turn.role, "text": turn.text} for turn in question.query.history]
     return {
         "text": question.query.text,
@@ -246,5 +248,5 @@ def _question(id: str, document: Mapping[str, Any]) -> Question:
 
 
 def now() -> str:
-    """This moment, ISO 8601, UTC."""
+    """Return the current time in ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -38,7 +38,7 @@ class Ready:
 
 
 def begin(store: Store, evaluation: Evaluation, one: str, other: str, corpus: Documents) -> Ready:
-    """The label set of an evaluation with the passages that decide between two routes in its pool.
+    """Return the label set of an evaluation with the passages that decide between two routes in its pool.
 
     It is the set that the evaluation was made with. Where its labels come from elsewhere a set is made of its
     questions and judgements, which count as an import; made once, it is used again. Questions of stored
@@ -100,9 +100,9 @@ def _of_sessions(store: Store, desk: Desk, one: str, other: str) -> dict[Questio
 
 
 def order(desk: Desk, evaluation: Evaluation, one: str, other: str) -> tuple[str, ...]:
-    """The questions of a set, those first whose labels decide most between two routes: as an evaluation
-    ranked them, and as its own pool tells of questions that were not asked in it. The others are not among
-    them.
+    """Return the questions of a set, those first whose labels decide most between two routes: as an
+    evaluation ranked them, and as its own pool tells of questions that were not asked in it. The others are
+    not among them.
     """
     ids = _same(desk)
     found = [item for item in label_next.of_evaluation(evaluation, one, other) if item.query in ids]
@@ -116,7 +116,7 @@ def _same(desk: Desk) -> dict[Query, str]:
 
 
 def _own(store: Store, evaluation: Evaluation, corpus: Documents) -> str:
-    """The set made of the evaluation's questions and judgements, made now where it is not there."""
+    """Return the set made of the evaluation's questions and judgements, made now if it is not there."""
     labelled = evaluation.labelled
     name = desks.clean_name(f"{labelled.name[:48]} {SUFFIX}", "label set")
     if any(one.name == name for one in desks.sets(store)):
@@ -151,7 +151,7 @@ def _own(store: Store, evaluation: Evaluation, corpus: Documents) -> str:
 
 
 def _texts(evaluation: Evaluation, corpus: Documents, found: Sequence[Next]) -> Mapping[str, Passage]:
-    """The passages as the corpus has them; else as the evaluation's runs kept them."""
+    """Return the passages as the corpus has them; else as the evaluation's runs kept them."""
     texts = dict(corpus.by_ids(sorted({id for one in found for id in one.passages})))
     for one in found:
         if any(id not in texts for id in one.passages) and evaluation.run_id(one.id):

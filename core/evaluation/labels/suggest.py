@@ -96,12 +96,12 @@ def begin(engine: Engine, name: str, pairs: Collection[Pair] | None = None) -> S
 
 
 def under_way(engine: Engine, name: str) -> Suggesting | None:
-    """What this process began last for a set: under way, or how it ended."""
+    """Return the last job that this process began for a set."""
     return jobs.latest(Suggesting, (str(store_of(engine).path), name))
 
 
 def missing(desk: Desk, model: str) -> list[Pair]:
-    """The passages of which the model, by its name as an annotator, has suggested nothing."""
+    """Return the passages of which the model, by its name as an annotator, has suggested nothing."""
     known = desk.by(model)
     return [
         (question.id, passage)
@@ -112,10 +112,10 @@ def missing(desk: Desk, model: str) -> list[Pair]:
 
 
 def annotator(engine: Engine) -> str:
-    """The name under which the model's suggestions are stored."""
+    """Return the name under which the model's suggestions are stored."""
     return f"{MODEL}{' '.join(engine.llm().model.split())}"[:MAX_TAG]
 
 
 def graded(value: float) -> int:
-    """The grade for the probability, 0 to 1, that a passage states the answer."""
+    """Return the grade for the probability, 0 to 1, that a passage states the answer."""
     return sum(value >= bound for bound in BOUNDS)

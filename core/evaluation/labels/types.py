@@ -83,17 +83,17 @@ class Desk:
     judgements: tuple[Judgement, ...] = ()
 
     def current(self) -> tuple[Judgement, ...]:
-        """What stands: the newest judgement per question, passage and annotator that was not taken back,
-        oldest first. Adjudications are among them, beside their annotator's own.
+        """Return the current judgements: the newest judgement per question, passage and annotator that was
+        not taken back, oldest first. Adjudications are among them, next to their annotator's own.
         """
         return self._current
 
     def by(self, annotator: str) -> dict[Pair, Judgement]:
-        """What stands of an annotator's own judgements, without adjudications."""
+        """Return an annotator's current judgements, without adjudications."""
         return {j.pair: j for j in self._current if j.annotator == annotator and j.source != "adjudication"}
 
     def adjudicated(self) -> dict[Pair, Judgement]:
-        """The newest adjudication of each passage that has one."""
+        """Return the newest adjudication of each passage that has one."""
         return {j.pair: j for j in self._current if j.source == "adjudication"}
 
     def annotators(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class Desk:
         return tuple(dict.fromkeys(own))
 
     def models(self) -> tuple[str, ...]:
-        """The models of which some suggestion stands."""
+        """Return the models of which some suggestion stands."""
         return tuple(dict.fromkeys(j.annotator for j in self._current if j.source == "model"))
 
     @cached_property
@@ -119,8 +119,8 @@ class Desk:
 def standing(
     judgements: tuple[Judgement, ...] | list[Judgement],
 ) -> dict[tuple[str, str, str, bool], list[Judgement]]:
-    """What was not taken back, oldest first, by question, passage, annotator and whether it is an
-    adjudication. `judgements` are given oldest first.
+    """Return the judgements that were not taken back, oldest first, by question, passage, annotator and
+    whether it is an adjudication. `judgements` are given oldest first.
     """
     stacks: dict[tuple[str, str, str, bool], list[Judgement]] = {}
     for one in judgements:

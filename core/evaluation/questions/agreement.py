@@ -131,7 +131,7 @@ def _taus(first: Values, second: Values) -> Values:
 
 
 def opened(settings: Settings, given: str) -> Evaluation:
-    """A saved evaluation by name, or that of a folder; BadInput where there is none."""
+    """Return a saved evaluation by name, or that of a folder. Raises BadInput if it does not exist."""
     from core.evaluation import experiment_store
 
     folder = Path(given).expanduser()
@@ -141,7 +141,9 @@ def opened(settings: Settings, given: str) -> Evaluation:
 
 
 def _values(evaluation: Evaluation, routes: Sequence[str], metric: str) -> tuple[Values, list[str]]:
-    """The metric of each route (rows) at each question (columns) that all of them answered, and their ids."""
+    """Return the metric of each route (rows) at each question (columns) that all of them answered, and their
+    ids.
+    """
     common = set.intersection(*(set(evaluation.values[route]) for route in routes))
     ids = [id for id in evaluation.questions if id in common]
     if len(ids) < LEAST_QUESTIONS:

@@ -37,7 +37,7 @@ LANGUAGES = (
 
 
 def form(question: str, passages: Sequence[str]) -> str:
-    """What is wrong with a question's form, "" for nothing."""
+    """Return the fault of a question's form, or "" if it has none."""
     count = len(_WORDS.findall(question))
     if not question.rstrip().endswith(("?", "？", "؟")):
         return "not a question"
@@ -69,7 +69,7 @@ def unlike(question: str, passage: str) -> bool:
 
 
 def shared(question: str, passages: Sequence[str], corpus: Corpus) -> float:
-    """The share of a question's terms that its passages have too, 0 to 1."""
+    """Return the share of a question's terms that its passages have too, 0 to 1."""
     asked = terms(question, corpus)
     return (
         len(asked & set().union(*(terms(text, corpus) for text in passages))) / len(asked) if asked else 1.0
@@ -77,12 +77,14 @@ def shared(question: str, passages: Sequence[str], corpus: Corpus) -> float:
 
 
 def terms(text: str, corpus: Corpus) -> set[str]:
-    """The terms of a text as BM25 sees them."""
+    """Return the terms of a text as BM25 sees them."""
     return {term for term, _ in corpus.terms(text)}
 
 
 def same(asked: Collection[str], before: Mapping[str, Collection[str]]) -> str:
-    """The id of the earlier question that is the same but for a few words, "" for none; both by terms."""
+    """Return the id of the earlier question that is the same but for a few words, or "" for none; both by
+    terms.
+    """
     for id, other in before.items():
         union = len(set(asked) | set(other))
         if union and len(set(asked) & set(other)) / union >= ALIKE:
@@ -91,12 +93,14 @@ def same(asked: Collection[str], before: Mapping[str, Collection[str]]) -> str:
 
 
 def rank(ranking: Ranking, ids: Collection[str]) -> int | None:
-    """The rank, from 1, of the first hit among `ids`; None where there is none."""
+    """Return the rank, from 1, of the first hit among `ids`, or None if it does not exist."""
     return next((at for at, hit in enumerate(ranking, 1) if hit.passage.id in ids), None)
 
 
 def _script(text: str) -> str:
-    """The script that most letters are of, by the first word of their Unicode names; Kana and Han are one."""
+    """Return the script that most letters are of, by the first word of their Unicode names; Kana and Han are
+    one.
+    """
     counted = Counter(_named(char) for char in text[:2000] if char.isalpha())
     return counted.most_common(1)[0][0] if counted else ""
 
@@ -116,7 +120,7 @@ def _stop_words() -> dict[str, frozenset[str]]:
 
 
 def _language(text: str) -> str | None:
-    """The language with the most stop words in a text, where it leads clearly; else None."""
+    """Return the language with the most stop words in a text, if it leads clearly; else None."""
     words = _WORDS.findall(text.casefold())[:400]
     counted = Counter({name: sum(word in stops for word in words) for name, stops in _stop_words().items()})
     (best, most), (_, second) = counted.most_common(2)

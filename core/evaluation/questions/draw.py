@@ -33,8 +33,8 @@ class Drawn:
 
 
 def passages(corpus: Corpus, seed: int) -> Iterator[Drawn]:
-    """The passages of a corpus in the order in which they are asked about: one of each cluster of documents
-    in turn, of each document once before any comes twice; equal texts once.
+    """Yield the passages of a corpus in the order in which they are asked about: one of each cluster of
+    documents in turn, of each document once before any comes twice; equal texts once.
 
     BadInput where no passage has LEAST_WORDS words.
     """
@@ -63,12 +63,14 @@ def passages(corpus: Corpus, seed: int) -> Iterator[Drawn]:
 
 
 def identifier(text: str) -> str:
-    """The longest of the identifiers in a text, the first of equally long ones; "" where there is none."""
+    """Return the longest of the identifiers in a text, the first of equally long ones, or "" if it does not
+    exist.
+    """
     return max((one[0] for one in _IDENTIFIER.finditer(text)), key=len, default="")
 
 
 def _documents(corpus: Corpus) -> dict[str, list[int]]:
-    """The rows of each document whose passages say enough, each text once."""
+    """Return the rows of each document whose passages say enough, each text once."""
     seen: set[str] = set()
     found: dict[str, list[int]] = {}
     for row, passage, _ in corpus.everything():
@@ -83,7 +85,7 @@ def _documents(corpus: Corpus) -> dict[str, list[int]]:
 def _grouped(
     corpus: Corpus, names: Sequence[str], found: Mapping[str, Sequence[int]], seed: int
 ) -> list[list[str]]:
-    """The documents in clusters by the vector of one passage of each, the order inside kept."""
+    """Return the documents in clusters by the vector of one passage of each, the order inside kept."""
     if len(names) <= CLUSTERS:
         return [[name] for name in names]
     vectors = np.stack([corpus.vectors([found[name][0]])[0] for name in names[:SAMPLE]])

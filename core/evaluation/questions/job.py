@@ -74,5 +74,5 @@ def begin(engine: Engine, name: str, corpus: str, count: int, kinds: Sequence[Ki
 
 
 def latest(engine: Engine, name: str) -> Generating | None:
-    """What this process began last for a set: under way, or how it ended."""
+    """Return the last job that this process began for a set."""
     return jobs.latest(Generating, (engine.settings.home, name))

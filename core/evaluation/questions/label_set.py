@@ -78,7 +78,7 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
 
 
 def questions(store: Store, name: str) -> tuple[Question, ...]:
-    """The generated questions of a set, dropped ones too; BadInput if there is no such set."""
+    """Return the generated questions of a set, dropped ones too. Raises BadInput if there is no such set."""
     with reading(store.path) as connection:
         every = rows.read(connection, name, dropped=True).questions
     return tuple(question for question in every if question.generated is not None)
@@ -116,7 +116,7 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
 
 
 def _questions(connection: sqlite3.Connection, fresh: LabelSet) -> Mapping[str, Question]:
-    """The questions that are there by id; {} where the set has to be made."""
+    """Return the questions that are there by id, or {} if the set has to be made."""
     known = connection.execute("SELECT 1 FROM label_sets WHERE name = ?", (fresh.name,)).fetchone()
     if known is None:
         return {}

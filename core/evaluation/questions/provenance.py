@@ -16,7 +16,7 @@ def counts(questions: Iterable[Question]) -> tuple[int, int, int]:
 
 
 def block(questions: Iterable[Question]) -> dict[str, Any]:
-    """What figures record of it: {} where a person wrote every question."""
+    """Return the provenance for the figures; {} if a person wrote every question."""
     asked = list(questions)
     whole, made, accepted = counts(asked)
     if not made:
@@ -25,7 +25,9 @@ def block(questions: Iterable[Question]) -> dict[str, Any]:
 
 
 def note(questions: Iterable[Question]) -> str:
-    """The sentence that stands first wherever figures are made of generated questions; "" for others."""
+    """Return the sentence that stands first wherever figures are made of generated questions, or "" for
+    others.
+    """
     asked = list(questions)
     whole, made, accepted = counts(asked)
     if not made:

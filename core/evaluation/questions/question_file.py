@@ -33,7 +33,7 @@ class Overtaken(BadInput):
 
 
 def read(path: Path) -> list[Line]:
-    """The lines of a file of generated questions; BadInput names the line of what is none."""
+    """Return the lines of a file of generated questions. Raises BadInput naming the line of what is none."""
     found = []
     for number, line in lines(path):
         where = f"{path} line {number}"
@@ -56,7 +56,7 @@ def generated(line: Mapping[str, Any]) -> Generated:
 
 @contextmanager
 def changed(path: Path) -> Iterator[list[Line]]:
-    """The lines, to be changed in place: written when the block ends well, all or nothing."""
+    """Yield the lines, to be changed in place: written when the block ends well, all or nothing."""
     try:
         with FileLock(f"{path}.lock"):
             found = read(path) if path.exists() else []
@@ -99,7 +99,7 @@ def decide(path: Path, seen: Line, state: State, who: str, text: str = "") -> Li
 
 
 def reviewed(line: Line, state: State, who: str, text: str = "") -> Line:
-    """The line with a person's decision; "proposed" takes it back, and nobody has reviewed it then."""
+    """Return the line with a person's decision; "proposed" takes it back, and nobody has reviewed it then."""
     made, now = dict(line["generated"]), datetime.now(UTC).isoformat(timespec="seconds")
     first = made.get("first") or line["text"]
     said = text or line["text"]
@@ -117,7 +117,7 @@ def states(found: Sequence[Line]) -> dict[str, int]:
 
 
 def line_of(written: Mapping[str, Any], by: str, seconds: float, calls: int) -> Line:
-    """What `core.evaluation.questions.write` wrote, as a line of a file, and by whom."""
+    """Return a written question as a line of a file, with its author."""
     kept = {name: value for name, value in written.items() if name not in ("checks", "passages", "prompt")}
     checks = {**written["checks"], "seconds": round(seconds, 2), "calls": calls}
     made = Generated(

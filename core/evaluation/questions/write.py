@@ -59,8 +59,8 @@ class Writer:
     before: dict[str, set[str]] = field(default_factory=dict)  # terms of earlier questions by id
 
     def write(self, kind: Kind, drawn: Drawn) -> dict[str, Any]:
-        """A question as a line of a questions file, without who made it. Raises Dropped, and what the model's
-        client raises.
+        """Return a question as a line of a questions file, without who made it. Raises Dropped, and what the
+        model's client raises.
         """
         hits = self._about(kind, drawn)
         shown = quoted(hits)
@@ -135,7 +135,7 @@ class Writer:
         return {"ranks": ranks, "easy": all(rank == 1 for rank in ranks.values())}
 
     def _others(self, text: str, found: Ranking, ids: set[str]) -> list[str]:
-        """The best other passages that answer it too; Dropped where all of them do."""
+        """Return the best other passages that answer it too. Raises Dropped if all of them do."""
         others = [hit for hit in found if hit.passage.id not in ids][:OTHERS]
         also = [hit.passage.id for hit in others if self._yes(text, (hit,)) >= self.threshold]
         if len(others) == OTHERS == len(also):
@@ -177,7 +177,9 @@ def _id(kind: Kind, text: str) -> str:
 
 
 def _label(passage: Passage, answer: str) -> dict[str, Any]:
-    """The place of the answer in the document: the sentence that has it word for word, else the passage."""
+    """Return the place of the answer in the document: the sentence that has it word for word, else the
+    passage.
+    """
     from core.backends.prompting.citations import sentences
 
     wanted = " ".join(answer.casefold().split()).strip(" .\"'")

@@ -204,7 +204,9 @@ def _broken(found: QuestionsDiff | None, depth: int, most: int | None) -> list[s
 
 
 def _questions(before: Snapshot, measured: Measured) -> tuple[dict[str, str], int, int]:
-    """The questions both have with their kind now, how many are in one alone, how many judged otherwise."""
+    """Return the questions both have with their kind now, how many are in one alone, how many judged
+    otherwise.
+    """
     asked = measured.evaluation.questions if measured.evaluation else {}
     same = {
         id: question.mode or ""

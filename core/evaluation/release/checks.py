@@ -43,7 +43,7 @@ class Check:
 
 
 def figures_of(measured: Measured, route: str, metric: str, found: Sequence[Loss] | None) -> RouteFigures:
-    """What the rule looks at of a measured route; `found` are the losses in the metric."""
+    """Collect the figures of a measured route; `found` are the losses in the metric."""
     lost = [one.shown for one in found or () if one.route == route]
     return RouteFigures(
         route,
@@ -63,8 +63,8 @@ def figures_of(measured: Measured, route: str, metric: str, found: Sequence[Loss
 def checks(
     measured: Measured, one: RouteFigures, criteria: Criteria, found: Sequence[Loss] | None
 ) -> tuple[Check, ...]:
-    """The criteria that are asked for, in order, each with what it comes to in words; the metric is always
-    one of them.
+    """Return the criteria that are asked for, in order, each with what it comes to in words; the metric is
+    always one of them.
     """
     told: Mapping[str, Callable[[], Told]] = {
         "minimum": lambda: _quality(measured, one, criteria),
@@ -113,7 +113,7 @@ def _untimed(measured: Measured, route: str) -> str:
 
 
 def share(value: float) -> str:
-    """A share as people read it, with a decimal, so that 0.4 % is not 0 %."""
+    """Return a share as people read it, with a decimal, so that 0.4 % is not 0 %."""
     return f"{100 * value:.4g} %" if value < 0.1 else f"{100 * value:.1f} %"
 
 
@@ -185,5 +185,5 @@ def _not_excluded(mine: Sequence[Loss]) -> str:
 
 
 def number(value: float) -> str:
-    """A count or an amount with the digits that matter."""
+    """Return a count or an amount with the digits that matter."""
     return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"

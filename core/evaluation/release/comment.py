@@ -28,7 +28,7 @@ _APART = "&#8203;"  # a space without width
 
 
 def comment(decision: Decision, against: Against | None = None) -> str:
-    """The comment; its first line is the decision, its last the MARKER of the evaluation.
+    """Return the comment; its first line is the decision, its last the MARKER of the evaluation.
 
     Questions are cut to CUT characters, and lists where it would pass LIMIT, with how many are left out.
     """
@@ -75,7 +75,7 @@ class _Body:
         self._room = LIMIT - ROOM - sum(len(line) + 1 for line in lines)
 
     def listed(self, title: str, items: Sequence[str], *, opened: bool = True) -> None:
-        """A list that can be folded; what finds no room is counted."""
+        """Return a list that can be folded; what finds no room is counted."""
         if not items:
             return
         head = f"<details{' open' if opened else ''}><summary>{title}: {count(len(items))}</summary>"
@@ -96,7 +96,7 @@ class _Body:
 
 
 def _changes(against: Against | None) -> list[str]:
-    """What became worse, then what is to be said of the comparison."""
+    """Return the lowered metrics, then remarks on the comparison."""
     if against is None:
         return []
     lines = [f"Against {code(against.name)}: {safe(against.summary)}", ""]
@@ -121,7 +121,7 @@ def _changes(against: Against | None) -> list[str]:
 
 
 def _criteria(decision: Decision) -> list[str]:
-    """What the route to ship, or the nearest, comes to against each criterion."""
+    """Return a table of the route to ship, or the nearest, by criterion."""
     one = decision.of(decision.shown)
     lines = [f"| {safe(one.title, CUT)} | required | figure | |", "| --- | --- | --- | --- |"]
     for check in one.checks:

@@ -32,7 +32,7 @@ class Worse:
 
 
 def opponent(decision: Decision, route: str) -> str | None:
-    """What a route is compared with: the baseline, or the best other route if it is the baseline itself."""
+    """Return the opponent of a route: the baseline, or the best other route if it is the baseline itself."""
     if route != decision.baseline:
         return decision.baseline
     others = [one for one in decision.candidates if one.route != route and one.mean is not None]
@@ -40,7 +40,9 @@ def opponent(decision: Decision, route: str) -> str | None:
 
 
 def worse_at(measured: Measured, route: str, other: str, metric: str) -> list[Worse] | None:
-    """The questions at which `route` scores less, the largest difference first; None where not known."""
+    """Return the questions at which `route` scores less, the largest difference first, or None if not
+    known.
+    """
     values, evaluation = measured.values(metric), measured.evaluation
     if values is None or evaluation is None:
         return None
@@ -54,7 +56,7 @@ def worse_at(measured: Measured, route: str, other: str, metric: str) -> list[Wo
 
 
 def limits(measured: Measured, decision: Decision) -> list[str]:
-    """What the labelled set can and cannot show, a sentence each."""
+    """Return the limits of the labelled set, a sentence each."""
     figures, metric = measured.figures, decision.criteria.metric
     sentences = [
         f"{count(measured.questions)} asked, {figures.get('labelled', 0)} with a relevant passage. The"
@@ -125,7 +127,7 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
 
 
 def used_parameters(measured: Measured, route: str) -> dict[str, Any]:
-    """The parameters a route was measured with, those at their defaults too; as given where it is not
+    """Return the parameters a route was measured with, those at their defaults too; as given if it is not
     known.
     """
     from core.routes.registry import routes

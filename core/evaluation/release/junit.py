@@ -27,8 +27,8 @@ class Case:
 
 
 def junit(decision: Decision, against: Against | None = None) -> str:
-    """The XML file: the decision and the criteria of the route to ship (the nearest where none passes), the
-    complaints, and every question compared with the earlier release; a broken one fails.
+    """Return the XML file: the decision and the criteria of the route to ship (the nearest if none passes),
+    the complaints, and every question compared with the earlier release; a broken one fails.
     """
     suites = {f"gate {decision.name}": list(_decision(decision))}
     if decision.regressions is not None:

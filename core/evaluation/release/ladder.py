@@ -96,7 +96,7 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
 
 
 def _family(route: str, measured: Measured) -> Family | None:
-    """The family of a route; one whose replies were read from a file is a pipeline of the user's."""
+    """Return the family of a route; one whose replies were read from a file is a pipeline of the user's."""
     known = routes().get(route)
     if known is None:
         return OWN[1][0] if measured.figures["routes"][route].get("source") else None
@@ -109,8 +109,8 @@ def _standing(
     family_of: Mapping[str, Family | None],
     twins: Mapping[str, Family | None],
 ) -> tuple[Candidate | None, tuple[str, ...]]:
-    """The route on a rung, and the other measured ones of its families. Where none is a candidate: those that
-    are equal to one on another rung.
+    """Return the route on a rung, and the other measured ones of its families. Where none is a candidate:
+    those that are equal to one on another rung.
     """
     mine = [one for one in decision.candidates if family_of[one.route] in families]
     ships = [one for one in mine if one.route == decision.chosen]
@@ -148,7 +148,7 @@ def _below(rungs: Sequence[Rung]) -> str | None:
 
 
 def _with_answered(rungs: Sequence[Rung], measured: Measured) -> tuple[Rung, ...]:
-    """The rungs with the share of questions that they and those taken below them answer."""
+    """Return the rungs with the share of questions that they and those taken below them answer."""
     found = measured.values(FOUND)
     if not found:
         return tuple(rungs)

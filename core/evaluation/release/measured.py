@@ -79,8 +79,8 @@ class Measured:
         return self._of(kept, simplest.get(self.baseline, self.baseline))
 
     def planned(self, names: Sequence[str]) -> Measured:
-        """The baseline and the routes that were planned to be compared with it, and no others; BadInput for
-        none, or one that was not measured.
+        """Return the baseline and the routes that were planned to be compared with it, and no others. Raises
+        BadInput for none, or one that was not measured.
         """
         unknown = [name for name in names if name not in self.routes]
         if unknown or not names:
@@ -114,15 +114,17 @@ class Measured:
         return machines.unlike(machines.read(self.figures))
 
     def timed(self, criteria: Criteria) -> Measured:
-        """The same; without times where they are of unlike machines and the criteria do not allow that."""
+        """Return the same; without times if they are of unlike machines and the criteria do not
+        allow that.
+        """
         return self if criteria.unlike_machines or not self.unlike else replace(self, untimed=self.unlike)
 
     def title(self, route: str) -> str:
-        """A route's title."""
+        """Return a route's title."""
         return self.titles.get(route, route)
 
     def metrics(self) -> tuple[str, ...]:
-        """The measures that a minimum can be set for: more is better in all."""
+        """Return the measures that a minimum can be set for: more is better in all."""
         rows = self.figures["routes"].values()
         found = [name for name in METRICS if any(name in row for row in rows)]
         written = ANSWERS if any("answers" in row for row in rows) else ()
@@ -131,12 +133,12 @@ class Measured:
         return tuple(name for name in known if name not in KNOWN or KNOWN[name].more_is_better)
 
     def mean(self, route: str, metric: str) -> float | None:
-        """The mean of a metric over the questions that have a value; None without any."""
+        """Return the mean of a metric over the questions that have a value, or None without any."""
         value = self._block(route, metric).get(metric)
         return None if value is None else float(value)
 
     def ends(self, route: str, metric: str) -> tuple[float, float] | None:
-        """The 95 % interval of that mean."""
+        """Return the 95 % interval of that mean."""
         pair = self._block(route, metric).get("ci95", {}).get(metric)
         return (float(pair[0]), float(pair[1])) if pair else None
 
@@ -146,8 +148,8 @@ class Measured:
         return int(block.get("counts", {}).get(metric, block.get("n", 0)))
 
     def against(self, route: str, metric: str, mode: str | None = None) -> Mapping[str, Any] | None:
-        """What metrics.json has on the difference to the baseline ("delta", "p", "n"), of all questions or
-        those of a kind; None where it says nothing.
+        """Return the difference to the baseline in metrics.json ("delta", "p", "n"), of all questions or
+        those of a kind, or None if it says nothing.
         """
         block = self._block(route, metric) if mode is None else self.figures["by_mode"][mode].get(route, {})
         found = block.get("vs_baseline", {}).get(metric)
@@ -168,7 +170,7 @@ class Measured:
         return None if self.untimed or value is None else float(value)
 
     def failed(self, route: str) -> float | None:
-        """The share of questions at which it did not end well; None without a question."""
+        """Return the share of questions at which it did not end well, or None without a question."""
         count = self.figures["routes"][route]["failed"]
         return int(count) / self.questions if self.questions else None
 
@@ -177,11 +179,13 @@ class Measured:
         return self._spent(route)[0]
 
     def tokens(self, route: str) -> float | None:
-        """The same of tokens; None where calls were made whose token counts are unknown."""
+        """Return the same of tokens, or None if calls were made whose token counts are unknown."""
         return self._spent(route)[1]
 
     def cost(self, route: str) -> float | None:
-        """The price of the model's tokens for 1,000 questions; None where prices or tokens are unknown."""
+        """Return the price of the model's tokens for 1,000 questions, or None if prices or tokens are
+        unknown.
+        """
         return self._spent(route)[2]
 
     def values(self, metric: str) -> Mapping[str, Mapping[str, float]] | None:
@@ -220,7 +224,7 @@ class Measured:
 
 
 def of_evaluation(evaluation: Evaluation) -> Measured:
-    """An opened evaluation; BadInput where it has no figures yet."""
+    """Return an opened evaluation. Raises BadInput if it has no figures yet."""
     if not evaluation.figures:
         raise BadInput(f"evaluation {evaluation.name} has no figures yet; wait until it finishes")
     return of_figures(evaluation.figures, evaluation.name, evaluation)
@@ -239,7 +243,7 @@ def of_figures(figures: Any, name: str, evaluation: Evaluation | None = None) ->
 
 
 def find(settings: Settings, given: str) -> Measured:
-    """The evaluation in a folder, around a metrics.json or of that name; a metrics.json alone will do.
+    """Return the evaluation in a folder, around a metrics.json or of that name; a metrics.json alone will do.
 
     Raises BadInput with what was looked for.
     """
@@ -263,7 +267,9 @@ def find(settings: Settings, given: str) -> Measured:
 
 
 def find_evaluation(settings: Settings, given: str) -> Evaluation:
-    """A saved evaluation by its name or folder; BadInput with what there is, and for a metrics.json alone."""
+    """Return a saved evaluation by its name or folder. Raises BadInput with what there is, and for a
+    metrics.json alone.
+    """
     evaluation = find(settings, given).evaluation
     if evaluation is None:
         raise BadInput(

@@ -97,7 +97,8 @@ def module(
     purpose: str = "the route that was chosen",
     file: str = "route.py",
 ) -> str:
-    """The source of the module; BadInput for a route, parameter or file name that is not allowed.
+    """Return the source of the module. Raises BadInput for a route, parameter or file name that is not
+    allowed.
 
     Parameters at their defaults are written too, so that a later default changes nothing.
     """

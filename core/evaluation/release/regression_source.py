@@ -33,7 +33,7 @@ def with_regressions(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     ended: Callable[[], bool] = lambda: False,
 ) -> Decision:
-    """The decision with the regressions of the route to ship, else of the nearest one.
+    """Return the decision with the regressions of the route to ship, else of the nearest one.
 
     `given` is a label set, whose questions are asked now with the parameters of the evaluation, and with
     answers where it has answers; or the folder or name of an evaluation of one. BadInput for what is neither.
@@ -56,7 +56,9 @@ def with_regressions(
 
 
 def newest(settings: Settings, name: str, route: str) -> Evaluation | None:
-    """The saved evaluation of a regression set in which a route was asked last; None where there is none."""
+    """Return the saved evaluation of a regression set in which a route was asked last, or None if it does not
+    exist.
+    """
     for saved in experiment_store.names(settings):
         folder = experiment_store.place(settings, saved)
         try:

@@ -42,7 +42,7 @@ class Regression:
     run: str = ""
 
     def in_words(self) -> str:
-        """The question, what is wrong, and who reported it as what."""
+        """Return the question, what is wrong, and who reported it as what."""
         reported = ""
         if self.failures:
             reported = f" (reported as {listed(self.failures)} by {listed(self.who)})"

@@ -57,7 +57,9 @@ def report(
     *,
     kind: Literal["html", "markdown"] = "html",
 ) -> str:
-    """The whole report; the same input gives the same text. `against`: the comparison with a snapshot."""
+    """Return the whole report; the same input gives the same text. `against`: the comparison with a
+    snapshot.
+    """
     who = people.require("release")
     people.record("release report", measured.name)
     title = f"Release decision: {measured.figures.get('dataset', measured.name)}"
@@ -68,7 +70,7 @@ def report(
 
 
 def parts(measured: Measured, decision: Decision, against: Against | None = None) -> list[Part]:
-    """The parts of the report, in order."""
+    """Return the parts of the report, in order."""
     asked = f"Required: {'; '.join(words.asked(decision.criteria))}. Passing routes are listed first."
     spread = "Tokens, model calls and price are totals divided by the questions that the route completed."
     return [

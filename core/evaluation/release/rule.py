@@ -41,8 +41,8 @@ class RouteFigures:
 
 
 def states(one: RouteFigures, criteria: Criteria) -> dict[str, State]:
-    """The state of each criterion asked for, by its field in `criteria`, in order. "minimum" is always there,
-    "interrupted" only of an evaluation that was.
+    """Return the state of each criterion asked for, by its field in `criteria`, in order. "minimum" is always
+    there, "interrupted" only of an evaluation that was.
     """
     low = criteria.minimum is not None and one.mean is not None and one.mean < criteria.minimum
     found: dict[str, State] = {

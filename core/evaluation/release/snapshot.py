@@ -79,7 +79,7 @@ class Snapshot:
 
 
 def side_of(snapshot: Snapshot) -> SnapshotSide | None:
-    """The shipped route's questions; None where the snapshot has none."""
+    """Return the shipped route's questions, or None if the snapshot has none."""
     if snapshot.passages is None or snapshot.compared is None:
         return None
     asked = {id: (one["text"], one["mode"]) for id, one in snapshot.questions.items()}
@@ -87,7 +87,7 @@ def side_of(snapshot: Snapshot) -> SnapshotSide | None:
 
 
 def snapshot(measured: Measured, decision: Decision) -> str:
-    """The file's content; without values by question where only a metrics.json is known."""
+    """Return the file's content; without values by question where only a metrics.json is known."""
     people.require("release")
     people.record("release snapshot", measured.name)
     metrics = [name for name in (*COMPARED, *ANSWERS_COMPARED) if name in measured.metrics()]
@@ -121,7 +121,9 @@ def snapshot(measured: Measured, decision: Decision) -> str:
 
 
 def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
-    """A snapshot from a file's content; BadInput for one that is damaged, or of a later version."""
+    """Return a snapshot from a file's content. Raises BadInput for one that is damaged, or of a later
+    version.
+    """
     try:
         if len(content) > MAX_BYTES:
             raise BadInput(f"{name} is larger than {MAX_BYTES // 1_000_000} MB")
@@ -143,7 +145,7 @@ def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
 
 
 def labels_of(measured: Measured, question: str) -> str:
-    """A short hash of a question's judgements, which changes when they do."""
+    """Return a short hash of a question's judgements, which changes when they do."""
     qrels = measured.evaluation.labelled.qrels.get(question, {}) if measured.evaluation else {}
     return hashlib.sha256(json.dumps(sorted(qrels.items())).encode()).hexdigest()[:12]
 

@@ -37,7 +37,7 @@ class Passages(TypedDict):
 
 
 def passages_of(evaluation: Evaluation, route: str, depth: int) -> Passages:
-    """What a snapshot keeps of a route."""
+    """Return a route's passages for a snapshot."""
     side = EvaluationSide(evaluation, route)
 
     def ranked(id: str, passage: str, asked: Asked) -> Ranked:

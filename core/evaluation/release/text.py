@@ -92,14 +92,14 @@ def missing(check: Check) -> str:
 
 
 def limit(check: Check) -> str:
-    """The limit of a criterion: "at most 1.0 s", "at least 0.39"; "" without one."""
+    """Return the limit of a criterion: "at most 1.0 s", "at least 0.39", or "" without one."""
     if check.limit is None or check.name == NO_LOSS:
         return ""
     return f"at {'most' if check.name in MOST else 'least'} {MOST.get(check.name, number)(check.limit)}"
 
 
 def brief(check: Check) -> str:
-    """The figure of a criterion, or what stands for it."""
+    """Return the figure of a criterion, or what stands for it."""
     if check.name == NO_LOSS:
         if check.state == "failed":
             return f"{count(int(check.value or 0), 'kinds')} worse"
@@ -131,7 +131,7 @@ def regressed(decision: Decision) -> list[str]:
 
 
 def equal(decision: Decision) -> list[str]:
-    """The routes that are one, and those that alone were planned to be compared, a sentence each."""
+    """Return the routes that are one, and those that alone were planned to be compared, a sentence each."""
     titles = {name: known.title for name, known in routes().items()}
     titles |= {one.route: one.title for one in decision.candidates}
 
@@ -153,7 +153,7 @@ def equal(decision: Decision) -> list[str]:
 
 
 def asked(criteria: Criteria) -> list[str]:
-    """The criteria, one phrase each."""
+    """Return the criteria, one phrase each."""
     phrases = [f"best by {titled(criteria.metric)}"]
     if criteria.minimum is not None:
         phrases[0] = f"{titled(criteria.metric)} of at least {criteria.minimum:g}"
@@ -178,7 +178,7 @@ def asked(criteria: Criteria) -> list[str]:
 
 
 def _open(one: Candidate) -> str:
-    """What cannot be determined of a route that fails no criterion."""
+    """Describe what is undetermined for a route that fails no criterion."""
     if one.fails or one.passes:
         return ""
     return f"{one.title} fails no criterion, but {lacking(one)}."

@@ -101,10 +101,9 @@ class BatchRun(BackgroundJob):
 
 
 def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun:
-    """The batch run of `routes` (name -> parameters, those left out at their defaults) over the labelled
-    questions of
-    `corpus`: the known one, or begun now. One that failed or was stopped is begun anew. Without `models` a
-    route that only makes use of a model or the web goes without.
+    """Return the batch run of `routes` (name -> parameters, those left out at their defaults) over the
+    labelled questions of `corpus`: the known one, or begun now. One that failed or was stopped is begun
+    again. Without `models` a route that only makes use of a model or the web goes without.
 
     Raises BadInput where the corpus has no labelled questions, or a route may ask a model; Unavailable where
     one cannot run. The message says what to do.
@@ -122,7 +121,7 @@ def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tr
 
 
 def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun | None:
-    """The batch run of `routes` if it was begun in this process, else None; begins none."""
+    """Return the batch run of `routes` if it was begun in this process, else None; begins none."""
     settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
     return jobs.latest(BatchRun, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
 
@@ -154,7 +153,9 @@ def labelled(engine: Engine, corpus: str) -> LabelledSet:
 
 
 def questions(engine: Engine, corpus: str) -> Found:
-    """The labelled questions of `corpus`, all splits; BadInput says how to get some. Opens no corpus."""
+    """Return the labelled questions of `corpus`, all splits. Raises BadInput saying how to get some. Opens no
+    corpus.
+    """
     origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
     try:
         return sets.read(origin.name, origin.path, split="all")

@@ -47,7 +47,7 @@ class Worth:
     balanced: Measured
 
     def of(self, objective: Objective) -> Measured:
-        """The value that an objective is about."""
+        """Return the value that an objective is about."""
         return {
             "precision": self.precision,
             "recall": self.recall,
@@ -89,7 +89,7 @@ class Calibration:
 
 
 def counts_at(cases: Sequence[Judged], acts: Acts, threshold: float) -> tuple[list[str], Counts]:
-    """The questions of `cases`, and the counts of each at a threshold, shape (questions, 4)."""
+    """Return the questions of `cases`, and the counts of each at a threshold, shape (questions, 4)."""
     order = {id: at for at, id in enumerate(dict.fromkeys(case.question for case in cases))}
     found = np.zeros((len(order), 4))
     for case in cases:
@@ -99,7 +99,7 @@ def counts_at(cases: Sequence[Judged], acts: Acts, threshold: float) -> tuple[li
 
 
 def worth(cases: Sequence[Judged], acts: Acts, threshold: float) -> Worth:
-    """What a threshold is worth on `cases`."""
+    """Measure a threshold on `cases`."""
     questions, counts = counts_at(cases, acts, threshold)
     draws = _resampled(counts) if len(questions) > 1 else None
     tp, fp, fn, _ = counts.sum(axis=0)
@@ -122,7 +122,8 @@ def worth(cases: Sequence[Judged], acts: Acts, threshold: float) -> Worth:
 
 
 def calibrate(target: Target, parts: Split, objective: Objective, wanted: float | None = None) -> Calibration:
-    """The threshold chosen on `parts.chosen_on` by `objective`, and what it is worth on `parts.held_out`.
+    """Return the threshold chosen on `parts.chosen_on` by `objective`, and what it is worth on
+    `parts.held_out`.
 
     Nothing of the held-out questions enters the choice. BadInput, with the numbers, where a part has fewer
     than 5 cases of a kind, or no threshold reaches what is wanted.
@@ -155,7 +156,7 @@ def calibrate(target: Target, parts: Split, objective: Objective, wanted: float 
 def compared(
     cases: Sequence[Judged], acts: Acts, threshold: float, other: float, objective: Objective
 ) -> tuple[Measured, float]:
-    """The difference of an objective between two thresholds on the same cases, paired, and its p."""
+    """Return the difference of an objective between two thresholds on the same cases, paired, and its p."""
     from scipy.stats import permutation_test
 
     (questions, one), (_, two) = (counts_at(cases, acts, at) for at in (threshold, other))
@@ -198,7 +199,9 @@ def _enough(name: str, cases: Sequence[Judged], target: Target) -> None:
 
 
 def _resampled(counts: Counts) -> Counts:
-    """Sums over questions drawn with replacement, shape (resamples, 4); the same draws for the same n."""
+    """Return sums over questions drawn with replacement, shape (resamples, 4); the same draws for the same
+    n.
+    """
     return np.asarray(_drawn(len(counts)).astype(np.float64) @ counts)
 
 
@@ -208,7 +211,7 @@ def _drawn(n: int) -> NDArray[np.uint16]:
 
 
 def _interval(drawn: NDArray[np.float64] | None) -> Interval:
-    """The middle 95 % of the resamples; None where the value is not defined in more than 1 of 20."""
+    """Return the middle 95 % of the resamples, or None if the value is not defined in more than 1 of 20."""
     if drawn is None or np.isnan(drawn).mean() > UNDEFINED:
         return None
     low, high = np.nanpercentile(drawn, [2.5, 97.5])

@@ -23,7 +23,7 @@ NAMES: dict[Objective, str] = {
 
 
 def about(target: Target) -> str:
-    """What is calibrated."""
+    """Describe the calibrated threshold."""
     where = "From this threshold on," if target.acts == "from" else "Below this threshold,"
     condition = "if" if target.acts == "from" else "unless"
     return (
@@ -33,8 +33,8 @@ def about(target: Target) -> str:
 
 
 def in_words(found: Calibration) -> str:
-    """The finding in a few sentences: the threshold and its figures on held-out questions, next to those
-    of the one in use.
+    """Return the finding in a few sentences: the threshold and its figures on held-out questions, next to
+    those of the one in use.
     """
     rule = RULES[found.objective].format(found.wanted or 0)
     on = "questions of one half" if found.made else "dev questions"
@@ -49,7 +49,7 @@ def in_words(found: Calibration) -> str:
 
 
 def difference(found: Calibration) -> str:
-    """The chosen threshold against the one in use, in the objective."""
+    """Return the chosen threshold against the one in use, in the objective."""
     by, same = found.difference, found.threshold == found.shipped.threshold
     if by.value is None:
         return f"They cannot be compared: the {NAMES[found.objective]} of one of them is undefined."
@@ -80,7 +80,7 @@ def halves(found: Calibration) -> str:
 
 
 def left_out(target: Target, total: int) -> str:
-    """The part of `total` questions that is excluded, and why; "" where none is."""
+    """Return the part of `total` questions that is excluded, and why, or "" if none is."""
     met = sum(target.stored.values())
     gone = [f"{count(total - met)}: the route failed or did not take this step"] if met < total else []
     gone += [f"{n:,} {_unit(target, n)}: {why}" for why, n in target.left_out.items()]

@@ -24,7 +24,7 @@ class Curve:
 
 
 def curve(cases: Sequence[Judged], acts: Acts) -> Curve | None:
-    """The curve over `cases`, of at most 400 of its points; None where no case is one to act on."""
+    """Return the curve over `cases`, of at most 400 of its points, or None if no case is one to act on."""
     from sklearn.metrics import precision_recall_curve
 
     sign = 1 if acts == "from" else -1

@@ -41,7 +41,9 @@ class Base:
 
 
 def base(survey: BatchRun, route: str, fusion: Fusion, *, ranks: bool) -> Base:
-    """The questions of a finished `survey` at which `route` can be changed as `fusion` of another run was."""
+    """Return the questions of a finished `survey` at which `route` can be changed as `fusion` of another run
+    was.
+    """
     labelled = survey.labelled
     asked: dict[str, Asked] = {}
     failed = 0
@@ -60,7 +62,7 @@ def base(survey: BatchRun, route: str, fusion: Fusion, *, ranks: bool) -> Base:
 
 
 def after(base: Base, route: str, changes: Changes, ids: Sequence[str]) -> Values:
-    """The metrics of questions with `changes`; those it does not move keep theirs."""
+    """Return the metrics of questions with `changes`; those it does not move keep theirs."""
     moved: dict[str, Scored] = {}
     for id in ids:
         one = base.asked[id]
@@ -100,7 +102,7 @@ def compare(before: Values, after: Values) -> list[Finding]:
 
 
 def of_question(gold: Mapping[str, int], hits: Scored, *, relevant_from: int = 2) -> Mapping[str, float]:
-    """The metrics shown of one ranking against the question's labels."""
+    """Return the metrics shown of one ranking against the question's labels."""
     return by_question({"q": gold}, {"q": hits}, relevant_from=relevant_from)["q"]
 
 

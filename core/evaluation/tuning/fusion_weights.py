@@ -58,7 +58,7 @@ def available(engine: Engine, corpus: str) -> dict[str, str | None]:
 
 
 def material(engine: Engine, wanted: Wanted) -> Material:
-    """The labels to fit on; raises BadInput or Unavailable where there are none, or for another state."""
+    """Return the labels to fit on. Raises BadInput or Unavailable if none exist, or for another state."""
     labelled, rivals, origin = _origin(engine, wanted)
     on, parts = divided(labelled, wanted.split)
     return Material(
@@ -71,7 +71,7 @@ def material(engine: Engine, wanted: Wanted) -> Material:
 
 
 def splits(labelled: LabelledSet) -> list[str]:
-    """The splits of the labelled questions that can be fitted on, "all" last."""
+    """Return the splits of the labelled questions that can be fitted on, "all" last."""
     ids = _labelled(labelled)
     known = names(labelled, ids)
     of = {question.id: question.split for question in labelled.questions}
@@ -81,7 +81,7 @@ def splits(labelled: LabelledSet) -> list[str]:
 
 
 def divided(labelled: LabelledSet, on: str | None = None) -> tuple[str, Split]:
-    """The split that is fitted on (see `Wanted`), and the labelled questions divided by it."""
+    """Return the split that is fitted on (see `Wanted`), and the labelled questions divided by it."""
     ids = _labelled(labelled)
     known = splits(labelled)
     if on is None and TEST not in known:
@@ -141,7 +141,9 @@ def relevant(labelled: LabelledSet, questions: Sequence[str]) -> int:
 
 
 def chosen_lists(engine: Engine, wanted: Wanted) -> tuple[str, ...]:
-    """The lists to fuse, in order; BadInput for an unknown one, Unavailable for one that cannot be had."""
+    """Return the lists to fuse, in order. Raises BadInput for an unknown one, Unavailable for one that cannot
+    be had.
+    """
     there = available(engine, wanted.corpus)
     for name in wanted.lists:
         if name not in there:
@@ -198,7 +200,7 @@ def begin(engine: Engine, wanted: Wanted) -> Fitting:
 
 
 def under_way(engine: Engine, corpus: str) -> Fitting | None:
-    """What this process began last for a corpus: under way, or how it ended."""
+    """Return the last job that this process began for a corpus."""
     return jobs.latest(Fitting, (engine.settings.home, corpus))
 
 

@@ -27,7 +27,7 @@ class Graded:
 
 
 def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str) -> Graded:
-    """What the step named `step` graded for each question of `labelled`; `results` by question id."""
+    """Return what the step named `step` graded for each question of `labelled`; `results` by question id."""
     cases, unlabelled, ungraded = [], 0, 0
     for question in labelled.questions:
         if not labelled.labelled(question.id) and question.answerable is not False:
@@ -47,7 +47,7 @@ def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str)
 
 
 def follows(result: RouteResult, grading: Recorded[Grading], verdict: Grading) -> Act | None:
-    """What the route would do about `verdict`, where it acted on this grading; None where it did not.
+    """Return the route's action on `verdict` if it acted on this grading, or None if it did not.
 
     A route that trusted its search never asked beyond: what that would bring is not known, and taken to be
     there and to be trusted.
@@ -60,7 +60,7 @@ def follows(result: RouteResult, grading: Recorded[Grading], verdict: Grading) -
 
 
 def _of_the_web(result: RouteResult, acted: Span) -> tuple[PassageGrade, ...] | None:
-    """The grades of web results that the step acted on; None where it acted on none."""
+    """Return the grades of web results that the step acted on, or None if it acted on none."""
     given = {link.span for link in acted.links if link.arg == "web"}
     found = [one.output.grades for one in recorded(result.spans, WebGrades) if one.span.id in given]
     return found[0] if found else None

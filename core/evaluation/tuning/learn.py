@@ -49,7 +49,7 @@ class Regression:
         return float(self.bias - self.weights @ self.mean)
 
     def scores(self, x: Numbers) -> Numbers:
-        """The decision function without its intercept, which no order depends on; shape (n,)."""
+        """Return the decision function without its intercept, which no order depends on; shape (n,)."""
         found: Numbers = x @ self.weights
         return found
 
@@ -87,8 +87,8 @@ def regression(found: Pairs, rows: Any, strength: float) -> Regression:
 
 
 def chosen(found: Pairs, rows: Any) -> Regression:
-    """The same with the strength of regularisation that has the lowest log loss over inner folds of the
-    questions of `rows`; of equals the strongest.
+    """Return the same with the strength of regularisation that has the lowest log loss over inner folds of
+    the questions of `rows`; of equals the strongest.
     """
     losses = dict.fromkeys(STRENGTHS, 0.0)
     for seen, unseen in _folds(found.of[rows], INNER):
@@ -100,7 +100,7 @@ def chosen(found: Pairs, rows: Any) -> Regression:
 def out_of_fold(
     found: Pairs, fit: Callable[[Pairs, Any], Regression]
 ) -> tuple[Numbers, list[tuple[list[str], Regression]]]:
-    """A score for each pair, by a regression that saw nothing of its question; and for each fold the
+    """Return a score for each pair, by a regression that saw nothing of its question; and for each fold the
     questions held out with the regression that scored them.
     """
     scores = np.zeros(len(found.passages))
@@ -183,8 +183,8 @@ def learned(
 
 
 def by_hand(collected: Collected, question: str, lists: Sequence[str]) -> dict[str, Any]:
-    """The rankings that need no labels: BM25, its fusions with dense by rank and by score, and the sum of all
-    `lists` where they are others. The functions are those of the routes of these names.
+    """Return the rankings that need no labels: BM25, its fusions with dense by rank and by score, and the sum
+    of all `lists` if they are others. The functions are those of the routes of these names.
     """
     found = collected.lists[question]
     basic = tuple(found[one] for one in BASIC)
@@ -195,7 +195,7 @@ def by_hand(collected: Collected, question: str, lists: Sequence[str]) -> dict[s
 def _without(
     collected: Collected, found: Pairs, values: Mapping[str, float], strength: float
 ) -> dict[str, Any]:
-    """What is lost without each list: fitted again without it, out of fold, minus with all."""
+    """Compute the loss without each list: fitted again without it, out of fold, minus with all."""
     left = {}
     for name in found.lists:
         others = [one for one in found.lists if one != name]
@@ -209,7 +209,9 @@ def _without(
 def _compared(
     collected: Collected, values: Mapping[str, float], lists: Sequence[str], rivals: ByName | None
 ) -> dict[str, Any]:
-    """The fitted weights against what is made by hand of the same lists, and against what was measured."""
+    """Return the fitted weights against what is made by hand of the same lists, and against what was
+    measured.
+    """
     rankings: dict[str, dict[str, Any]] = {}
     for question in values:
         for name, ranking in by_hand(collected, question, lists).items():
@@ -220,7 +222,7 @@ def _compared(
 
 
 def _against(values: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """The fitted weights minus each of `others`, over the questions of both; one Holm family."""
+    """Return the fitted weights minus each of `others`, over the questions of both; one Holm family."""
     shared = {name: [id for id in values if id in by] for name, by in others.items()}
     compared = effects.family(
         {name: [values[id] - others[name][id] for id in ids] for name, ids in shared.items()}
@@ -261,8 +263,8 @@ def _folds(of: Any, count: int) -> list[tuple[Any, Any]]:
 
 
 def _shares(relevant: Any, of: Any) -> Numbers:
-    """A weight for each row: a question's are 1 together, half of it its relevant passages; times the mean
-    number of rows a question. A question of which nothing relevant was found orders nothing: 0.
+    """Return a weight for each row: a question's are 1 together, half of it its relevant passages; times the
+    mean number of rows a question. A question of which nothing relevant was found orders nothing: 0.
     """
     size = int(of.max()) + 1
     good, all_ = np.bincount(of[relevant], minlength=size), np.bincount(of, minlength=size)

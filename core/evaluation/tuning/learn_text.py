@@ -21,7 +21,7 @@ CALLED = {  # what a weight is for, in words
 
 
 def called(name: str) -> str:
-    """What a route or a fusion by hand is called."""
+    """Return the name of a route or a fusion by hand."""
     if name == EQUAL:
         return "the same lists with equal weights"
     known = routes().get(name)
@@ -29,7 +29,7 @@ def called(name: str) -> str:
 
 
 def labels(found: Counts | Mapping[str, Any]) -> str:
-    """The labels that the weights are fitted on, and the effect of missing ones."""
+    """Return the labels that the weights are fitted on, and the effect of missing ones."""
     n = found if isinstance(found, Counts) else Counts(**found)
     missed = n.labelled - n.relevant
     return (
@@ -42,7 +42,7 @@ def labels(found: Counts | Mapping[str, Any]) -> str:
 
 
 def worth(fitted: FittedWeights) -> list[str]:
-    """The finding first: the figures of the weights on questions that they were not fitted on."""
+    """Return the finding first: the figures of the weights on questions that they were not fitted on."""
     lines = []
     for part, where in (
         ("held out", "On held-out questions"),
@@ -56,13 +56,17 @@ def worth(fitted: FittedWeights) -> list[str]:
 
 
 def rivals(fitted: FittedWeights, part: str, group: str = "against") -> list[Finding]:
-    """The comparisons of a part ("out of fold", "held out"): with fusions by hand, or routes "measured"."""
+    """Return the comparisons of a part ("out of fold", "held out"): with fusions by hand, or routes
+    "measured".
+    """
     found = fitted.made.get(part, {}).get(group, {})
     return [_compared("the fusion by fitted weights", called(name), one) for name, one in found.items()]
 
 
 def left_out(fitted: FittedWeights) -> list[Finding]:
-    """The effect of leaving out each list on the figure out of fold; `before` is the mean without it."""
+    """Return the effect of leaving out each list on the figure out of fold; `before` is the mean without
+    it.
+    """
     return [_compared("Without", LISTS[name], one) for name, one in fitted.made.get("without", {}).items()]
 
 
@@ -73,7 +77,7 @@ def most(fitted: FittedWeights) -> list[tuple[str, float]]:
 
 
 def weights(fitted: FittedWeights) -> str:
-    """The weights in a sentence or three."""
+    """Return the weights in a sentence or three."""
     tops = most(fitted)
     scores = ", ".join(f"{name} {value:+.2f}" for name, value in tops)
     text = f"Each list adds to the score of its first passage: {scores}. A passage outside the list gets 0."

@@ -37,12 +37,12 @@ class Collected:
     lists: Mapping[str, Mapping[str, Ranking]]
 
     def dropped(self, question: str) -> str | None:
-        """The passage that is no result for a question: its own, where the set's rule says so."""
+        """Return the passage that is no result for a question: its own, where the set's rule says so."""
         own = self.labelled.drop_self and question not in self.labelled.qrels.get(question, {})
         return question if own else None
 
     def scored(self, question: str, ranking: Ranking) -> Scored:
-        """A ranking as it counts for a question."""
+        """Return a ranking as it counts for a question."""
         drop = self.dropped(question)
         return tuple((hit.passage.id, hit.score) for hit in ranking if hit.passage.id != drop)
 
@@ -61,7 +61,7 @@ class Pairs:
     passages: tuple[str, ...]
 
     def rankings(self, scores: Numbers) -> dict[str, Scored]:
-        """The passages of each question by `scores`, best first, ties by id."""
+        """Return the passages of each question by `scores`, best first, ties by id."""
         found: dict[str, list[tuple[str, float]]] = {}
         for passage, of, score in zip(self.passages, self.of.tolist(), scores.tolist(), strict=True):
             found.setdefault(self.questions[of], []).append((passage, score))
@@ -112,7 +112,7 @@ def collect(
 
 
 def pairs(collected: Collected, questions: Sequence[str], lists: Sequence[str]) -> Pairs:
-    """The pairs of `questions` with every passage that some of `lists` found.
+    """Return the pairs of `questions` with every passage that some of `lists` found.
 
     A passage is relevant if it is graded as such. One graded lower, or not judged at all, is not: labels that
     are missing teach that a passage is wrong, which is the more often true the deeper the labels were pooled.
@@ -139,7 +139,7 @@ def pairs(collected: Collected, questions: Sequence[str], lists: Sequence[str]) 
 
 
 def counts(collected: Collected, found: Pairs) -> Counts:
-    """What there is to fit on."""
+    """Count the labels to fit on."""
     labelled = collected.labelled
     grades = [labelled.qrels.get(question, {}) for question in found.questions]
     judged = sum(passage in grades[of] for passage, of in zip(found.passages, found.of, strict=True))

@@ -34,7 +34,9 @@ class Setting:
 
 
 def setting(target: Target, threshold: float) -> Setting:
-    """What sets the threshold of `target`; BadInput, with the reason, where nothing does."""
+    """Return the parameters that set the threshold of `target`; BadInput, with the reason, if
+    nothing does.
+    """
     if target.by_settings:
         if not 0 <= threshold <= 1:
             raise BadInput(f"the evidence an answer needs is a probability from 0 to 1, not {threshold:g}")
@@ -51,8 +53,8 @@ def setting(target: Target, threshold: float) -> Setting:
 
 
 def merged(before: Preset | None, name: str, corpus: str, chosen: Setting, note: str) -> Preset:
-    """A preset with `chosen` added; the other values of `before` stay. `note` is a line on its origin and
-    replaces an earlier one on the same parameter.
+    """Return a preset with `chosen` added; the other values of `before` stay. `note` is a line on its origin
+    and replaces an earlier one on the same parameter.
 
     BadInput for a preset of another corpus, or a lower threshold above its upper one.
     """
@@ -71,7 +73,7 @@ def merged(before: Preset | None, name: str, corpus: str, chosen: Setting, note:
 
 
 def changes(before: Preset | None, after: Preset) -> list[str]:
-    """What saving `after` in place of `before` changes, one line a value."""
+    """Return the changes of saving `after` instead of `before`, one line a value."""
     old, new = ({} if one is None else _values(one) for one in (before, after))
     return [
         f"{name}: {'not set' if name not in old else _text(old[name])} → {_text(value)}"
@@ -81,8 +83,8 @@ def changes(before: Preset | None, after: Preset) -> list[str]:
 
 
 def settled(preset: Preset) -> dict[str, dict[str, Any]]:
-    """The parameters by route, checked; BadInput names the route or parameter that this version has not, or
-    the value it does not allow.
+    """Return the parameters by route, checked. Raises BadInput naming the route or parameter that this
+    version has not, or the value it does not allow.
     """
     try:
         found = {route.name: route for route in pick(list(preset.parameters))} if preset.parameters else {}
@@ -97,7 +99,7 @@ def settled(preset: Preset) -> dict[str, dict[str, Any]]:
 
 
 def in_words(preset: Preset) -> str:
-    """The values of a preset, in one line."""
+    """Return the values of a preset, in one line."""
     return ", ".join(f"{name} = {_text(value)}" for name, value in _values(preset).items())
 
 

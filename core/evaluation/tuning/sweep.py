@@ -101,7 +101,7 @@ def curve(
     *,
     parts: Split | None = None,
 ) -> Curve:
-    """The metric over `grid`, to which the values in use are added; `fresh` are the rankings of runs.
+    """Return the metric over `grid`, to which the values in use are added; `fresh` are the rankings of runs.
 
     Values are chosen on the questions `parts.chosen_on` and shown on `parts.held_out` (see
     `core.evaluation.tuning.sweep_split`). BadInput for a metric that is not known.
@@ -124,7 +124,7 @@ def curve(
 
 
 def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh) -> dict[Point, list[str]]:
-    """The questions, of both parts, that take a run at each point of `grid`."""
+    """Return the questions, of both parts, that take a run at each point of `grid`."""
     about = rankings.subject
     found = {}
     for point in grid:
@@ -154,7 +154,7 @@ def _tried(
 def _values(
     rankings: Rankings, point: Point, metric: str, ids: Sequence[str], fresh: Fresh
 ) -> tuple[Tried, dict[str, float]]:
-    """The metric by question, from stored steps and from runs."""
+    """Return the metric by question, from stored steps and from runs."""
     again = rankings.stored(point, metric)
     ran = {q: fresh[point, q] for q in ids if q not in again and (point, q) in fresh}
     values = {q: again[q] for q in ids if q in again}
@@ -187,7 +187,7 @@ def _effects(pairs: Mapping[Point, Sequence[tuple[float, float]]], now: Point) -
 
 
 def _best(tried: Sequence[Tried], now: Point) -> Tried:
-    """The highest mean difference; of equal ones the value in use, then the first."""
+    """Return the highest mean difference; of equal ones the value in use, then the first."""
     known = [one for one in tried if one.effect is not None]
     if not known:
         raise BadInput("no question that values are chosen on has a ranking")

@@ -23,7 +23,7 @@ Grid = tuple[Any, ...]
 
 
 def default(parameter: ParameterSpec, now: Any, *, paired: bool = False) -> Grid:
-    """The values tried unless others are asked for, in order, the one in use (`now`) among them.
+    """Return the values tried unless others are asked for, in order, the one in use (`now`) among them.
 
     All of a choice or switch; of free text the one in use alone; up to 8 whole numbers; 11 fractions; by
     factors where the range is wide. Fewer where two parameters are tried together (`paired`).
@@ -65,12 +65,12 @@ def read(text: str, parameter: ParameterSpec, owner: str) -> Grid:
 
 
 def written(values: Sequence[Any]) -> str:
-    """The opposite of `read`."""
+    """Write what `read` reads."""
     return ", ".join(map(shown, values))
 
 
 def shown(value: Any) -> str:
-    """A value of a parameter as people write it."""
+    """Return a value of a parameter as people write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -28,7 +28,8 @@ def results(
     questions: Collection[str] | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> dict[str, RouteResult]:
-    """The route's results by question, in the evaluation's order; a question without a kept run is left out.
+    """Return the route's results by question, in the evaluation's order; a question without a kept run is
+    left out.
 
     Passages have their ids alone: their texts are not read. Raises BadInput where no runs are kept.
     """

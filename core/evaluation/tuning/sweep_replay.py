@@ -41,7 +41,7 @@ class Way:
     untouched: frozenset[str] = frozenset()
 
     def rankings(self, question: str, values: Values) -> tuple[Scored, ...]:
-        """The question's ranking with `values` of the parameters; () where it takes a run.
+        """Return the question's ranking with `values` of the parameters, or () if it takes a run.
 
         Two where a list lost all its weight: with what only that list has at the end, and without, as a route
         may leave out a search that weighs nothing. What both say holds.
@@ -102,7 +102,7 @@ def _set(span: Span, parameters: Sequence[ParameterSpec]) -> bool:
 def _fusion(
     result: RouteResult, touched: Sequence[Span], parameters: Sequence[ParameterSpec]
 ) -> Fusion | None:
-    """The fusion that makes the route's ranking, where it is all that the parameters set."""
+    """Return the fusion that makes the route's ranking, if it is all that the parameters set."""
     if len(touched) != 1:
         return None
     step = next((one for one in fusions(result) if one.span.id == touched[0].id and not one.lack), None)
@@ -190,7 +190,7 @@ def _by_mean(judged: Round, name: str, value: Any) -> bool:
 def _edge(
     step: Recorded[Grading] | Recorded[WebGrades], edge: str, ran: Values, values: Values
 ) -> float | None:
-    """A threshold of a grader; None where it is to be the calibrated one, and that is not known."""
+    """Return a threshold of a grader, or None if it is to be the calibrated one, and that is not known."""
     parameter = step.span.set_by.get(edge, "")
     wanted = values.get(parameter)
     if wanted is None or wanted == ran.get(parameter):

@@ -103,7 +103,9 @@ class Running(BackgroundJob):
 
 
 def running(engine: Engine, subject: Subject) -> Running:
-    """The runs of this process at points of `subject`'s parameters, whether any are under way or not."""
+    """Return the runs of this process at points of `subject`'s parameters, whether any are under way or
+    not.
+    """
     return jobs.keep(Running, _key(engine, subject), lambda: Running(engine, subject))
 
 
@@ -120,7 +122,7 @@ def lacking(engine: Engine, subject: Subject, todo: Todo) -> dict[Point, str]:
 
 
 def asking(subject: Subject, todo: Todo) -> dict[Point, Sequence[str]]:
-    """What of `todo` may ask a language model."""
+    """Return the part of `todo` that may call a language model."""
     (route,) = pick([subject.route])
     return {point: ids for point, ids in todo.items() if route.asks(route.settle(subject.parameters(point)))}
 
@@ -139,7 +141,7 @@ def _comparable(engine: Engine, subject: Subject) -> None:
 
 
 def cost(subject: Subject, todo: Todo) -> Cost:
-    """What running `todo` takes."""
+    """Estimate the cost of running `todo`."""
     (route,) = pick([subject.route])
     count = sum(map(len, todo.values()))
     asks = any(route.asks(route.settle(subject.parameters(point))) for point in todo)

@@ -29,12 +29,12 @@ class Split:
 
 
 def names(labelled: LabelledSet, ids: Sequence[str]) -> list[str]:
-    """The splits of the questions `ids`, "all" last."""
+    """Return the splits of the questions `ids`, "all" last."""
     return [*sorted({q.split or ALL for q in labelled.questions if q.id in set(ids)} - {ALL}), ALL]
 
 
 def split(labelled: LabelledSet, ids: Sequence[str] | None = None, on: str | None = None) -> Split:
-    """The questions `ids` (all without) divided: nothing is chosen on the split "test".
+    """Return the questions `ids` (all without) divided: nothing is chosen on the split "test".
 
     Of questions with a test split, "dev" or else all others are to choose on and "test" is held out. Without
     one, halves are drawn with a fixed seed; with fewer than 20 questions all are to choose on and none are

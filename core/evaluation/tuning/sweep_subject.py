@@ -45,7 +45,7 @@ class Subject:
         return tuple(parameter.name for parameter in self.way.parameters)
 
     def values(self, point: Point) -> dict[str, Any]:
-        """A point by parameter."""
+        """Return a point by parameter."""
         return dict(zip(self.names, point, strict=True))
 
     def parameters(self, point: Point) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Rankings:
         self._ran: dict[tuple[Point, str], tuple[Scored, dict[str, float]]] = {}
 
     def stored(self, point: Point, metric: str) -> dict[str, float]:
-        """The metric by question, of those whose ranking at `point` follows from what is stored."""
+        """Return the metric by question, of those whose ranking at `point` follows from what is stored."""
         if point not in self._again:
             self._again[point] = self._measure(point)
         first, second = self._again[point]
@@ -74,7 +74,7 @@ class Rankings:
         return {q: row[metric] for q, row in first.items() if second.get(q, row)[metric] == row[metric]}
 
     def ran(self, point: Point, question: str, hits: Scored, metric: str) -> float:
-        """The metric of a run's ranking."""
+        """Return the metric of a run's ranking."""
         known = self._ran.get((point, question))
         if known is None or known[0] is not hits:
             values = self._values({question: hits})[question]
@@ -96,7 +96,9 @@ class Rankings:
         )
 
     def _values(self, rankings: Mapping[str, Scored]) -> dict[str, dict[str, float]]:
-        """The metrics by question; of a ranking that another point had too they are not measured again."""
+        """Return the metrics by question; of a ranking that another point had too they are not measured
+        again.
+        """
         labelled = self.subject.labelled
         kept = {q: counted(labelled, q, hits) for q, hits in rankings.items()}
         keys = {q: (q, tuple(id for id, _ in hits)) for q, hits in kept.items()}
@@ -115,8 +117,8 @@ def subject(
     progress: Progress = lambda _done, _total: None,
     loaded: Mapping[str, RouteResult] | None = None,
 ) -> Subject:
-    """The route with `parameters` to try; BadInput for a route or parameter that is not there, or without any
-    labels.
+    """Return the route with `parameters` to try. Raises BadInput for a route or parameter that is not there,
+    or without any labels.
 
     `loaded` are its results of the labelled questions where they were read before.
     """

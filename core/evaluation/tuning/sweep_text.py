@@ -11,7 +11,9 @@ from core.evaluation.tuning.sweep_subject import Point, Subject
 
 
 def in_words(curve: Curve) -> list[str]:
-    """The finding, one sentence each: the choice, its figures on held-out questions, and the advice."""
+    """Return the finding, one sentence each: the choice, its figures on held-out questions, and the
+    advice.
+    """
     about, metric = curve.subject, titled(curve.metric)
     now, best = curve.now.effect, curve.best.effect
     if now is None or best is None:
@@ -43,7 +45,7 @@ def found(curve: Curve, tried: Tried) -> Finding:
 
 
 def counted(curve: Curve) -> str:
-    """The questions that the figures cover, and those that are excluded."""
+    """Return the questions that the figures cover, and those that are excluded."""
     about = curve.subject
     sentences = [
         f"{len(curve.split.chosen_on)} labelled questions to choose on and {len(curve.split.held_out)} held "
@@ -76,7 +78,7 @@ def note(curve: Curve, point: Point) -> str:
 
 
 def named(subject: Subject, point: Point) -> str:
-    """A point in words: "k = 60, alpha = 0.5"."""
+    """Return a point in words: "k = 60, alpha = 0.5"."""
     return ", ".join(f"{name} = {shown(value)}" for name, value in subject.values(point).items())
 
 
@@ -97,7 +99,9 @@ def _finding(curve: Curve, point: Point, effect: Effect, p: float | None, verdic
 
 
 def held(curve: Curve) -> Finding | None:
-    """The chosen point on held-out questions; a difference is shown where the interval leaves 0 out."""
+    """Return the chosen point on held-out questions; a difference is shown where the interval
+    leaves 0 out.
+    """
     effect = curve.held
     if effect is None:
         return None

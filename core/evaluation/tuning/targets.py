@@ -95,13 +95,13 @@ class Growing:
         self.stored: Counter[float] = Counter()
 
     def add(self, question: str, told: Told) -> None:
-        """What one question says of it."""
+        """Add the scores of one question."""
         self.stored[told.threshold] += 1
         self.left_out.update(told.left_out)
         self.cases += [Judged(question, score, positive) for score, positive in told.judged]
 
     def done(self) -> Target:
-        """The target with all its cases."""
+        """Return the target with all its cases."""
         return replace(
             self.target, cases=tuple(self.cases), left_out=dict(self.left_out), stored=dict(self.stored)
         )

@@ -50,7 +50,9 @@ def results(
 
 
 def quoted(settings: Settings, spec: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
-    """The labelled quotes of an evaluation's questions; {} where the set has none or is no longer there."""
+    """Return the labelled quotes of an evaluation's questions, or {} if the set has none or is no longer
+    there.
+    """
     from core.corpus import catalogue
 
     if spec.get("labels"):
@@ -75,7 +77,7 @@ def quoted(settings: Settings, spec: Mapping[str, object]) -> Mapping[str, Seque
 
 
 def having(names: frozenset[str] = DECIDED) -> list[Route]:
-    """The routes with a parameter for one of the thresholds `names`."""
+    """Return the routes with a parameter for one of the thresholds `names`."""
     return [
         route
         for route in routes().values()

@@ -80,7 +80,7 @@ class _Asked:
 
 
 def _graded(result: RouteResult, asked: _Asked) -> Iterator[Told]:
-    """The grades of passages: the best of a question against two thresholds, or the mean of a round."""
+    """Yield the grades of passages: the best of a question against two thresholds, or the mean of a round."""
     for step in gradings(result):
         one = step.output
         values = [(grade.id, value) for grade in one.grades if (value := known(grade)) is not None]
@@ -143,8 +143,8 @@ def _gated(result: RouteResult, asked: _Asked, unjudged: dict[tuple[str, str], s
 
 
 def _truth(gate: Gate, result: RouteResult, asked: _Asked) -> tuple[str, bool | str] | None:
-    """What makes the first way right, and whether it is or why that is not known; None where labels never
-    tell.
+    """Return the condition for the first way, and whether it holds or why that is unknown, or None if labels
+    never tell.
     """
     if gate.ways == ENOUGH:
         told = "a passage labelled relevant is among those it read"
@@ -166,7 +166,9 @@ def correct_unaided(text: str, question: Question) -> bool | None:
 
 
 def _shown(span: Span, result: RouteResult) -> tuple[str, ...] | None:
-    """The passages a step read: told by the answer it wrote, or by that of the step that it is a part of."""
+    """Return the passages a step read: told by the answer it wrote, or by that of the step that it is a part
+    of.
+    """
     spans = {one.id: one for one in result.spans}
     one: Span | None = span
     while one is not None:
@@ -177,7 +179,7 @@ def _shown(span: Span, result: RouteResult) -> tuple[str, ...] | None:
 
 
 def _unaided(span: Span, result: RouteResult) -> str | None:
-    """What the model wrote without a search, where a step decided on that."""
+    """Return the text written without a search, if a step decided on it."""
     given = {link.span for link in span.links}
     for one in result.spans:
         if one.id in given and isinstance(one.output, Written) and one.output.unaided:
@@ -235,7 +237,7 @@ def _of_quote(text: str, quotes: Sequence[str]) -> bool:
 def _target(
     result: RouteResult, span: Span, *, unit: Unit, probability: bool, positive: str
 ) -> Callable[..., Target]:
-    """A maker of targets of one step."""
+    """Return a maker of targets of one step."""
 
     def make(name: str, acts: Acts, act: str, *, by_settings: bool = False) -> Target:
         return Target(
