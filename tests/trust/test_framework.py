@@ -17,6 +17,7 @@ from bench.visitor import Visitor
 from core.store import Store
 from scripts import serving
 from tests.runs import make_run
+from tests.until import until
 from ui.app import framework
 
 pytestmark = [pytest.mark.trust, pytest.mark.process]
@@ -36,11 +37,11 @@ def server(tmp_path_factory):
         "ROUTESCOPE_LLM_MODE": "replay",
         "ROUTESCOPE_PROXY_HEADER": "X-User",
         "ROUTESCOPE_PROXY_ADDRESSES": "127.0.0.1",
+        "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": "1",  # seconds a tab may be away
     }
     small = (
         "framework.SESSION_BYTES, framework.ALL_BYTES, framework.SWEEP_S = 3 << 20, 5 << 20, 0.2\n"
         "framework.UNKNOWN = 3\n"
-        "MemorySessionStorage.__init__.__defaults__ = (128, 1)\n"  # seconds a tab may be away
         "app = st.App("
     )
     whole = (serving.PROJECT / "app.py").read_text(encoding="utf-8")
@@ -49,8 +50,7 @@ def server(tmp_path_factory):
         whole.replace(
             "import streamlit as st",
             f"sys.path.insert(0, {str(serving.PROJECT)!r})\n"
-            "import streamlit as st\nfrom streamlit.runtime.memory_session_storage import "
-            "MemorySessionStorage\nfrom ui.app import framework",
+            "import streamlit as st\nfrom ui.app import framework",
         )
         .replace("app = st.App(", small)
         .replace('"pages/frame.py"', repr(str(serving.PROJECT / "pages" / "frame.py")))
@@ -177,6 +177,19 @@ def test_uploads_go_where_the_page_said_and_have_an_end(server):
         his = places(bob, 2)
         assert put(server, BOB, his[0], 2 << 20) == 204
         assert put(server, BOB, his[1], 2 << 20) == 413  # in all
+
+
+def test_memory_of_uploads_is_freed_with_the_session(server):
+    def uploads(person, who):
+        return put(server, who, places(person)[0], 2 << 20) == 204
+
+    with visiting(server, ANN) as ann, visiting(server, BOB) as bob, visiting(server, ANN) as second:
+        until(lambda: uploads(ann, ANN))  # those of earlier tests are gone
+        until(lambda: uploads(bob, BOB))
+        assert not uploads(second, ANN)  # 5 MB are all there is
+        ann.close()
+        until(lambda: uploads(second, ANN))
+        assert not uploads(second, ANN)
 
 
 def test_sockets_of_strangers_have_an_end_and_keep_no_one_out(server):

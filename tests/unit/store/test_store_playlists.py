@@ -102,10 +102,10 @@ def test_too_many_entries_are_refused(store):
 KILLED = """
 import sys
 from pathlib import Path
-from core.store import Entry, Store
+from core.store import PlaylistEntry, Store
 store = Store(Path(sys.argv[1]))
 for n in range(100_000):
-    store.save_playlist("p", [Entry(f"question {n}", "support")] * (1 + n % 7))
+    store.save_playlist("p", [PlaylistEntry(f"question {n}", "support")] * (1 + n % 7))
     print(n, flush=True)
 """
 
