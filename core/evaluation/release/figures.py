@@ -1,74 +1,95 @@
-"""Whether a document is the figures of an evaluation, as far as a decision is made of them."""
+"""The figures of metrics.json, as far as a decision is made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import isfinite
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from core.analysis.metrics import METRICS
 from core.domain.errors import BadInput
 
-_COUNTS = ("llm_calls", "prompt_tokens", "completion_tokens", "failed")
-_OTHERS = ("n", "ci95", "vs_baseline", "counts")  # of a block, besides its means
+FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Count = Annotated[float, Field(strict=True, ge=0, multiple_of=1)]
+Pair = Annotated[list[FiniteNumber], Field(min_length=2, max_length=2)]
+
+
+class BaselineDifference(BaseModel):
+    """A route minus the baseline in one metric."""
+
+    delta: FiniteNumber
+    p: FiniteNumber
+    p_holm: FiniteNumber
+    n: Count
+    sd: FiniteNumber | None = None
+
+
+class Means(BaseModel):
+    """Means by metric, over `n` questions, with their intervals and differences; {} is allowed."""
+
+    model_config = ConfigDict(extra="allow")
+    n: Count = 0
+    counts: dict[str, Count] = {}
+    ci95: dict[str, Pair | None] = {}
+    vs_baseline: dict[str, BaselineDifference] = {}
+
+
+class MetricMeans(Means):
+    """The same, in which every other key is a metric."""
+
+    __pydantic_extra__: dict[str, FiniteNumber | None] = Field(init=False)
+
+
+class RouteRow(Means):
+    """A route's figures: metrics of rankings among its keys, answers and further measures below theirs."""
+
+    llm_calls: Count
+    prompt_tokens: Count
+    completion_tokens: Count
+    failed: Count
+    p50_ms: FiniteNumber | None
+    p95_ms: FiniteNumber | None
+    answers: MetricMeans = MetricMeans()
+    extra: MetricMeans = MetricMeans()
+
+    @model_validator(mode="after")
+    def _metrics(self) -> RouteRow:
+        found = self.model_extra or {}
+        MetricMeans(**{name: found[name] for name in METRICS if name in found})
+        return self
+
+
+class SampleFigures(BaseModel):
+    """The sample that was drawn: of how many questions, and with which seed."""
+
+    of: Count
+    seed: int
+
+
+class Figures(BaseModel):
+    """The content of metrics.json; `model_json_schema` describes it for other programs."""
+
+    routes: Annotated[dict[str, RouteRow], Field(min_length=1)]
+    by_mode: dict[str, dict[str, MetricMeans]]
+    baseline: str
+    queries: Count
+    sample: SampleFigures | None = None
+
+    @model_validator(mode="after")
+    def _baseline(self) -> Figures:
+        if self.baseline not in self.routes:
+            raise ValueError(f"baseline {self.baseline!r} is not one of the routes")
+        return self
 
 
 def check(figures: Any, name: str) -> None:
-    """BadInput unless `figures` could have been written by `eval`; `name` is for the message."""
+    """Check that `eval` could have written `figures`. Raises BadInput with the place; `name` is the file."""
     try:
-        good = _figures(figures)
-    except (KeyError, TypeError, AttributeError):
-        good = False
-    if not good:
-        raise BadInput(f"{name} is not an evaluation's metrics.json; give the file that `eval` wrote")
-
-
-def number(value: Any) -> bool:
-    """Whether it is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _figures(figures: Mapping[str, Any]) -> bool:
-    rows, by_mode = figures["routes"], figures["by_mode"]
-    return (
-        bool(rows)
-        and figures["baseline"] in rows
-        and _count(figures["queries"])
-        and (figures.get("sample") is None or {"of", "seed"} <= set(figures["sample"]))
-        and all(map(_row, rows.values()))
-        and all(_block(block, block) for by_route in by_mode.values() for block in by_route.values())
-    )
-
-
-def _row(row: Mapping[str, Any]) -> bool:
-    answers, extra = row.get("answers", {}), row.get("extra", {})
-    return (
-        all(_count(row[key]) for key in _COUNTS)
-        and all(row[key] is None or number(row[key]) for key in ("p50_ms", "p95_ms"))
-        and _block(row, METRICS)
-        and all(_block(block, [key for key in block if key not in _OTHERS]) for block in (answers, extra))
-    )
-
-
-def _block(block: Mapping[str, Any], means: Any) -> bool:
-    """Means with their number, intervals and differences from the baseline; an empty one is fine."""
-    return (
-        all(block.get(key) is None or number(block[key]) for key in means if key not in _OTHERS)
-        and _count(block.get("n", 0))
-        and all(map(_count, block.get("counts", {}).values()))
-        and all(map(_ends, block.get("ci95", {}).values()))
-        and all(map(_difference, block.get("vs_baseline", {}).values()))
-    )
-
-
-def _difference(told: Mapping[str, Any]) -> bool:
-    known = all(number(told[key]) for key in ("delta", "p", "p_holm")) and _count(told["n"])
-    return known and (told.get("sd") is None or number(told["sd"]))
-
-
-def _ends(pair: Any) -> bool:
-    return pair is None or (len(pair) == 2 and all(map(number, pair)))
-
-
-def _count(value: Any) -> bool:
-    return number(value) and value >= 0 and int(value) == value
+        Figures.model_validate(figures)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))[:200]
+        raise BadInput(
+            f"{name} is not an evaluation's metrics.json; give the file that `eval` wrote "
+            f"({place or 'all of it'}: {first['msg']})"
+        ) from None
