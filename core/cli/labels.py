@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from core.evaluation.labels.agreement import Agreement
     from core.evaluation.labels.types import Desk
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.group("labels")
 def labels_() -> None:
