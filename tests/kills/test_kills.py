@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-from functools import cache
 
 import pytest
 from filelock import FileLock
@@ -19,39 +18,51 @@ from tests.kills.work import WORK
 
 KILLS = int(os.environ.get("KILLS", "2"))  # of each kind of work
 AFTER_S = (0.0, 0.002, 0.02)  # after a file operation
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(60 + 30 * KILLS)]
+pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(120 + 60 * KILLS)]
 
 
-def run(work, folder, *more):
-    command = [sys.executable, "-m", "tests.kills.work", work, str(folder), *map(str, more)]
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+class Forks:
+    """The process that does the work in children of its own."""
+
+    def __init__(self):
+        command = [sys.executable, "-m", "tests.kills.work"]
+        self.process = subprocess.Popen(
+            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self, work, folder, event=None, seconds=0.0):
+        """Give the exit code, negative for a signal, and what is in the folder's result."""
+        folder.mkdir(exist_ok=True)
+        print(json.dumps([work, str(folder), event, seconds]), file=self.process.stdin, flush=True)
+        status = os.waitstatus_to_exitcode(int(self.process.stdout.readline()))
+        result = folder / "result.json"
+        return status, json.loads(result.read_text()) if status == 0 else None
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The number of file operations and the result of work that is not killed."""
-
-    @cache
-    def done(work):
-        ended = run(work, tmp_path_factory.mktemp(work))
-        assert ended.returncode == 0, ended.stderr
-        return json.loads(ended.stdout)
-
-    return done
+def forks():
+    made = Forks()
+    yield made
+    made.process.stdin.close()
+    assert made.process.wait(10) == 0
+    made.process.stdout.close()
 
 
 @pytest.mark.parametrize("work", WORK)
-def test_killed_work_goes_on_to_the_same_result(work, whole, tmp_path):
-    operations, result = whole(work)
+def test_killed_work_goes_on_to_the_same_result(work, forks, tmp_path):
+    status, (operations, whole) = forks(work, tmp_path / "whole")
+    assert status == 0
     chance = random.Random(work)
     for number, at in enumerate(sorted(chance.sample(range(1, operations), KILLS))):
         folder = tmp_path / str(number)
-        killed = run(work, folder, at, chance.choice(AFTER_S))
-        assert killed.returncode in (-signal.SIGKILL, 0), killed.stderr  # 0: it ended within that moment
-        resumed = run(work, folder)
-        assert resumed.returncode == 0, (at, resumed.stderr)
-        assert json.loads(resumed.stdout)[1] == result, at
+        killed, _ = forks(work, folder, at, chance.choice(AFTER_S))
+        assert killed in (-signal.SIGKILL, 0), at  # 0: it ended within that moment
+        (folder / "result.json").unlink(missing_ok=True)
+        status, found = forks(work, folder)
+        assert status == 0, at
+        assert found[1] == whole, at
         left = [path for path in folder.rglob("*") if path.name.startswith(".new-") or path.suffix == ".part"]
         assert not left, at
         for lock in folder.rglob("*.lock"):
-            FileLock(lock, timeout=0).acquire().lock.release()
+            with FileLock(lock, timeout=0):
+                pass

@@ -1,16 +1,19 @@
-"""Work that is killed: `python -m tests.kills.work WORK FOLDER [EVENT SECONDS]`.
+"""Work that is killed: `python -m tests.kills.work` reads orders, one JSON line each, and forks to do each.
 
-With EVENT the process kills itself SECONDS after the file operation of that number below FOLDER; without, it
-ends and prints how many there were.
+An order is [work, folder, event, seconds]. With an event the child kills itself some seconds after the file
+operation of that number below the folder. The answer is its exit status, as `os.waitpid` gives it; the result
+of the work, and how many operations that took, is in `result.json` of the folder.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,7 +96,10 @@ def evaluation(folder: Path) -> Any:
         made = engine(folder / "home")
         ready = experiment.prepare(made, Spec("tiny", ("wary", "bm25"), split="test"), labelled_set())
         figures, _, outcomes = experiment.perform(made, ready, out=folder / "out")
-    rankings = {route: {id: got.hits for id, got in by.items()} for route, by in outcomes.items()}
+    rankings = {
+        route: {id: [list(hit) for hit in got.hits] for id, got in by.items()}
+        for route, by in outcomes.items()
+    }
     return [figures["queries"], rankings]
 
 
@@ -150,10 +156,38 @@ def counted(folder: Path, last: int | None, seconds: float) -> list[int]:
     return count
 
 
-if __name__ == "__main__":
-    name, where = sys.argv[1], Path(sys.argv[2])
+def child(name: str, folder: Path, last: int | None, seconds: float) -> None:
+    """Do the work in a process of its own, and end it."""
+    try:
+        documents(folder)
+        operations = counted(folder, last, seconds)
+        found = WORK[name](folder)
+        (folder / "result.json").write_text(json.dumps([operations[0], found]))
+    except Exception:  # noqa: BLE001 - the caller sees the exit code, and this on stderr
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def serve() -> None:
+    """Load everything once, and fork for each order."""
     with_hashes()
-    documents(where)
-    counting = counted(where, *((int(sys.argv[3]), float(sys.argv[4])) if sys.argv[3:] else (None, 0.0)))
-    outcome = WORK[name](where)
-    sys.stdout.write(json.dumps([counting[0], outcome]))
+    for module in (
+        "bm25s",
+        "faiss",
+        "core.corpus.enrichments.store",
+        "core.evaluation.experiment",
+        "tests.audited",
+    ):
+        importlib.import_module(module)
+    for line in sys.stdin:
+        name, folder, last, seconds = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            child(name, Path(folder), last, seconds)
+        sys.stdout.write(f"{os.waitpid(pid, 0)[1]}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()

@@ -203,6 +203,8 @@ def build(
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with alone(home.with_suffix(".lock"), stop):
+            for leftover in home.parent.glob(f".new-{name}-*"):  # of a build that was killed
+                shutil.rmtree(leftover, ignore_errors=True)
             writer = (llm or _writer(settings)) if wanted.uses_llm else None
             model = wanted.model(settings)
             found = describe(name, corpus.name, settings, corpus.by)
