@@ -9,6 +9,7 @@ import random
 import time
 from contextlib import contextmanager
 from functools import wraps
+from inspect import Signature, signature
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -72,26 +73,25 @@ values = st.recursive(
 def fuzzed(strategy):
     """Try a test on `example`s: a few, the same each time, or new ones until the target's time is over."""
     quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
-    chosen = settings(
-        max_examples=20_000 if SECONDS else 40,
-        derandomize=not SECONDS,
-        database=None,
-        suppress_health_check=quiet,
-    )
+    chosen = settings(max_examples=40, derandomize=not SECONDS, database=None, suppress_health_check=quiet)
 
     def wrap(test):
-        begun = []
+        def timed(example, **fixtures):
+            used = time.process_time()
+            test(example, **fixtures)
+            assert time.process_time() - used < SLOWEST
 
-        @wraps(test)
-        def tried(example, **fixtures):
-            now = time.monotonic()
-            begun.append(now)
-            if not SECONDS or now - begun[0] < SECONDS:
-                used = time.process_time()
-                test(example, **fixtures)
-                assert time.process_time() - used < SLOWEST
+        if not SECONDS:
+            return chosen(given(example=strategy)(wraps(test)(timed)))
 
-        return pytest.mark.timeout(180 + SECONDS)(chosen(given(example=strategy)(tried)))
+        def until_over(**fixtures):
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                chosen(given(example=strategy)(lambda example: timed(example, **fixtures)))()
+
+        own = [one for one in signature(test).parameters.values() if one.name != "example"]
+        until_over.__signature__ = Signature([one.replace(kind=one.KEYWORD_ONLY) for one in own])
+        return pytest.mark.timeout(180 + SECONDS)(until_over)
 
     return wrap
 
