@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Hashes = NDArray[np.uint64]
 
 MARK = "[key]"
-PART = 8  # characters of a key that are taken out wherever they stand together
+PART = 8  # characters of a key that are taken out wherever they stand together; a power of 2
 # What programs that need no key tell to write in its place: these are words, and no secrets.
 DUMMIES = frozenset(
     {"no-key-required", "sk-no-key-required", "not-needed", "not-required", "lm-studio", "placeholder"}
@@ -96,13 +96,13 @@ def _codes(text: str) -> Ints:
 
 
 def _hashes(codes: Ints) -> Hashes:
-    """Return a hash of each PART characters that follow each other."""
+    """Return a hash of each PART consecutive characters: those of 1, 2, 4 ... characters are joined."""
     import numpy as np
 
-    made = np.zeros(max(0, len(codes) - PART + 1), np.uint64)
-    for at in range(PART):
-        made *= np.uint64(_BASE)
-        made += codes[at : at + len(made)].view(np.uint64)
+    made, base, width = codes.view(np.uint64), _BASE, 1
+    while width < PART:
+        made = made[:-width] * np.uint64(base) + made[width:]
+        base, width = base * base % 2**64, 2 * width
     return made
 
 
