@@ -1,10 +1,7 @@
-"""Run -> plotly Figure: pure, drawn from spans and rankings alone.
+"""Charts as plotly figures. They need data of core only, and import neither streamlit nor the rest of ui."""
 
-Imports core and plotly, and nothing of ui.
-"""
-
-from ui.charts.match import match_heatmap, match_in_words
-from ui.charts.reliability import reliability_curve, reliability_in_words
+from ui.charts.match import describe_match, match_heatmap
+from ui.charts.reliability import describe_reliability, reliability_curve
 from ui.charts.waterfall import waterfall
 
-__all__ = ["match_heatmap", "match_in_words", "reliability_curve", "reliability_in_words", "waterfall"]
+__all__ = ["describe_match", "describe_reliability", "match_heatmap", "reliability_curve", "waterfall"]

@@ -1,24 +1,24 @@
-"""Question, texts and passages on a plane."""
+"""A map of embeddings: the question, generated texts and passages on a plane."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.analysis.embedding_map import Kind, Plane, Point
-from ui.charts.style import base, faint, ink, words
+from ui.charts.style import chart, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-# Okabe & Ito's colours; each kind has a symbol of its own too, so that none is told by colour alone.
+# Okabe & Ito's colours. Each kind also has its own symbol, so colour is never the only difference.
 LOOK: Mapping[Kind, tuple[str, str, str, int]] = {
     "passage": ("passage", "circle", "#0072B2", 8),
     "imagined": ("hypothetical passage", "square", "#CC79A7", 11),
     "text": ("query variant", "diamond", "#E69F00", 11),
     "question": ("question", "star", "", 17),
 }
-ON_DARK = "#56B4E9"  # passages are small: the darker blue would drown
+ON_DARK = "#56B4E9"  # passages are small, so the darker blue would be hard to see
 LABELLED, CHOSEN = "#009E73", "#D55E00"
 
 
@@ -30,10 +30,10 @@ def query_map(
     chosen: str | None = None,
     dark: bool = False,
 ) -> Figure:
-    """A symbol a kind; labelled passages are ringed, the `chosen` passage too, in another colour."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    """Draw a symbol for each kind of point. Labelled passages and the `chosen` one are ringed."""
+    figure = chart(520, dark=dark, x=_component("first", placed.explained[0], dark=dark))
+    # Equal units on both axes, else distances would mislead.
+    figure.update_yaxes({**_component("second", placed.explained[1], dark=dark), "scaleanchor": "x"})
     grades = gold or {}
     at = {kind: [n for n, one in enumerate(points) if one.kind == kind] for kind in LOOK}
     for kind, (label, symbol, colour, size) in LOOK.items():
@@ -74,23 +74,21 @@ def query_map(
                 hoverinfo="skip",
                 marker={"symbol": "circle-open", "size": size, "color": colour, "line": {"width": 2.5}},
             )
-    figure.update_layout(**base(dark=dark, height=520))
-    for axis, name, share in (
-        (figure.layout.xaxis, "first", placed.explained[0]),
-        (figure.layout.yaxis, "second", placed.explained[1]),
-    ):
-        axis.update(
-            title={"text": f"{name} component, {share:.0%} of the variance", "font": {"size": 11}},
-            showticklabels=False,
-            gridcolor=faint(dark=dark),
-            zerolinecolor=faint(dark=dark),
-        )
-    figure.update_yaxes(scaleanchor="x")  # one unit is as long on both axes, else distances would lie
     return figure
 
 
+def _component(name: str, share: float, *, dark: bool) -> dict[str, Any]:
+    return {
+        "title": {"text": f"{name} component, {share:.0%} of the variance", "font": {"size": 11}},
+        "showticklabels": False,
+        "fixedrange": False,
+        "zeroline": True,
+        "zerolinecolor": faint(dark=dark),
+    }
+
+
 def hover(point: Point, gold: Mapping[str, int]) -> list[str]:
-    """The hover text of a point: its label and its origin."""
+    """Return the lines of a point's hover text: its label and its origin."""
     by = f"{len(point.routes)} routes" if len(point.routes) > 2 else ", ".join(point.routes)
     if point.kind == "passage":
         origin = f"in the top of {by}" if by else "in the top of no route"
@@ -102,8 +100,8 @@ def hover(point: Point, gold: Mapping[str, int]) -> list[str]:
     return [words(point.label, 90), words(origin, 140)]
 
 
-def map_in_words(placed: Plane) -> str:
-    """The variance that the axes show, and how far distances on the map can be trusted."""
+def describe_map(placed: Plane) -> str:
+    """Describe how much variance the axes show and how far distances on the map can be trusted."""
     share = sum(placed.explained)
     if not share:
         return "All points have the same vector, so there is no variance to show."

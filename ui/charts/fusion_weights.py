@@ -1,11 +1,11 @@
-"""Fitted weights: what each list gives to its first passage, and of what that is made."""
+"""Fitted fusion weights: the score that each list adds to its first passage, by feature."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
-from ui.charts.style import KINDS, base, faint, ink, words
+from ui.charts.style import KINDS, add_bar_ends, chart, ink, row_axis, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -17,17 +17,28 @@ HATCHES = dict(zip(FEATURES, ("", "/", "."), strict=True))
 
 
 def weight_bars(fitted: FittedWeights, *, dark: bool = False) -> Figure:
-    """A bar a list, most on top, cut into the weights of its features; what is below 0 goes to the left."""
-    import plotly.graph_objects as go
-
+    """Draw a bar for each list, largest first, split into the weights of its features."""
     rows = sorted(zip(fitted.lists, fitted.weights, strict=True), key=lambda one: -sum(one[1]))
-    shown = list(range(len(rows)))
-    figure = go.Figure()
+    ends = [sum(value for value in row if value > 0) for _, row in rows]
+    least = min((sum(value for value in row if value < 0) for _, row in rows), default=0.0)
+    figure = chart(
+        100 + ROW * len(rows),
+        dark=dark,
+        x={
+            "range": [1.1 * least, 1.2 * (max(ends, default=1.0) or 1.0)],
+            "title": "score that a list adds to its first passage",
+            "zeroline": True,
+            "zerolinecolor": ink(dark=dark),
+        },
+        y=row_axis([words(LISTS[name], 40) for name, _ in rows]),
+        barmode="relative",
+        bargap=0.35,
+    )
     for n, feature in enumerate(FEATURES):
         figure.add_bar(
             orientation="h",
             name=NAMES[feature],
-            y=shown,
+            y=list(range(len(rows))),
             x=[row[n] for _, row in rows],
             marker={
                 "color": COLOURS[feature],
@@ -37,37 +48,5 @@ def weight_bars(fitted: FittedWeights, *, dark: bool = False) -> Figure:
             customdata=[words(LISTS[name], 40) for name, _ in rows],
             hovertemplate="%{customdata}: " + NAMES[feature] + " gives %{x:+.3f}<extra></extra>",
         )
-    figure.add_scatter(
-        y=shown,
-        x=[sum(value for value in row if value > 0) for _, row in rows],
-        text=[f" {sum(row):+.2f}" for _, row in rows],
-        mode="text",
-        textposition="middle right",
-        showlegend=False,
-        hoverinfo="skip",
-        cliponaxis=False,
-    )
-    most = max((sum(value for value in row if value > 0) for _, row in rows), default=1.0) or 1.0
-    least = min((sum(value for value in row if value < 0) for _, row in rows), default=0.0)
-    figure.update_layout(
-        **{**base(dark=dark, height=100 + ROW * len(rows)), "barmode": "relative", "bargap": 0.35},
-        xaxis={
-            "range": [1.1 * least, 1.2 * most],
-            "title": "score that a list adds to its first passage",
-            "gridcolor": faint(dark=dark),
-            "zerolinecolor": ink(dark=dark),
-            "automargin": True,
-            "fixedrange": True,
-        },
-        yaxis={
-            "autorange": "reversed",
-            "tickvals": shown,
-            "ticktext": [words(LISTS[name], 40) for name, _ in rows],
-            "ticksuffix": "  ",
-            "automargin": True,
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-        },
-    )
+    add_bar_ends(figure, ends, [f" {sum(row):+.2f}" for _, row in rows])
     return figure

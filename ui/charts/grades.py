@@ -1,4 +1,4 @@
-"""Grades against their thresholds: of one question, and what thresholds decide over many."""
+"""Passage grades of one question, and what thresholds would decide over many questions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, bands
 from core.domain.outputs import PassageGrade
-from ui.charts.style import KINDS, base, faint, ink, words
+from ui.charts.style import KINDS, add_threshold, chart, ink, row_axis, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -28,15 +28,20 @@ def grade_strip(
     *,
     dark: bool = False,
 ) -> Figure:
-    """A point a passage on the axis of grades, best first; the thresholds as lines, the stored ones dotted
-    where they differ. Labelled passages (grade 1-3) are diamonds and carry their grade.
-    """
-    import plotly.graph_objects as go
+    """Draw each passage's grade, best first, with the thresholds as lines.
 
+    Stored thresholds are dotted if they differ. Labelled passages (grades 1 to 3) are diamonds.
+    """
     found = bands(grades, low, high)
     order = [*found.above, *found.between, *found.below]
     rows = {one.id: at for at, one in enumerate(order)}
-    figure = go.Figure()
+    figure = chart(
+        70 + ROW * max(1, len(order)),
+        dark=dark,
+        x={"range": [-0.02, 1.1], "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1]},
+        y=row_axis([_label(titles.get(one.id, one.id), gold.get(one.id, 0)) for one in order])
+        | {"range": [max(1, len(order)) - 0.4, -0.6]},
+    )
     for (name, colour), some in zip(BANDS, (found.above, found.between, found.below), strict=True):
         figure.add_scatter(
             x=[one.grade for one in some],
@@ -58,34 +63,13 @@ def grade_strip(
         figure.add_vline(x=edge, line={"color": ink(dark=dark), "width": 1.5})
         if abs(was - edge) > 0.0005:
             figure.add_vline(x=was, line={"color": ink(dark=dark), "width": 1, "dash": "dot"})
-    figure.update_layout(
-        **base(dark=dark, height=70 + ROW * max(1, len(order))),
-        xaxis={
-            "range": [-0.02, 1.1],
-            "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1],
-            "gridcolor": faint(dark=dark),
-            "zeroline": False,
-            "fixedrange": True,
-            "automargin": True,
-        },
-        yaxis={
-            "range": [max(1, len(order)) - 0.4, -0.6],
-            "tickvals": list(range(len(order))),
-            "ticktext": [_label(titles.get(one.id, one.id), gold.get(one.id, 0)) for one in order],
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-            "ticksuffix": "  ",
-            "automargin": True,
-        },
-    )
     return figure
 
 
-def strip_in_words(
+def describe_strip(
     grades: Sequence[PassageGrade], gold: Mapping[str, int], low: float, high: float, decision: str
 ) -> str:
-    """The strip in words."""
+    """Describe the strip."""
     found = bands(grades, low, high)
     labelled = sum(gold.get(one.id, 0) > 0 for one in (*found.above, *found.between, *found.below))
     counts = (
@@ -101,12 +85,24 @@ def strip_in_words(
 def threshold_curves(
     tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, float], *, dark: bool = False
 ) -> Figure:
-    """Against one threshold: above the number of questions by decision, below precision and recall of
-    "correct" and the share of wrong discards. `marks` names thresholds that get a line.
-    """
-    from plotly.subplots import make_subplots
+    """Draw decisions against one threshold.
 
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.45, 0.55], vertical_spacing=0.07)
+    The upper part counts questions by decision. The lower part shows precision and recall of "correct" and
+    the share of wrong discards. `marks` maps names of thresholds to values that get a line.
+    """
+    figure = chart(
+        430,
+        dark=dark,
+        x={"range": [0, 1], "title": f"threshold “{edge}”", "anchor": "y2"},
+        y={"title": "questions", "domain": [0.582, 1]},
+        hovermode="x unified",
+    )
+    lower = figure.layout.yaxis.to_plotly_json() | {
+        "title": "share",
+        "range": [-0.03, 1.05],
+        "domain": [0, 0.512],
+    }
+    figure.update_layout(yaxis2=lower, legend={"y": -0.16, "yanchor": "top"}, margin={"t": 26})
     at = [one.high if edge == "high" else one.low for one in tallies]
     for action, colour in zip(ACTIONS, (ABOVE, BETWEEN, BELOW), strict=True):
         figure.add_scatter(
@@ -115,8 +111,6 @@ def threshold_curves(
             name=action,
             stackgroup="counts",
             line={"color": colour, "width": 1, "shape": "hv"},
-            row=1,
-            col=1,
             hovertemplate="%{y} " + action + "<extra></extra>",
         )
     shares = (
@@ -131,32 +125,12 @@ def threshold_curves(
             name=name,
             mode="lines",
             line={"color": colour, "dash": dash},
-            row=2,
-            col=1,
+            yaxis="y2",
             hovertemplate=f"{name}: %{{y:.2f}}<extra></extra>",
         )
     for name, value in marks.items():
-        figure.add_vline(
-            x=value,
-            line={"color": ink(dark=dark), "width": 1.2, "dash": "dot" if name == "stored" else "solid"},
-        )
-        figure.add_annotation(
-            x=value,
-            y=1.02,
-            yref="paper",
-            yanchor="bottom",
-            text=name,
-            showarrow=False,
-            font={"size": 11},
-            xanchor="left" if name == "stored" else "right",
-        )
-    figure.update_layout(**base(dark=dark, height=430), hovermode="x unified")
-    figure.update_layout(legend={"y": -0.16, "yanchor": "top"}, margin={"t": 26, "b": 8})
-    axis = {"gridcolor": faint(dark=dark), "zeroline": False, "fixedrange": True, "automargin": True}
-    figure.update_xaxes(**axis, range=[0, 1])
-    figure.update_xaxes(title=f"threshold “{edge}”", row=2, col=1)
-    figure.update_yaxes(**axis, title="questions", row=1, col=1)
-    figure.update_yaxes(**axis, title="share", range=[-0.03, 1.05], row=2, col=1)
+        stored = name == "stored"
+        add_threshold(figure, value, name, dash="dot" if stored else "solid", left=not stored, dark=dark)
     return figure
 
 

@@ -1,11 +1,11 @@
-"""Routes by kinds of question: values in the cells, marked where they differ from the baseline's."""
+"""A metric by route and type of question, with marks for differences from the baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ui.charts.style import base, scale, words
+from ui.charts.style import add_cells, chart, name_axis, row_axis, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -16,13 +16,13 @@ Table = Mapping[str, Mapping[str, Mapping[str, Any]]]  # mode -> route -> figure
 
 
 def scored(by_mode: Table) -> dict[str, int]:
-    """The modes of which some question was scored, with how many were for the route with most."""
+    """Return the modes with scored questions and the largest number of questions scored for any route."""
     counts = {mode: max((row["n"] for row in rows.values()), default=0) for mode, rows in by_mode.items()}
     return {mode: count for mode, count in counts.items() if count}
 
 
 def cell(row: Mapping[str, Any], metric: str) -> str:
-    """A value with its mark; "–" where nothing was scored."""
+    """Return a value with its mark, or "–" if no question was scored."""
     found = row.get(metric)
     if found is None:
         return "–"
@@ -33,63 +33,35 @@ def cell(row: Mapping[str, Any], metric: str) -> str:
 def mode_heatmap(
     by_mode: Table, routes: Sequence[str], names: Mapping[str, str], metric: str, *, dark: bool = False
 ) -> Figure:
-    """A row a route in the order of `routes`, a column a mode with its number of questions.
+    """Draw a row for each of `routes` and a column for each mode with its number of questions.
 
-    The colour is the value, from 0 to the best cell's.
+    The colour runs from 0 to the best value.
     """
-    import plotly.graph_objects as go
-
     modes = scored(by_mode)
-    values = [[by_mode[mode][route].get(metric) for mode in modes] for route in routes]
-    texts = [[cell(by_mode[mode][route], metric) for mode in modes] for route in routes]
-    hovers = [[_hover(by_mode[mode][route], metric) for mode in modes] for route in routes]
+    rows = [[by_mode[mode][route] for mode in modes] for route in routes]
+    values = [[one.get(metric) for one in row] for row in rows]
     most = max((value for row in values for value in row if value is not None), default=1.0)
-    figure = go.Figure(
-        go.Heatmap(
-            z=values,
-            x=list(range(len(modes))),
-            y=list(range(len(routes))),
-            text=texts,
-            customdata=hovers,
-            texttemplate="%{text}",
-            textfont={"size": 12},
-            colorscale=scale(dark=dark),
-            zmin=0,
-            zmax=most or 1.0,
-            showscale=False,
-            xgap=2,
-            ygap=2,
-            hoverongaps=False,
-            hovertemplate="<b>%{customdata}</b><extra></extra>",
-        )
+    columns = [f"{words(mode.replace('_', ' '), 22)} ({count})" for mode, count in modes.items()]
+    figure = chart(
+        130 + ROW * max(1, len(routes)),
+        dark=dark,
+        x=name_axis(columns, side="top", tickangle=-55, ticks="", ticklabeloverflow="allow"),
+        y={**row_axis([words(names[route], 36) for route in routes]), "ticks": ""},
+        margin={"l": 8, "r": 85, "t": 8, "b": 8},  # for the last column's slanted name
     )
-    figure.update_layout(
-        **base(dark=dark, height=130 + ROW * max(1, len(routes))),
-        xaxis={
-            "side": "top",
-            "tickvals": list(range(len(modes))),
-            "ticktext": [f"{words(mode.replace('_', ' '), 22)} ({count})" for mode, count in modes.items()],
-            "tickangle": -55,
-            "ticks": "",
-            "ticklabeloverflow": "allow",
-            "showgrid": False,
-            "zeroline": False,
-            "automargin": True,
-            "fixedrange": True,
-        },
-        yaxis={
-            "range": [len(routes) - 0.5, -0.5],
-            "tickvals": list(range(len(routes))),
-            "ticktext": [words(names[route], 36) for route in routes],
-            "showgrid": False,
-            "zeroline": False,
-            "automargin": True,
-            "ticksuffix": "  ",
-            "ticks": "",
-            "fixedrange": True,
-        },
+    add_cells(
+        figure,
+        values,
+        dark=dark,
+        text=[[cell(one, metric) for one in row] for row in rows],
+        customdata=[[_hover(one, metric) for one in row] for row in rows],
+        texttemplate="%{text}",
+        textfont={"size": 12},
+        zmin=0,
+        zmax=most or 1.0,
+        hoverongaps=False,
+        hovertemplate="<b>%{customdata}</b><extra></extra>",
     )
-    figure.update_layout(margin={"l": 8, "r": 85, "t": 8, "b": 8})  # for the last mode's slanted name
     return figure
 
 

@@ -1,4 +1,4 @@
-"""The comparisons that a verdict rests on: one route minus each other, with the margin."""
+"""The comparisons behind a verdict: one route minus each other, with the margin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.evaluation.verdict import Verdict
 from core.evaluation.verdict_text import compared
-from ui.charts.style import ERROR, KINDS, base, faint, ink, words
+from ui.charts.style import ERROR, KINDS, chart, error_bars, ink, outlined, row_axis, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -17,45 +17,25 @@ ROW = 26  # pixels
 
 def rests(found: Verdict, named: Callable[[str], str], *, dark: bool = False) -> Figure:
     """Draw a row for each other route: the difference on its interval, the closest route first."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    shown, open_ = KINDS["CHAIN"][1], ERROR
+    figure = chart(
+        90 + ROW * max(1, len(found.pairs)),
+        dark=dark,
+        x={"tickformat": "+.2~f"},
+        y=row_axis([words(named(one.other), 44) for one in found.pairs]),
+    )
     for place, pair in enumerate(found.pairs):
-        colour = shown if pair.low > -found.margin else open_
+        shown = pair.low > -found.margin
+        colour = KINDS["CHAIN"][1] if shown else ERROR
         figure.add_scatter(
             x=[pair.delta],
             y=[place],
             mode="markers",
             showlegend=False,
-            marker={
-                "color": colour,
-                "size": 11,
-                "symbol": "circle" if colour == shown else "circle-open",
-                "line": {"width": 2, "color": colour},
-            },
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": [pair.high - pair.delta],
-                "arrayminus": [pair.delta - pair.low],
-                "color": colour,
-                "thickness": 2,
-                "width": 5,
-            },
+            marker=outlined("circle" if shown else "circle-open", 11, colour),
+            error_x=error_bars([pair.delta], [(pair.low, pair.high)], colour),
             customdata=[words(compared(pair, named), 300)],
             hovertemplate="%{customdata}<extra></extra>",
         )
-    figure.add_vline(x=0, line={"color": ink(dark=dark), "width": 1})
-    figure.add_vline(x=-found.margin, line={"color": ink(dark=dark), "width": 1, "dash": "dash"})
-    figure.update_layout(**base(dark=dark, height=90 + ROW * max(1, len(found.pairs))))
-    figure.update_xaxes(gridcolor=faint(dark=dark), zeroline=False, tickformat="+.2~f", automargin=True)
-    figure.update_yaxes(
-        tickvals=list(range(len(found.pairs))),
-        ticktext=[words(named(one.other), 44) for one in found.pairs],
-        range=[len(found.pairs) - 0.5, -0.5],
-        showgrid=False,
-        zeroline=False,
-        automargin=True,
-    )
+    for value, dash in ((0, "solid"), (-found.margin, "dash")):
+        figure.add_vline(x=value, line={"color": ink(dark=dark), "width": 1, "dash": dash})
     return figure

@@ -1,4 +1,4 @@
-"""Whether grades mean what they say: the share that is right by the grade given."""
+"""Reliability diagrams: the share of correct cases by grade."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from core.evaluation.reliability import Reliability
-from ui.charts.style import KINDS, base, faint, words
+from ui.charts.style import KINDS, chart, faint, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 COLOURS = tuple(KINDS[kind][1] for kind in ("RETRIEVER", "LLM", "EVALUATOR", "CHAIN", "TOOL"))
-LONG = 40  # characters of a name
+NAME_CHARACTERS = 40
 
 
 def reliability_curve(curves: Mapping[str, Reliability], *, dark: bool = False) -> Figure:
-    """One line a name: the mean grade of each bin against the share of it that is right.
+    """Draw the share of correct cases against the mean grade of each bin, one line for each name.
 
-    A point is the larger the more cases it stands for. On the diagonal grades are probabilities; below it
-    they promise too much.
+    A larger point stands for more cases. On the diagonal, grades are probabilities; below it they are
+    overconfident.
     """
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    axis = {"range": [-0.03, 1.03]}
+    figure = chart(360, dark=dark, x={**axis, "title": "mean grade"}, y={**axis, "title": "share correct"})
     figure.add_scatter(
         x=[0, 1],
         y=[0, 1],
@@ -38,24 +37,18 @@ def reliability_curve(curves: Mapping[str, Reliability], *, dark: bool = False) 
             x=[one.mean for one in curve.bins],
             y=[one.share for one in curve.bins],
             customdata=[one.n for one in curve.bins],
-            name=words(name, LONG),
+            name=words(name, NAME_CHARACTERS),
             mode="lines+markers",
             line={"color": COLOURS[at % len(COLOURS)]},
             marker={"size": [6 + 12 * (one.n / most) ** 0.5 for one in curve.bins]},
             hovertemplate="grade %{x:.2f}, correct %{y:.2f}<br>%{customdata} cases"
             "<extra>%{fullData.name}</extra>",
         )
-    axis = {"range": [-0.03, 1.03], "fixedrange": True, "gridcolor": faint(dark=dark), "zeroline": False}
-    figure.update_layout(
-        **base(dark=dark, height=360),
-        xaxis={**axis, "title": "mean grade", "automargin": True},
-        yaxis={**axis, "title": "share correct", "automargin": True},
-    )
     return figure
 
 
-def reliability_in_words(curves: Mapping[str, Reliability]) -> str:
-    """The curves in words, for those who do not see them."""
+def describe_reliability(curves: Mapping[str, Reliability]) -> str:
+    """Describe the curves by their calibration errors and Brier scores."""
     figures = "; ".join(
         f"{name}: {curve.n} cases, calibration error {curve.ece:.2f}, Brier score {curve.brier:.3f}"
         for name, curve in curves.items()

@@ -1,4 +1,4 @@
-"""What each list gives to each fused score: a bar a passage."""
+"""How much each list contributes to each fused score: one bar for each passage."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ from typing import TYPE_CHECKING
 
 from core.analysis.what_if.fusion import Fusion
 from core.analysis.what_if.fusion_change import Row, given
-from ui.charts.style import KINDS, base, faint, ink, words
+from ui.charts.style import KINDS, add_bar_ends, chart, ink, row_axis, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 ROW = 30  # pixels
-TINTS = (
-    0.0,
-    0.55,
-    -0.4,
-    0.8,
-)  # towards white (or black) for the lists of one kind of step, one after another
-NAME = 42  # characters of a passage's name
-HATCHES = ("", "/", "x", ".")  # where the tints are used up
+TINTS = (0.0, 0.55, -0.4, 0.8)  # of lists from one kind of step: shares towards white, or black below 0
+NAME_CHARACTERS = 42  # of a passage's name
+HATCHES = ("", "/", "x", ".")  # after all tints are used
 
 
 def colours(fusion: Fusion) -> list[tuple[str, str]]:
-    """The colour and hatching of each list: the kind of step that made it, lists of one kind told apart."""
+    """Return a colour and a hatching for each list: colour by kind of step, tints within a kind."""
     if fusion.method == "marginal":
         return [(KINDS["RERANKER"][1], ""), (KINDS["GUARDRAIL"][1], "/")]
     seen: dict[str, int] = {}
@@ -38,7 +33,7 @@ def colours(fusion: Fusion) -> list[tuple[str, str]]:
 
 
 def tint(colour: str, by: float) -> str:
-    """`colour` (#rrggbb) moved towards white by a share, or towards black by a negative one."""
+    """Return `colour` (#rrggbb) moved towards white by a share, or towards black if `by` is negative."""
     goal = 255 if by > 0 else 0
     parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
     return "#" + "".join(f"{round(part + (goal - part) * abs(by)):02x}" for part in parts)
@@ -52,47 +47,33 @@ def share_bars(
     *,
     dark: bool = False,
 ) -> Figure:
-    """Draw the passages of `rows`, best on top, each score split into what the lists give.
+    """Draw a bar for each of `rows`, best first, split into the lists' contributions.
 
-    `names` are those of the lists, `title` names a passage by its id. Next to a passage is its rank after and
-    before; in a part, the passage's rank in that list.
+    `names` are those of the lists; `title` names a passage by its id. The label has the passage's rank after
+    and before the change; a part has its rank in that list.
     """
-    import plotly.graph_objects as go
-
-    shown = list(range(len(rows)))
-    longest = max((sum(part for part in row.shares if part > 0) for row in rows), default=1.0) or 1.0
+    ends = [sum(part for part in row.shares if part > 0) for row in rows]
+    longest = max(ends, default=1.0) or 1.0
     least = min((sum(part for part in row.shares if part < 0) for row in rows), default=0.0)
-    # The layout is given at once: to update it afterwards takes plotly three times as long.
-    figure = go.Figure(
-        layout=dict(
-            **{**base(dark=dark, height=90 + ROW * max(1, len(rows))), "barmode": "relative", "bargap": 0.3},
-            uniformtext={"minsize": 10, "mode": "hide"},
-            xaxis={
-                "range": [1.05 * least, 1.28 * longest],
-                "gridcolor": faint(dark=dark),
-                "zeroline": least < 0,
-                "zerolinecolor": ink(dark=dark),
-                "automargin": True,
-                "fixedrange": True,
-            },
-            yaxis={
-                "autorange": "reversed",
-                "tickvals": shown,
-                "ticktext": [label(row, title(row.id)) for row in rows],
-                "automargin": True,
-                "ticksuffix": "  ",
-                "showgrid": False,
-                "zeroline": False,
-                "fixedrange": True,
-            },
-        )
+    figure = chart(
+        90 + ROW * max(1, len(rows)),
+        dark=dark,
+        x={
+            "range": [1.05 * least, 1.28 * longest],
+            "zeroline": least < 0,
+            "zerolinecolor": ink(dark=dark),
+        },
+        y=row_axis([label(row, title(row.id)) for row in rows]),
+        barmode="relative",
+        bargap=0.3,
+        uniformtext={"minsize": 10, "mode": "hide"},
     )
     for n, (name, (colour, hatch)) in enumerate(zip(names, colours(fusion), strict=True)):
         parts = [row.shares[n] if row.shares else 0.0 for row in rows]
         figure.add_bar(
             orientation="h",
             name=words(name, 48),
-            y=shown,
+            y=list(range(len(rows))),
             x=parts,
             text=[_inside(row, n) for row in rows],
             textposition="inside",
@@ -111,30 +92,25 @@ def share_bars(
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}gives %{customdata[2]}%{customdata[3]}"
             "<extra></extra>",
         )
-    figure.add_scatter(
-        y=shown,
-        x=[sum(part for part in row.shares if part > 0) for row in rows],
-        text=[f" {row.score:.4f}" if row.shares else " not chosen" for row in rows],
-        mode="text",
-        textposition="middle right",
-        showlegend=False,
-        hoverinfo="skip",
-        cliponaxis=False,
+    add_bar_ends(
+        figure,
+        ends,
+        [f" {row.score:.4f}" if row.shares else " not chosen" for row in rows],
     )
     return figure
 
 
 def label(row: Row, name: str) -> str:
-    """Return a passage's rank, the one before it moved, and its name; a gold one is bold, with its grade."""
+    """Return a passage's rank, its earlier rank if it moved, and its name; bold and graded if labelled."""
     rank = str(row.after or "–")
     if row.before != row.after:
         rank += f" (was {row.before or 'not ranked'})"
-    name = words(name, NAME)
+    name = words(name, NAME_CHARACTERS)
     return f"{rank}  <b>{name} ◆{row.grade}</b>" if row.grade > 0 else f"{rank}  {name}"
 
 
-def in_words(rows: Sequence[Row], names: Sequence[str]) -> str:
-    """The finding of the chart in words."""
+def describe_shares(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """Describe how much of the scores each list contributes."""
     parts = given(rows, names)
     if not parts:
         return "No passage has a score that is a sum of parts."
@@ -145,7 +121,7 @@ def in_words(rows: Sequence[Row], names: Sequence[str]) -> str:
 
 
 def _place(row: Row, n: int) -> str:
-    """The passage's rank in the list; MMR's parts are no lists."""
+    """Return the passage's rank in the list as text, or "" for parts of MMR, which are not lists."""
     if len(row.places) != len(row.shares):
         return ""
     place = row.places[n]

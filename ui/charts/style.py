@@ -1,13 +1,16 @@
-"""Colours and layout that every chart shares: a step kind has one colour everywhere, in light and dark."""
+"""The theme of all charts: colours, layout and shared parts. A step kind has one colour everywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from core.domain.format import STEP_KINDS
+from core.domain.format import STEP_KINDS, milliseconds
 from core.domain.types import SpanKind
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 # Okabe & Ito 2008, "Color Universal Design": told apart with every common form of colour blindness.
 # Vermillion is kept for errors.
@@ -30,24 +33,24 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-se
 
 
 def ink(*, dark: bool) -> str:
-    """Text colour."""
+    """Return the text colour."""
     return "#e4e2dd" if dark else "#22262a"
 
 
 def faint(*, dark: bool) -> str:
-    """Lines and empty cells."""
+    """Return the colour of grid lines and empty cells."""
     return "#343a40" if dark else "#e3dfd6"
 
 
 def scale(*, dark: bool) -> list[tuple[float, str]]:
-    """One hue from "hardly there" (0) to "first" (1): the stronger, the higher the rank."""
+    """Return a colour scale of one hue, from faint (0) to strong (1)."""
     if dark:
         return [(0.0, "#1e2428"), (0.5, "#1d4f50"), (1.0, "#2b8f86")]
     return [(0.0, "#f1efe9"), (0.5, "#8cc1bb"), (1.0, "#0b5e5e")]
 
 
 def shade(share: float, *, dark: bool) -> str:
-    """The colour of `scale` at a share from 0 to 1, as #rrggbb."""
+    """Return the colour of `scale` at a share from 0 to 1, as #rrggbb."""
     stops = scale(dark=dark)
     at = next((n for n in range(1, len(stops)) if share <= stops[n][0]), len(stops) - 1)
     (low, one), (high, other) = stops[at - 1 : at + 1]
@@ -56,20 +59,123 @@ def shade(share: float, *, dark: bool) -> str:
     return "#" + bytes(round(a + (b - a) * part) for a, b in pairs).hex()
 
 
-def base(*, dark: bool, height: int) -> dict[str, Any]:
-    """Layout arguments for a figure that sits on the page's own background."""
-    return {
-        "height": height,
+def chart(
+    height: int,
+    *,
+    dark: bool,
+    x: Mapping[str, Any] | None = None,
+    y: Mapping[str, Any] | None = None,
+    **layout: Any,
+) -> Figure:
+    """Return an empty figure in the theme of all charts: `height` pixels, on the page's own background.
+
+    `x` and `y` change the axes, `layout` anything else. Give them here: plotly takes three times as long to
+    update a layout later.
+    """
+    import plotly.graph_objects as go
+
+    axis = {"gridcolor": faint(dark=dark), "zeroline": False, "fixedrange": True, "automargin": True}
+    text = {"family": FONT, "size": 12}
+    theme = {
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 12, "color": ink(dark=dark)},
-        "hoverlabel": {"font": {"family": FONT, "size": 12}, "align": "left"},
+        "font": {**text, "color": ink(dark=dark)},
+        "hoverlabel": {"font": text, "align": "left"},
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "title": None},
+    }
+    axes = {"xaxis": {**axis, **(x or {})}, "yaxis": {**axis, **(y or {})}}
+    for one in axes.values():
+        if isinstance(one.get("title"), str):
+            one["title"] = {"text": one["title"], "font": {"size": 12}}
+    return go.Figure(layout={**theme, "height": height, **axes, **layout})
+
+
+def row_axis(names: Sequence[str]) -> dict[str, Any]:
+    """Return a y axis with one row for each name, the first at the top."""
+    return {
+        "range": [len(names) - 0.5, -0.5],
+        "tickvals": list(range(len(names))),
+        "ticktext": list(names),
+        "ticksuffix": "  ",
+        "showgrid": False,
     }
 
 
+def name_axis(names: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Return an axis with one evenly spaced place for each name and no grid lines."""
+    return {"tickvals": list(range(len(names))), "ticktext": list(names), "showgrid": False, **more}
+
+
+def duration_ticks(ticks: Sequence[float]) -> dict[str, Any]:
+    """Return the ticks of an axis of milliseconds, written as durations."""
+    return {
+        "tickvals": list(ticks),
+        "ticktext": [milliseconds(ms) if ms >= 0.1 else f"{ms:g} ms" for ms in ticks],
+    }
+
+
+def outlined(symbol: str, size: float, colour: str | list[str]) -> dict[str, Any]:
+    """Return a marker whose outline keeps its colour, so that open symbols are as visible as filled ones."""
+    return {"symbol": symbol, "size": size, "color": colour, "line": {"width": 2, "color": colour}}
+
+
+def error_bars(values: Sequence[float], ends: Sequence[tuple[float, float]], colour: str) -> dict[str, Any]:
+    """Return error bars from the lower to the upper end of each value's interval."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for value, (_, high) in zip(values, ends, strict=True)],
+        "arrayminus": [value - low for value, (low, _) in zip(values, ends, strict=True)],
+        "color": colour,
+        "thickness": 2,
+        "width": 5,
+    }
+
+
+def add_cells(figure: Figure, values: Sequence[Sequence[float | None]], *, dark: bool, **more: Any) -> None:
+    """Add a heatmap with a row for each sequence in `values`."""
+    figure.add_heatmap(
+        z=values,
+        x=list(range(len(values[0]) if values else 0)),
+        y=list(range(len(values))),
+        colorscale=scale(dark=dark),
+        showscale=False,
+        **{"xgap": 2, "ygap": 2, **more},
+    )
+
+
+def add_bar_ends(figure: Figure, ends: Sequence[float], texts: Sequence[str]) -> None:
+    """Write each row's text at the right end of its bar."""
+    figure.add_scatter(
+        y=list(range(len(ends))),
+        x=ends,
+        text=texts,
+        mode="text",
+        textposition="middle right",
+        showlegend=False,
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
+
+
+def add_threshold(figure: Figure, value: float, text: str, *, dash: str, left: bool, dark: bool) -> None:
+    """Draw a vertical line at a threshold, with its text above, to the `left` of it or to the right."""
+    line = {"color": ink(dark=dark), "width": 1.3, "dash": dash}
+    figure.add_shape(type="line", x0=value, x1=value, y0=0, y1=1, yref="paper", line=line)
+    figure.add_annotation(
+        x=value,
+        y=1.0,
+        yref="paper",
+        yanchor="bottom",
+        text=text,
+        showarrow=False,
+        xanchor="right" if left else "left",
+        font={"size": 11},
+    )
+
+
 def words(text: str, limit: int) -> str:
-    """Text for an axis or a hover: one line, cut, and without the markup that plotly would read."""
+    """Return one line of at most `limit` characters for an axis or a hover, escaped for plotly."""
     line = " ".join(text.split())
     return escape(line if len(line) <= limit else line[: limit - 1].rstrip() + "…")

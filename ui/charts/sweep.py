@@ -9,28 +9,32 @@ from core.evaluation.finding import figures
 from core.evaluation.tuning.sweep import Curve, Tried
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_text import found, named
-from ui.charts.style import ERROR, KINDS, base, faint, ink, scale, words
+from ui.charts.style import ERROR, KINDS, add_cells, chart, error_bars, ink, name_axis, outlined, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-WIDE = 50  # values that many times each other apart stand evenly beside each other
+EVEN_RATIO = 50  # values whose largest is that many times the least are spaced evenly
 COLOURS = {"better": KINDS["CHAIN"][1], "worse": ERROR}
 SYMBOLS = {"better": "circle", "worse": "square"}
 HEIGHT = 360
-LEAST = 0.02  # half the height of a picture of equal values
+LEAST_SPAN = 0.02  # half the range of the axis if all values are equal
 
 
 def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
-    """The mean at each value of one parameter on the questions to choose on, with the 95 % interval of the
-    difference drawn about the mean in use: a bar that reaches the dashed line shows no difference. What was
-    chosen is shown once more on the held-out questions.
-    """
-    import plotly.graph_objects as go
+    """Draw the mean at each value of one parameter on the questions used to choose.
 
+    Error bars are the 95% interval of the difference from the value in use: a bar that reaches the dashed
+    line shows no difference. The chosen value appears again on the held-out questions.
+    """
     places, ticks = _places([one.point[0] for one in curve.tried])
     done = [(x, one) for x, one in zip(places, curve.tried, strict=True) if one.effect is not None]
-    figure = go.Figure()
+    figure = chart(
+        HEIGHT,
+        dark=dark,
+        x={"title": words(curve.subject.names[0], 60), **ticks},
+        y={"title": titled(curve.metric), **_span(done)},
+    )
     figure.add_scatter(
         x=[x for x, _ in done],
         y=[one.effect.mean for _, one in done if one.effect],
@@ -66,36 +70,30 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
             marker={"symbol": "x", "size": 10, "color": KINDS["TOOL"][1]},
             hovertemplate="held-out questions: %{y:.3f}<extra></extra>",
         )
-    axis = {"gridcolor": faint(dark=dark), "zeroline": False, "automargin": True, "fixedrange": True}
-    figure.update_layout(
-        **base(dark=dark, height=HEIGHT),
-        xaxis={**axis, "title": words(curve.subject.names[0], 60), **ticks},
-        yaxis={**axis, "title": titled(curve.metric), **_span(done)},
-    )
     return figure
 
 
 def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
-    """The mean at each pair of values of two parameters; framed are the pair in use and the one chosen."""
-    import plotly.graph_objects as go
-
+    """Draw the mean at each pair of values of two parameters, framing the pair in use and the chosen one."""
     subject = curve.subject
     rows, columns = (_ordered([one.point[n] for one in curve.tried]) for n in (0, 1))
     by = {one.point: one for one in curve.tried}
     cells = [[by.get((row, column)) for column in columns] for row in rows]
-    figure = go.Figure(
-        go.Heatmap(
-            z=[[one.effect.mean if one and one.effect else None for one in row] for row in cells],
-            text=[[_cell(one) for one in row] for row in cells],
-            texttemplate="%{text}",
-            customdata=[[_hover(one, curve) for one in row] for row in cells],
-            hovertemplate="%{customdata}<extra></extra>",
-            colorscale=scale(dark=dark),
-            showscale=False,
-            xgap=2,
-            ygap=2,
-            hoverongaps=False,
-        )
+    figure = chart(
+        90 + 46 * len(rows),
+        dark=dark,
+        x=name_axis([words(shown(value), 30) for value in columns], title=words(subject.names[1], 60)),
+        y=name_axis([words(shown(value), 30) for value in rows], title=words(subject.names[0], 60)),
+    )
+    add_cells(
+        figure,
+        [[one.effect.mean if one and one.effect else None for one in row] for row in cells],
+        dark=dark,
+        text=[[_cell(one) for one in row] for row in cells],
+        texttemplate="%{text}",
+        customdata=[[_hover(one, curve) for one in row] for row in cells],
+        hovertemplate="%{customdata}<extra></extra>",
+        hoverongaps=False,
     )
     frames = ((subject.now, "dash", ink(dark=dark)), (curve.best.point, "solid", KINDS["LLM"][1]))
     for (row, column), dash, colour in frames:
@@ -108,17 +106,11 @@ def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
             y1=y + 0.48,
             line={"color": colour, "width": 3, "dash": dash},
         )
-    axis = {"showgrid": False, "zeroline": False, "automargin": True, "fixedrange": True}
-    figure.update_layout(
-        **base(dark=dark, height=90 + 46 * len(rows)),
-        xaxis={**axis, "title": words(subject.names[1], 60), **_evenly(columns)},
-        yaxis={**axis, "title": words(subject.names[0], 60), **_evenly(rows)},
-    )
     return figure
 
 
-def sweep_in_words(curve: Curve, sentences: list[str]) -> str:
-    """The chart in words, for those who do not see it."""
+def describe_sweep(curve: Curve, sentences: list[str]) -> str:
+    """Describe the chart: its `sentences`, then the mean at each point."""
     points = "; ".join(
         f"{', '.join(map(shown, one.point))}: {one.effect.mean:.3f}"
         if one.effect
@@ -131,37 +123,33 @@ def sweep_in_words(curve: Curve, sentences: list[str]) -> str:
 def _marks(figure: Figure, curve: Curve, some: list[tuple[float, Tried]], verdict: str) -> None:
     colour = COLOURS.get(verdict, KINDS["GUARDRAIL"][1])
     effects = [one.effect for _, one in some if one.effect is not None]
-    ends = [(e.delta - low, high - e.delta) for e in effects for low, high in [e.interval or (e.delta,) * 2]]
+    # The interval of the difference, drawn about the mean in use.
+    ends = [
+        (mean + low - e.delta, mean + high - e.delta)
+        for e in effects
+        for mean, (low, high) in [(e.mean, e.interval or (e.delta, e.delta))]
+    ]
     figure.add_scatter(
         x=[x for x, _ in some],
         y=[effect.mean for effect in effects],
         mode="markers",
         name=f"shown {verdict}" if verdict else "no difference shown",
-        marker={
-            "symbol": SYMBOLS.get(verdict, "circle-open"),
-            "size": 10,
-            "color": colour,
-            "line": {"width": 2, "color": colour},
-        },
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [up for _, up in ends],
-            "arrayminus": [down for down, _ in ends],
-            "color": colour,
-            "thickness": 1.5,
-            "width": 4,
-        },
+        marker=outlined(SYMBOLS.get(verdict, "circle-open"), 10, colour),
+        error_y=error_bars([effect.mean for effect in effects], ends, colour),
         customdata=[_hover(one, curve) for _, one in some],
         hovertemplate="%{customdata}<extra></extra>",
     )
 
 
 def _span(done: list[tuple[float, Tried]]) -> dict[str, Any]:
-    """A range for values that hardly differ: their noise is not to fill the picture."""
+    """Return a wider axis range for values that hardly differ, so that noise does not fill the chart."""
     means = [one.effect.mean for _, one in done if one.effect is not None]
     middle = (min(means) + max(means)) / 2
-    return {"range": [middle - LEAST, middle + LEAST]} if max(means) - min(means) < LEAST / 100 else {}
+    return (
+        {"range": [middle - LEAST_SPAN, middle + LEAST_SPAN]}
+        if max(means) - min(means) < LEAST_SPAN / 100
+        else {}
+    )
 
 
 def _kind(one: Tried) -> str:
@@ -185,19 +173,19 @@ def _hover(one: Tried | None, curve: Curve) -> str:
 
 
 def _places(values: list[Any]) -> tuple[list[float], dict[str, Any]]:
-    """Where values stand on the axis, and its ticks: as numbers, or evenly where they are far apart."""
+    """Return the places of values on the axis, evenly spaced if they are far apart, and the axis' ticks."""
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     least = min((value for value in numbers if value > 0), default=1)
-    if len(numbers) < len(values) or (min(numbers) >= 0 and max(numbers) >= WIDE * least and len(values) > 2):
-        return list(range(len(values))), _evenly(values)
+    if len(numbers) < len(values) or (
+        min(numbers) >= 0 and max(numbers) >= EVEN_RATIO * least and len(values) > 2
+    ):
+        return list(range(len(values))), name_axis(
+            [words(shown(value), 30) for value in values], showgrid=True
+        )
     return [float(value) for value in numbers], {}
 
 
 def _ordered(values: list[Any]) -> list[Any]:
-    """Each once: numbers in order, others as they come."""
+    """Return distinct values: numbers sorted, others in their order."""
     each = list(dict.fromkeys(values))
     return sorted(each) if all(isinstance(value, int | float) for value in each) else each
-
-
-def _evenly(values: list[Any]) -> dict[str, Any]:
-    return {"tickvals": list(range(len(values))), "ticktext": [words(shown(value), 30) for value in values]}

@@ -1,4 +1,4 @@
-"""How long passages are: a row a chunking, from short ones to long ones, on a log axis of tokens."""
+"""Passage lengths: one row for each chunking, on a log axis of tokens."""
 
 from __future__ import annotations
 
@@ -8,52 +8,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ui.charts.style import KINDS, base, faint, words
+from ui.charts.style import KINDS, chart, row_axis, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 ROW = 30  # pixels
-AT = (5, 25, 50, 75, 95)  # percentiles
+PERCENTILES = (5, 25, 50, 75, 95)
 
 
 def percentiles(lengths: NDArray[np.int64]) -> list[float]:
-    """The lengths at AT; zeros without passages."""
-    return np.percentile(lengths, AT).tolist() if len(lengths) else [0.0] * len(AT)
+    """Return the lengths at the percentiles PERCENTILES, or zeros without passages."""
+    return np.percentile(lengths, PERCENTILES).tolist() if len(lengths) else [0.0] * len(PERCENTILES)
 
 
 def token_lengths(found: Mapping[str, NDArray[np.int64]], *, dark: bool = False) -> Figure:
-    """A thin line from the 5th to the 95th percentile, a thick one over the middle half, a dot for the
-    median.
-    """
-    import plotly.graph_objects as go
+    """Draw each chunking's passage lengths in tokens.
 
+    A thin line spans the 5th to the 95th percentile, a thick one the middle half; a dot marks the median.
+    """
     names = list(found)
     rows = [[max(1.0, value) for value in percentiles(found[name])] for name in names]
     colour = KINDS["RETRIEVER"][1]
-    figure = go.Figure(
-        layout=dict(
-            **base(dark=dark, height=70 + ROW * max(1, len(names))),
-            xaxis={
-                "type": "log",
-                "title": "tokens of a passage",
-                "gridcolor": faint(dark=dark),
-                "zeroline": False,
-                "automargin": True,
-                "tickvals": _ticks(rows),
-                "fixedrange": True,
-            },
-            yaxis={
-                "range": [len(names) - 0.5, -0.5],
-                "tickvals": list(range(len(names))),
-                "ticktext": [words(name, 40) for name in names],
-                "showgrid": False,
-                "zeroline": False,
-                "automargin": True,
-                "ticksuffix": "  ",
-                "fixedrange": True,
-            },
-        )
+    figure = chart(
+        70 + ROW * max(1, len(names)),
+        dark=dark,
+        x={"type": "log", "title": "tokens of a passage", "tickvals": _ticks(rows)},
+        y=row_axis([words(name, 40) for name in names]),
     )
     for first, last, width in ((0, 4, 2), (1, 3, 9)):
         for n, row in enumerate(rows):
@@ -79,13 +60,13 @@ def token_lengths(found: Mapping[str, NDArray[np.int64]], *, dark: bool = False)
     return figure
 
 
-def in_words(found: Mapping[str, NDArray[np.int64]]) -> str:
-    """The same for those who do not see it."""
+def describe_lengths(found: Mapping[str, NDArray[np.int64]]) -> str:
+    """Describe the chart by its percentiles."""
     return ". ".join(f"{name}: {_hover(lengths)}" for name, lengths in found.items())
 
 
 def _hover(lengths: NDArray[np.int64]) -> str:
-    parts = [f"p{at} {value:,.0f}" for at, value in zip(AT, percentiles(lengths), strict=True)]
+    parts = [f"p{at} {value:,.0f}" for at, value in zip(PERCENTILES, percentiles(lengths), strict=True)]
     return f"{' · '.join(parts)} tokens; {len(lengths):,} passages"
 
 

@@ -1,4 +1,4 @@
-"""What quality costs: each route a point, the Pareto front a line."""
+"""Quality against cost: each route a point, the Pareto front a line."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from core.domain.format import milliseconds
 from core.evaluation.pareto import Point, front
-from ui.charts.style import ERROR, KINDS, base, faint, ink, words
+from ui.charts.style import ERROR, KINDS, chart, duration_ticks, ink, outlined, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 FRONT, REST = KINDS["RETRIEVER"][1], KINDS["GUARDRAIL"][1]
-ON_DARK = KINDS["EMBEDDING"][1]  # the darker blue would drown
+ON_DARK = KINDS["EMBEDDING"][1]  # the darker blue would be hard to see
 
 
 def tradeoff(
@@ -26,17 +26,20 @@ def tradeoff(
     time: bool,
     dark: bool = False,
 ) -> Figure:
-    """Quality upwards by cost to the right, on a log axis for milliseconds (`time`).
+    """Draw quality against cost, on a log axis if the cost is a `time` in milliseconds.
 
-    The front is a line of steps: between two of its routes nothing better is to be had. Only the front and
-    the baseline carry their names; the others tell theirs when pointed at.
+    The Pareto front is a line of steps. Only routes on it and the baseline have labels; hovers name the rest.
     """
-    import plotly.graph_objects as go
-
     known = {name: (q, c) for name, (q, c) in points.items() if q is not None and c is not None}
     on = front(points)
     blue = ON_DARK if dark else FRONT
-    figure = go.Figure()
+    figure = chart(
+        420,
+        dark=dark,
+        x={"title": words(cost, 60), **(_log(known) if time else {"rangemode": "tozero"})},
+        y={"title": words(metric, 60), "tickformat": ".2f"},
+        margin={"l": 8, "r": 60, "t": 8, "b": 8},
+    )
     rest = [name for name in known if name not in on and name != baseline]
     figure.add_scatter(
         x=[known[name][1] for name in on],
@@ -61,7 +64,7 @@ def tradeoff(
             text=[words(names[name], 30) for name in group] if labelled else None,
             textposition=[_side(known, on, name) for name in group] if labelled else None,
             name=label,
-            marker={"symbol": symbol, "size": size, "color": colour, "line": {"width": 2, "color": colour}},
+            marker=outlined(symbol, size, colour),
             customdata=[[words(names[name], 80), _cost(known[name][1], time=time)] for name in group],
             hovertemplate="<b>%{customdata[0]}</b><br>"
             + words(metric, 40)
@@ -70,28 +73,12 @@ def tradeoff(
             + " %{customdata[1]}<extra></extra>",
             cliponaxis=False,
         )
-    figure.update_layout(
-        **base(dark=dark, height=420),
-        xaxis={**_axis(cost, dark), **(_log(known) if time else {"rangemode": "tozero"})},
-        yaxis={**_axis(metric, dark), "tickformat": ".2f"},
-    )
-    figure.update_layout(margin={"l": 8, "r": 60, "t": 8, "b": 8})
     figure.update_traces(textfont={"color": ink(dark=dark)}, selector={"mode": "markers+text"})
     return figure
 
 
-def _axis(name: str, dark: bool) -> dict[str, Any]:
-    return {
-        "title": {"text": words(name, 60), "font": {"size": 12}},
-        "gridcolor": faint(dark=dark),
-        "zeroline": False,
-        "automargin": True,
-        "fixedrange": True,
-    }
-
-
 def _log(known: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
-    """A log axis with ticks that read as durations."""
+    """Return a log axis with ticks written as durations."""
     from math import log10
 
     costs = [max(0.01, cost) for _, cost in known.values()] or [1.0]
@@ -102,14 +89,15 @@ def _log(known: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
     return {
         "type": "log",
         "range": [low - room, high + room],
-        "tickvals": ticks,
-        "ticktext": [milliseconds(ms) if ms >= 0.1 else f"{ms:g} ms" for ms in ticks],
+        **duration_ticks(ticks),
     }
 
 
 def _side(known: Mapping[str, tuple[float, float]], on: Sequence[str], name: str) -> str:
-    """Where a name stands beside its point: on the left, where no line is, unless that leaves the picture;
-    below where the next on the front is nearly as high, whose name would be in its place.
+    """Return the place of a route's label next to its point.
+
+    It is on the left, clear of the line, unless it would leave the chart there; it is below if the next route
+    on the front is nearly as high.
     """
     qualities = [quality for quality, _ in known.values()]
     near = 0.08 * (max(qualities) - min(qualities))

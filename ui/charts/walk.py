@@ -1,4 +1,4 @@
-"""The part of a graph that a walk visited most: where it began, phrases it reached, passages."""
+"""The most visited part of a graph walk: its start, the phrases it reached, and passages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from core.analysis.walks import Placed
 from core.domain.outputs import Walk
-from ui.charts.style import base, faint, ink, words
+from ui.charts.style import chart, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -24,14 +24,18 @@ COLUMNS = (
     ("passage, by rank", "square", "#0072B2", "middle right"),
 )
 ON_DARK = {"#0072B2": "#56B4E9"}
-LABEL = 26  # characters
+LABEL_CHARACTERS = 26
 
 
 def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark: bool = False) -> Figure:
-    """A node's area tells the share of the walk's time spent there; `names` are the labels of the nodes."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    """Draw the walk: a node's area is its share of the walk's time, and `names` are the nodes' labels."""
+    rows = max((sum(place.column == column for place in places) for column in range(3)), default=1)
+    figure = chart(
+        90 + ROW * max(4, rows),
+        dark=dark,
+        x={"visible": False, "range": [-0.75, 3.15]},
+        y={"visible": False, "range": [-0.02, 1.05]},
+    )
     for kind, (label, colour, dash) in LINES.items():
         tied = [edge for edge in walk.edges if edge.kind == kind]
         if tied:
@@ -61,7 +65,7 @@ def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark
                 name=label,
                 textposition=side,
                 cliponaxis=False,
-                text=[words(names[n], LABEL) for n in at],
+                text=[words(names[n], LABEL_CHARACTERS) for n in at],
                 textfont={"size": 11, "color": ink(dark=dark)},
                 marker={
                     "symbol": symbol,
@@ -73,18 +77,11 @@ def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]:.2%} of the walk"
                 "<br>%{customdata[2]:.2%} of the restarts<extra></extra>",
             )
-    rows = max((sum(place.column == column for place in places) for column in range(3)), default=1)
-    axis = {"visible": False, "fixedrange": True, "gridcolor": faint(dark=dark)}
-    figure.update_layout(
-        **base(dark=dark, height=90 + ROW * max(4, rows)),
-        xaxis={**axis, "range": [-0.75, 3.15]},
-        yaxis={**axis, "range": [-0.02, 1.05]},
-    )
     return figure
 
 
 def _between(a: Placed, b: Placed) -> float:
-    """Where an edge passes: left of a column whose nodes it ties, clear of their labels."""
+    """Return where an edge passes: left of the column if it joins two nodes there, clear of their labels."""
     return (a.column + b.column) / 2 - (0.2 if a.column == b.column else 0)
 
 

@@ -1,4 +1,4 @@
-"""Where each route's time goes: a row a route, a bar a step, on the route's own clock."""
+"""A waterfall of each route's time: a row for each route, a bar for each step."""
 
 from __future__ import annotations
 
@@ -11,46 +11,44 @@ from core.analysis.critical_path import Path, covered, critical, ended, on_path,
 from core.analysis.run_view import below, source, top
 from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run, Span
-from ui.charts.style import ERROR, KINDS, base, faint, ink, words
+from ui.charts.style import ERROR, KINDS, add_bar_ends, chart, ink, row_axis, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 ROW = 26  # pixels
-DEEPER = 14  # pixels that a row grows by when it shows the calls below its steps
-LANES = 4  # steps side by side that are drawn one below another
-WRITTEN = 0.06  # of the width: a bar narrower than this has no room for its share
+CALLS_HEIGHT = 14  # pixels that a row grows by if it shows the calls below its steps
+LANES = 4  # concurrent steps drawn one below another
+LABEL_SHARE = 0.06  # share of the width that a bar needs to have room for its label
 ZOOMS = (10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 30_000.0, 100_000.0, 300_000.0)  # ms
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One step as it is drawn: from `start` to `end` ms; `low` and `high` are edges within its row, 0 to 1
-    from its upper one.
-    """
+    """A step as drawn in the waterfall."""
 
     result: RouteResult
     span: Span
-    start: float
-    end: float
-    low: float = 0.0
-    high: float = 1.0
-    critical: bool = True
-    forked: bool = False  # whether the route ran steps side by side, so that the path is a choice of them
-    text: str = ""
-    note: str = ""
+    start: float  # ms on the route's clock
+    end: float  # ms
+    low: float = 0.0  # upper edge within its row, 0 to 1 from the top
+    high: float = 1.0  # lower edge
+    critical: bool = True  # whether it is on the critical path
+    forked: bool = False  # whether the route ran steps concurrently, so the critical path leaves some out
+    text: str = ""  # the label inside
+    note: str = ""  # what the hover adds, as HTML
 
 
 def asks_model(result: RouteResult, span: Span) -> bool:
-    """Whether a language model was asked in this step or below it."""
+    """Return whether this step or one below it called a language model."""
     return any(one.kind == "LLM" or one.calls > 0 for one in below(result, span))
 
 
 def bars(result: RouteResult, *, retrieval_only: bool = False, calls: bool = False) -> list[Bar]:
-    """The route's own steps, and with `calls` what was done inside them; side by side where they ran so.
+    """Return bars for a route's steps and, with `calls`, for the calls inside them.
 
-    Without the model's steps the gaps that they leave are closed: a moment when nothing but such steps ran
-    takes no width.
+    Concurrent steps get lanes one below another. `retrieval_only` leaves out steps that call the language
+    model and closes the gaps in which nothing else ran.
     """
     path, within = critical(result), on_path(result)
     steps = timed(top(result))
@@ -91,50 +89,31 @@ def waterfall(
     calls: bool = False,
     until: float | None = None,
 ) -> Figure:
-    """A row a route, quickest first, those that did not go well last; each bar starts where the step started
-    on the route's own clock.
+    """Draw a row for each route, fastest first and failed routes last, each on its own clock.
 
     Hatched: another route of the run did the work. Dotted: from the cache or a recording, at its original
-    time. Red outline: the step failed. Where a route ran steps side by side, its critical path is outlined
-    and what is not on it is faint. `until` shows only the first so many milliseconds.
+    time. Red outline: the step failed. If a route ran steps concurrently, its critical path is outlined and
+    other steps are faint. `until` shows only the first milliseconds, up to that time.
     """
-    import plotly.graph_objects as go
-
     rows = by_time(run, retrieval_only=retrieval_only, calls=calls)
     longest = max((end for _, _, end in rows), default=0.0) or 1.0
     width = longest if until is None else min(until, longest)
     unit, suffix = (1000, " s") if width >= 2000 else (1, " ms")
-    height = ROW + (DEEPER if calls else 0)
+    height = ROW + (CALLS_HEIGHT if calls else 0)
     drawn = [
         (row, replace(bar, end=min(bar.end, width), text=bar.text if _wide(bar, width) else ""))
         for row, (_, some, _) in enumerate(rows)
         for bar in some
         if bar.start < width or not bar.start
     ]
-    # The layout is given at once: to update it afterwards takes plotly three times as long.
-    figure = go.Figure(
-        layout=dict(
-            **base(dark=dark, height=100 + height * max(1, len(rows))),
-            barmode="overlay",
-            uniformtext={"minsize": 9, "mode": "hide"},
-            xaxis={
-                "title": None,
-                "ticksuffix": suffix,
-                "range": [0, 1.18 * width / unit],
-                "automargin": True,
-                "gridcolor": faint(dark=dark),
-                "zeroline": False,
-            },
-            yaxis={
-                "range": [len(rows) - 0.5, -0.5],
-                "tickvals": list(range(len(rows))),
-                "ticktext": [f"{words(r.title, 28)}{'' if r.status == 'ok' else ' ✕'}" for r, _, _ in rows],
-                "showgrid": False,
-                "zeroline": False,
-                "automargin": True,
-                "ticksuffix": "  ",
-            },
-        )
+    names = [f"{words(result.title, 28)}{'' if result.status == 'ok' else ' ✕'}" for result, _, _ in rows]
+    figure = chart(
+        100 + height * max(1, len(rows)),
+        dark=dark,
+        x={"ticksuffix": suffix, "range": [0, 1.18 * width / unit], "fixedrange": False},
+        y={**row_axis(names), "fixedrange": False},
+        barmode="overlay",
+        uniformtext={"minsize": 9, "mode": "hide"},
     )
     for kind, (label, colour) in KINDS.items():
         chosen = [(row, bar) for row, bar in drawn if bar.span.kind == kind]
@@ -174,15 +153,10 @@ def waterfall(
         figure.add_bar(
             orientation="h", y=[None], x=[None], name=label, legendgroup=kind, marker={"color": colour}
         )
-    figure.add_scatter(
-        y=list(range(len(rows))),
-        x=[min(end, width) / unit for _, _, end in rows],
-        text=[f" {'… ' if end > width else ''}{milliseconds(end)}" for _, _, end in rows],
-        mode="text",
-        textposition="middle right",
-        showlegend=False,
-        hoverinfo="skip",
-        cliponaxis=False,
+    add_bar_ends(
+        figure,
+        [min(end, width) / unit for _, _, end in rows],
+        [f" {'… ' if end > width else ''}{milliseconds(end)}" for _, _, end in rows],
     )
     _explain(figure, drawn, dark=dark)
     return figure
@@ -191,7 +165,7 @@ def waterfall(
 def by_time(
     run: Run, *, retrieval_only: bool, calls: bool = False
 ) -> list[tuple[RouteResult, list[Bar], float]]:
-    """Routes with their bars and where they end, the quickest first, those that did not go well last."""
+    """Return routes with their bars and end times in ms, fastest first and failed routes last."""
     rows = []
     for result in run.results:
         if result.spans:
@@ -202,25 +176,25 @@ def by_time(
 
 
 def zooms(run: Run) -> list[float]:
-    """The first milliseconds that a zoom can show: round numbers below the slowest route's time."""
+    """Return the zooms in ms: round numbers below the slowest route's time."""
     longest = max((ended(result) for result in run.results if result.spans), default=0.0)
     return [ms for ms in ZOOMS if ms < longest]
 
 
 def pattern(result: RouteResult, span: Span) -> str:
-    """The hatching that says whose time this is."""
+    """Return the hatching of a step: "." if replayed, "/" if shared with another route, else ""."""
     if source(result, span):
         return "."
     return "/" if span.shared_with else ""
 
 
 def note(result: RouteResult, span: Span) -> str:
-    """What a hover adds to the duration."""
+    """Return what a hover adds to the duration, as HTML."""
     parts = []
     if came_from := source(result, span):
         parts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}, its original time")
-    if told := span.attributes.get("time"):
-        parts.append(words(str(told), 60))
+    if origin := span.attributes.get("time"):
+        parts.append(words(str(origin), 60))
     if span.shared_with:
         parts.append(f"work done by {words(span.shared_with.split('#', 1)[0], 30)}")
     if span.error:
@@ -229,7 +203,7 @@ def note(result: RouteResult, span: Span) -> str:
 
 
 def _explain(figure: Figure, drawn: Sequence[tuple[int, Bar]], *, dark: bool) -> None:
-    """Legend entries for what is not a colour, where it occurs."""
+    """Add legend entries for the patterns and outlines that occur."""
     shapes = {pattern(bar.result, bar.span) for _, bar in drawn}
     entries: list[tuple[str, dict[str, Any], bool]] = [
         ("shared with another route", _hatched("/"), "/" in shapes),
@@ -239,7 +213,7 @@ def _explain(figure: Figure, drawn: Sequence[tuple[int, Bar]], *, dark: bool) ->
             {"line": {"color": ink(dark=dark), "width": 1.5}},
             any(bar.forked for _, bar in drawn),
         ),
-        ("another ran longer beside it", {"opacity": 0.4}, not all(bar.critical for _, bar in drawn)),
+        ("a concurrent step ran longer", {"opacity": 0.4}, not all(bar.critical for _, bar in drawn)),
     ]
     for label, look, occurs in entries:
         if occurs:
@@ -249,7 +223,7 @@ def _explain(figure: Figure, drawn: Sequence[tuple[int, Bar]], *, dark: bool) ->
 
 
 def _outline(bar: Bar, colour: str, ink: str) -> tuple[str, float]:
-    """A bar's outline and its width: of a failed step, on the path where there was a choice, of any other."""
+    """Return the colour and width of a bar's outline: error, critical path, or its own colour."""
     if bar.span.error:
         return ERROR, 2.5
     return (ink, 1.5) if bar.forked and bar.critical else (colour, 0.5)
@@ -260,7 +234,7 @@ def _hatched(shape: str | list[str]) -> dict[str, Any]:
 
 
 def _share(path: Path, result: RouteResult, span: Span) -> str:
-    """What stands in the bar of the step that takes most of a route's time; hatching leaves no room."""
+    """Return the label inside a bar: the longest step's share of the route's time, unless it is hatched."""
     return brief(path.share(span.id)) if span is path.longest and not pattern(result, span) else ""
 
 
@@ -271,11 +245,11 @@ def _waited(path: Path, span: Span) -> str:
 
 
 def _wide(bar: Bar, width: float) -> bool:
-    return min(bar.end, width) - bar.start >= WRITTEN * width
+    return min(bar.end, width) - bar.start >= LABEL_SHARE * width
 
 
 def _idle(steps: Sequence[Span], dropped: set[int]) -> list[tuple[float, float]]:
-    """The stretches of time in which only dropped steps ran."""
+    """Return the intervals of time in which only dropped steps ran."""
     edges = sorted({edge for span in steps for edge in (span.start_ms, span.start_ms + span.ms)})
     stretches = []
     for low, high in pairwise(edges):
@@ -286,7 +260,7 @@ def _idle(steps: Sequence[Span], dropped: set[int]) -> list[tuple[float, float]]
 
 
 def _lanes(steps: Sequence[Span]) -> dict[int, int]:
-    """A lane for each step, so that those that ran at one time do not cover each other, up to LANES."""
+    """Return a lane for each step so that concurrent steps do not cover each other, up to LANES of them."""
     free: list[float] = []
     lanes = {}
     for span in sorted(steps, key=lambda one: one.start_ms):
@@ -299,7 +273,7 @@ def _lanes(steps: Sequence[Span]) -> dict[int, int]:
 
 
 def without_model(run: Run) -> str:
-    """The quickest and the slowest route if the language model's steps took no time, in words."""
+    """Name the fastest and the slowest route if calls of the language model took no time."""
     rows = [row for row in by_time(run, retrieval_only=True) if row[0].status == "ok" and row[1]]
     if len(rows) < 2:
         return ""

@@ -13,7 +13,7 @@ from core.domain.outputs import Search, Terms
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.names import title_of
-from ui.charts.match import match_heatmap, match_in_words
+from ui.charts.match import describe_match, match_heatmap
 
 CHART = {"displayModeBar": False}
 
@@ -52,7 +52,7 @@ def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str, *, dark:
             width="stretch",
             config=CHART,
             key=f"heatmap-{key}",
-            alt=match_in_words(match),
+            alt=describe_match(match),
         )
     show(tag("div", _best(run, tokens.hits), css="rs"))
 

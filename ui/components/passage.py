@@ -22,7 +22,7 @@ from ui.app.markup import cut, join, md, show, tag
 from ui.app.names import named
 from ui.app.picked import PASSAGE
 from ui.app.plot import dark, plot
-from ui.charts import match_heatmap, match_in_words
+from ui.charts import describe_match, match_heatmap
 from ui.components import term_contributions
 from ui.components.grid import View
 from ui.components.hits import GRADES, marked
@@ -148,7 +148,7 @@ def _tokens(run: Run, id: str) -> None:
         if not panel.open:
             return
         for number, match in enumerate(found):
-            summary = match_in_words(match)
+            summary = describe_match(match)
             st.caption(md(summary))
             if match.drawable:
                 plot(match_heatmap(match, dark=dark()), f"passage_tokens-{number}", summary)

@@ -40,7 +40,7 @@ def draw(name: str) -> None:
     built = [item for item in known if item.info is not None]
     lengths = {item.name: token_lengths(item.name, settings) for item in built}
     st.markdown("#### Length of the passages")
-    plot(chart.token_lengths(lengths, dark=dark()), "chunkings_lengths", chart.in_words(lengths))
+    plot(chart.token_lengths(lengths, dark=dark()), "chunkings_lengths", chart.describe_lengths(lengths))
     st.caption("Dot: median. Thick line: the middle half. Thin line: from the 5th to the 95th percentile.")
     _links(known)
     _make(source, [item.name for item in known if item.chunking_of and item.state != "ready"])

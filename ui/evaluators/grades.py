@@ -18,7 +18,7 @@ from ui.app import address
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.names import tail, title_of
 from ui.app.plot import plot
-from ui.charts.grades import BANDS, grade_strip, strip_in_words
+from ui.charts.grades import BANDS, describe_strip, grade_strip
 from ui.components import saved_thresholds
 
 Edges = tuple[float, float]  # low, high
@@ -55,7 +55,7 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult,
     stored = (grading.low, grading.high)
     figure = grade_strip(grading.grades, titles, gold, low, high, stored, dark=dark)
     decision = at(grading.grades, low, high).decision if by_best(grading) else grading.decision
-    told = strip_in_words(grading.grades, gold, low, high, decision)
+    told = describe_strip(grading.grades, gold, low, high, decision)
     st.caption(md(told + (" The dotted line is the stored threshold." if stored != (low, high) else "")))
     plot(figure, f"strip-{name}", told, table=False)
     show(tag("div", table(run, gold, grading, low, high), css="rs"))

@@ -17,7 +17,7 @@ from core.evaluation.reliability import Reliability, read
 from core.steps.calibrated import CHECKED
 from ui.app import state
 from ui.app.markup import md
-from ui.charts import reliability_curve, reliability_in_words
+from ui.charts import describe_reliability, reliability_curve
 
 
 def draw(run: Run, *, dark: bool) -> None:
@@ -55,7 +55,7 @@ def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: s
     with st.expander(label):
         st.caption(md(" ".join(told)))
         figure = reliability_curve(curves, dark=dark)
-        alt = reliability_in_words(curves)
+        alt = describe_reliability(curves)
         st.plotly_chart(figure, theme=None, width="content", key=key, alt=alt)
         st.caption(md(alt))
 

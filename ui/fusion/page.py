@@ -24,7 +24,7 @@ from ui.app.help_mark import marked, term
 from ui.app.markup import cut, md, show, table_of, tag
 from ui.app.names import tail, title_of
 from ui.app.plot import dark, plot
-from ui.charts.shares import NAME, in_words, share_bars
+from ui.charts.shares import NAME_CHARACTERS, describe_shares, share_bars
 from ui.components.route_choice import route_choice
 from ui.fusion import controls, labelled
 
@@ -174,11 +174,13 @@ def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
 
 def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> None:
     st.markdown("##### Score by list", help=term(METHODS[fusion.method]))
-    words = in_words(shown[:TOP], names)
+    words = describe_shares(shown[:TOP], names)
     inside = " The number in each segment is the passage's rank in that list."
     st.caption(md(words + (inside if fusion.method != "marginal" else "")))
     lists = [cut(name, 60) for name in names]
-    figure = share_bars(fusion, shown, lists, lambda id: tail(title_of(run, id), NAME), dark=dark())
+    figure = share_bars(
+        fusion, shown, lists, lambda id: tail(title_of(run, id), NAME_CHARACTERS), dark=dark()
+    )
     plot(figure, "fusion_bars", words, table=False)
     with st.expander("Show as a table"):
         show(_table(run, fusion, shown, names))

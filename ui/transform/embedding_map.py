@@ -12,7 +12,7 @@ from core.domain.types import Run
 from ui.app import picked
 from ui.app.markup import cut, md
 from ui.app.plot import dark, pick_point
-from ui.charts.embedding_map import map_in_words, query_map
+from ui.charts.embedding_map import describe_map, query_map
 from ui.components import tables
 from ui.transform.vectors import Space, placed, space
 
@@ -45,7 +45,7 @@ def in_words(known: Space, plane: Plane, chosen: str | None, depth: int) -> list
     )
     at = 0 if at is None else at
     really, seemingly = nearest(at, among, known.vectors), nearest_on(at, among, plane.xy)
-    sentences = [map_in_words(plane)]
+    sentences = [describe_map(plane)]
     if really is not None and seemingly is not None:
         near = cosine(known.vectors[at], known.vectors[really])
         sentences.append(f"Nearest to {name} by true cosine: {_named(known, really)} ({near:.3f})")

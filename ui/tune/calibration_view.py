@@ -17,8 +17,8 @@ from ui.app.help_mark import term
 from ui.app.markup import EMPTY, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.charts.calibration import curves
+from ui.charts.reliability import describe_reliability as curve_told
 from ui.charts.reliability import reliability_curve
-from ui.charts.reliability import reliability_in_words as curve_told
 from ui.tune import calibration_save
 
 HEADS = ("Threshold", "Precision", "Recall", "F1", "Balanced accuracy", "Acted on")

@@ -22,7 +22,7 @@ from core.analysis.embedding_map import (
 )
 from tests.fakes import HashEmbedder, MemoryCorpus
 from tests.runs import HOSTILE, IMAGINED, QUESTION, STANDALONE, make_run
-from ui.charts.embedding_map import hover, map_in_words, query_map
+from ui.charts.embedding_map import describe_map, hover, query_map
 
 RUN = make_run(mishaps=False)
 
@@ -57,7 +57,7 @@ def test_the_same_vectors_give_the_same_map_whatever_their_order():
 @pytest.mark.parametrize("vectors", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3))])
 def test_no_direction_is_no_map(vectors):
     assert plane(vectors).explained == (0.0, 0.0)
-    assert "no variance" in map_in_words(plane(vectors))
+    assert "no variance" in describe_map(plane(vectors))
 
 
 def test_two_points_have_one_direction():
@@ -71,7 +71,7 @@ def test_two_points_have_one_direction():
     [((0.7, 0.2), "90% of the variance (70% and 20%)"), ((0.3, 0.3), "approximate"), ((0.2, 0.1), "rough")],
 )
 def test_the_map_says_what_it_is_worth(explained, said):
-    assert said in map_in_words(Plane(np.zeros((3, 2), np.float32), explained))
+    assert said in describe_map(Plane(np.zeros((3, 2), np.float32), explained))
 
 
 def test_nearness_by_hand():

@@ -24,7 +24,7 @@ from core.analysis.timeline import (
 from core.domain.types import RouteResult, Span, Tokens
 from core.store.traces import Traces
 from tests.runs import make_run
-from ui.charts.percentiles import SHOWN, range_plot
+from ui.charts.percentiles import ROWS_SHOWN, range_plot
 
 RUN = make_run(mishaps=False)
 BAD = make_run()
@@ -231,9 +231,9 @@ def test_the_range_ends_at_p95_or_says_that_it_is_the_largest():
 
 
 def test_the_range_plot_shows_the_slowest_and_takes_hostile_names_and_zeros():
-    runs = [[took(f"<img src=x>{n}", 0.0)] for n in range(SHOWN + 5)]
+    runs = [[took(f"<img src=x>{n}", 0.0)] for n in range(ROWS_SHOWN + 5)]
     figure = range_plot(by_route(runs))
-    assert len(figure.layout.yaxis.ticktext) == SHOWN
+    assert len(figure.layout.yaxis.ticktext) == ROWS_SHOWN
     assert "<img" not in figure.to_json()
     assert min(x for one in figure.data for x in one.x) > 0  # a log axis
     assert range_plot([]).layout.height > 0

@@ -13,7 +13,7 @@ from core.engine.request import Request
 from core.store.codec import from_document, to_document
 from tests.fakes import FakeEngine
 from tests.runs import HOSTILE
-from ui.charts import match_heatmap, match_in_words
+from ui.charts import describe_match, match_heatmap
 from ui.charts.match import NAMED
 
 
@@ -59,7 +59,7 @@ matched = st.builds(MatchedPassage, st.just("p"), pairs, words, st.integers(-1, 
 def test_an_imported_match_of_any_shape_is_told_and_drawn_only_where_it_fits(query, hits):
     for found in token_matches(result(Rerank("model", tokens=TokenMatches(query, hits)))):
         for each in found.hits:
-            assert match_in_words(each)
+            assert describe_match(each)
             if each.drawable:
                 assert match_heatmap(each).layout.height > 0
 
@@ -100,7 +100,7 @@ def test_a_long_passages_tokens_are_named_in_the_hover_alone():
 
 
 def test_the_heatmap_is_told_in_words_closest_first():
-    told = match_in_words(changed(best=(("key", 0.6), ("stored", 0.9))))
+    told = describe_match(changed(best=(("key", 0.6), ("stored", 0.9))))
     assert told.index("kept and stored, cosine 0.90") < told.index("keys and key, cosine 0.60")
 
 

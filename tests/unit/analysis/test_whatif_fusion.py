@@ -24,7 +24,7 @@ from core.routes.declare import Route
 from core.routes.registry import routes
 from core.store.codec import dumps, from_document, to_document
 from tests.fakes import FakeEngine, ScriptedLLM
-from ui.charts.shares import colours, in_words, label, share_bars
+from ui.charts.shares import colours, describe_shares, label, share_bars
 
 WORDS = (
     "parcel",
@@ -443,11 +443,11 @@ def test_the_chart_says_what_it_shows():
     assert label(table[2], "C") == "3  <b>C ◆2</b>"
     assert label(replace(table[0], before=4), "B") == "1 (was 4)  B"
     parts = [part for _, part in given_shares(table, names)]
-    assert in_words(table, names) == (
+    assert describe_shares(table, names) == (
         f"Composition of the scores of these 3 passages: {parts[0]:.0%} from search BM25, "
         f"{parts[1]:.0%} from search vectors: “how”."
     )
-    assert in_words([], names) == "No passage has a score that is a sum of parts."
+    assert describe_shares([], names) == "No passage has a score that is a sum of parts."
     assert len(set(colours(fusion))) == 2
     many = replace(fusion, sources=fusion.sources * 8)
     assert len(set(colours(many))) == 16

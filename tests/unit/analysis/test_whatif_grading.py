@@ -22,7 +22,7 @@ from core.evaluation.tuning.labelled_grades import follows, graded
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
-from ui.charts.grades import grade_strip, strip_in_words, threshold_curves
+from ui.charts.grades import describe_strip, grade_strip, threshold_curves
 
 TEXTS = {
     "crushed:0-400": "If the box arrived crushed take photos of all six sides and report it within 48 hours. "
@@ -444,7 +444,7 @@ def test_the_strip_draws_every_grade_once_with_labels_and_both_thresholds():
     assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;A&lt;/b&gt;"
     lines = [(line.x0, line.line.dash) for line in figure.layout.shapes]
     assert lines == [(0.3, None), (0.2, "dot"), (0.8, None)], "the stored ones where they differ"
-    assert strip_in_words(grades, {"p4": 3}, 0.3, 0.8, "correct") == (
+    assert describe_strip(grades, {"p4": 3}, 0.3, 0.8, "correct") == (
         "Passages graded 0.8 or higher: 1, in between: 2, below 0.3: 1, without a grade: 1; ◆ marks 1 "
         "labelled. Decision: correct."
     )

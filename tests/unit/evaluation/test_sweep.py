@@ -39,7 +39,7 @@ from core.evaluation.tuning.sweep_text import counted, found, held, in_words
 from core.routes.declare import ParameterSpec
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
-from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
+from ui.charts.sweep import describe_sweep, sweep_curve, sweep_map
 
 pytestmark = pytest.mark.slow
 
@@ -506,7 +506,7 @@ def test_charts_draw_what_is_known_and_escape_names(evaluation):
     assert drawn["data"][0]["z"][0][1] is None, "the value in use is another column"
     waits = sweep_subject.subject(evaluation, "rerank", ["candidates"])
     alone = sweep.curve(sweep_subject.Rankings(waits), [(5,)])
-    assert "5: needs a run" in sweep_in_words(alone, in_words(alone))
+    assert "5: needs a run" in describe_sweep(alone, in_words(alone))
     assert len(sweep_curve(alone).data[0].x) == 1
 
 

@@ -23,7 +23,7 @@ from core.steps.evaluate import thresholds
 from core.steps.trace import Trace
 from scripts.evaluator_training import GRADED, Pairs, by_question, joined, measure, train, worth
 from tests.fakes import FakeEngine
-from ui.charts import reliability_curve, reliability_in_words
+from ui.charts import describe_reliability, reliability_curve
 
 GIVEN = Evaluator(
     "lightweight",
@@ -253,6 +253,6 @@ def test_the_reliability_chart_draws_each_bin_and_is_told_in_words() -> None:
         assert list(drawn.customdata) == [1, 1, 2]
         assert "<b>" not in drawn.name
         assert len(figure.data) == 3
-    assert "4 cases" in reliability_in_words({name: curve})
+    assert "4 cases" in describe_reliability({name: curve})
     assert len(reliability_curve({}).data) == 1
-    assert "none" in reliability_in_words({})
+    assert "none" in describe_reliability({})
