@@ -23,7 +23,10 @@ from ui.app.visitors import Departures, Door, OwnOrigin, listens_elsewhere
 
 
 def secrets() -> dict[str, Any]:
-    """What Streamlit's login needs. Ends the process where the server could be reached without one."""
+    """Return the secrets of Streamlit's login.
+
+    Ends the process if others could reach the server without a login.
+    """
     try:
         now = settings.current()
         sign_in.check(now)
@@ -35,7 +38,7 @@ def secrets() -> dict[str, Any]:
 
 
 def told(error: Exception) -> bool:
-    """What a button's callback may not do, or could not, is one line on the page; all else is Streamlit's."""
+    """Show a RouteScopeError of a callback as one line and return True; leave other errors to Streamlit."""
     if not isinstance(error, RouteScopeError):
         return False
     st.error(md(str(error)))

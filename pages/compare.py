@@ -54,7 +54,7 @@ if stop_pressed and job is not None:
     job.cancel()
 with below:
     if run is not None:
-        link.in_words(run.id)
+        link.show_left_out(run.id)
         if not under_way:
             sharing.draw(run.id)
     corpora.notice(corpus)

@@ -15,7 +15,7 @@ from core.engine.request import Request
 from tests.large import large_run
 from tests.pages.reading import address, html, plain
 from tests.runs import HOSTILE, make_run
-from ui.compare.overlap import in_words as overlap_told
+from ui.compare.overlap import describe_overlap as overlap_told
 from ui.compare.overlap import most_alone
 from ui.components import grid as grid_module
 from ui.components.grid import WHOLE, View, dense, drawn, grid, kept

@@ -1,4 +1,4 @@
-"""Who looks at the page: by Streamlit's login or a trusted proxy's header, with their role; signing out."""
+"""The current person and role, from Streamlit's login or a trusted proxy's header, and signing out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 
 def person() -> Person:
-    """Who is behind this thread: nobody, where there is a login and no page's session."""
+    """Return the person behind this thread; NOBODY if the server has a login and the thread no session."""
     now = settings_module.current()
     if not now.login:
         return MACHINE
@@ -41,7 +41,7 @@ people.find_by(person)
 
 
 def admitted() -> bool:
-    """Whether whoever looks may see pages; else what to do is on the page."""
+    """Return whether the current person may see pages; otherwise draw how to sign in."""
     now = settings_module.current()
     if not now.login and visitors.listens_elsewhere():  # the page was started without the program around it
         st.error(md(visitors.NO_LOGIN))
@@ -70,7 +70,7 @@ def admitted() -> bool:
 
 
 def sidebar() -> None:
-    """The account with its role and the tokens it used today, and Sign out; nothing without a login."""
+    """Draw the account with its role, today's tokens and Sign out; nothing without a login."""
     who = people.current()
     if not who.account:
         return
@@ -84,13 +84,13 @@ def sidebar() -> None:
 
 
 def needs(deed: Deed, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:
-    """`disabled` and `help` of a control for something that a role may not allow: then it says why."""
+    """Return `disabled` and `help` for a control that a role may not allow; `help` then gives the reason."""
     why = people.why_not(deed)
     return {"disabled": True, "help": md(_sentence(why))} if why else {"disabled": disabled, "help": help}
 
 
 def notice(deed: Deed) -> bool:
-    """Whether it is allowed; else a line says why not."""
+    """Return whether the deed is allowed; otherwise draw the reason."""
     why = people.why_not(deed)
     if why:
         st.info(md(_sentence(why)))
@@ -98,7 +98,7 @@ def notice(deed: Deed) -> bool:
 
 
 def key() -> str:
-    """Who looks, for the keys of what is remembered of runs: others may see other ones."""
+    """Return the current account, which keys whatever is cached about runs: people see different ones."""
     return people.current().account
 
 
@@ -109,7 +109,7 @@ def by(store: Store | None, deed: str, about: str) -> str:
 
 
 def by_me(work: Callable[[], Any]) -> Callable[[], Any]:
-    """What a download makes later, in a thread without a session, for who sees the button now."""
+    """Bind work that a download does later, in a thread without a session, to the current person."""
     return people.by_me(work)
 
 
@@ -133,7 +133,7 @@ def of_request(asking: HTTPConnection) -> Person:
 
 
 def _known(login: str) -> tuple[str, str]:
-    """The account, "" where there is none, and then why, where somebody tried."""
+    """Return the account and, if a sign-in failed, the reason; both are "" if nobody signed in."""
     if get_script_run_ctx(suppress_warning=True) is None:
         return "", ""
     try:
@@ -145,7 +145,7 @@ def _known(login: str) -> tuple[str, str]:
 
 
 def _verified(told: Mapping[str, Any], cookies: Mapping[str, str]) -> tuple[str, str]:
-    """Return the account that an identity provider names, "" if none, and then why if somebody tried."""
+    """Return the account that an identity provider names and, if it is rejected, the reason; "" for none."""
     if told.get("is_logged_in") is not True or _hash(cookies) in _left:
         return "", ""
     if settings_module.current().oidc_email == "verified" and told.get("email_verified") not in (
@@ -157,7 +157,7 @@ def _verified(told: Mapping[str, Any], cookies: Mapping[str, str]) -> tuple[str,
 
 
 def _of_cookie(cookies: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return what Streamlit's signed cookie says of its bearer; {} without a valid one."""
+    """Return the claims in Streamlit's signed cookie, or {} without a valid one."""
     signed = starlette_websocket._get_signed_cookie_with_chunks(dict(cookies), COOKIE)
     if not signed:
         return {}
@@ -166,7 +166,7 @@ def _of_cookie(cookies: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _sealed(header: str) -> str:
-    """The account in the header that `visitors.Door` sealed: one that a visitor sent has not its seal."""
+    """Return the account in a header sealed by `visitors.Door`, or "" if the seal is missing."""
     seal, _, name = header.partition(" ")
     return people.account(name) if seal == visitors.SEAL and name else ""
 
@@ -185,6 +185,6 @@ def _sign_out(key: str) -> None:
 
 
 def _hash(cookies: Mapping[str, str]) -> str:
-    """A hash of the cookie that tells who this is, all its parts."""
+    """Return a hash over all parts of the sign-in cookie, or "" without one."""
     parts = sorted((name, value) for name, value in cookies.items() if name.startswith(COOKIE))
     return hashlib.sha256(repr(parts).encode()).hexdigest() if parts else ""

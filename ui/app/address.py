@@ -1,4 +1,4 @@
-"""The address says what a page shows: parts of a view are taken from it once, and kept in it."""
+"""Parts of a view in the page's address: read once when they change, and kept up to date."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ SEEN = "address_seen:{}"  # the value of a parameter that was last taken or kept
 
 
 def take(name: str, key: str, read: Callable[[str], Any]) -> None:
-    """Put the address' `name` under `key` of the session's state, if it is new; before the widget is drawn.
+    """Store the address parameter `name` in the session under `key` if it is new; call it before the widget.
 
-    `read` turns the text into the value, or raises ValueError or KeyError for what this page cannot show: the
-    state then stays as it is.
+    `read` converts the text. If it raises ValueError or KeyError, the state stays as it is.
     """
     given = st.query_params.get(name)
     if given is None or st.session_state.get(SEEN.format(name)) == given:
@@ -28,13 +27,13 @@ def take(name: str, key: str, read: Callable[[str], Any]) -> None:
 
 
 def is_new(name: str) -> bool:
-    """Whether the address has a value of `name` that no widget has taken yet."""
+    """Return whether the address has a value of `name` that no widget has read yet."""
     given = st.query_params.get(name)
     return given is not None and given != st.session_state.get(SEEN.format(name))
 
 
 def keep(name: str, value: str | None) -> None:
-    """Make the address say `name`; None or "" takes it out: what is as ever needs no mention."""
+    """Set the address parameter `name`; None or "" removes it, since defaults are not in the address."""
     value = value or None
     if value is None:
         st.query_params.pop(name, None)
@@ -44,12 +43,12 @@ def keep(name: str, value: str | None) -> None:
 
 
 def one_of(options: list[Any]) -> Callable[[str], Any]:
-    """A reader for a choice: the option whose text it is."""
+    """Return a reader for `take` that maps an option's text to the option."""
     return {str(option): option for option in options}.__getitem__
 
 
 def here(path: str | None = None, **parameters: str) -> str:
-    """The whole address of what is shown; of another page and view if they are given."""
+    """Return the full address of this view, or of another page with `parameters` if `path` is given."""
     now = urlsplit(st.context.url or "")
     if path is None:
         return urlunsplit((now.scheme, now.netloc, now.path, urlencode(st.query_params.to_dict()), ""))

@@ -1,4 +1,4 @@
-"""How answers are asked for: the choices, and what people read for each."""
+"""The choices of how to write answers, with their labels."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def choice(
     format_func: Callable[[T], str] = str,
     **widget: Any,
 ) -> T:
-    """Draw a choice of one of `options`, which the address keeps as `name` and the session under `key`.
+    """Draw a choice of one of `options`, kept in the address as `name` and in the session under `key`.
 
-    `usual` (else the first option) is chosen to begin with and where the choice is no option any more; the
-    address does not mention it unless `always`. `segmented` draws buttons in place of a select box. `widget`
-    are further arguments of the widget.
+    `usual` (by default the first option) is chosen first, and again if the choice is no longer an option;
+    the address leaves it out unless `always`. `segmented` draws buttons instead of a select box; `widget`
+    has further arguments of the widget.
     """
     begin = options[0] if usual is None else usual
     address.take(name, key, address.one_of(list(options)))
@@ -45,7 +45,7 @@ def choice(
 
 
 def switch(name: str, key: str, label: str, **widget: Any) -> bool:
-    """Draw a checkbox, off to begin with, which the address keeps as `name`: "1" where it is on."""
+    """Draw a checkbox, off by default, kept in the address as `name` ("1" if on)."""
     address.take(name, key, lambda given: given == "1")
     on = st.checkbox(label, key=key, persist_state="session", **widget)
     address.keep(name, "1" if on else None)

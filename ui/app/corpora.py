@@ -1,4 +1,4 @@
-"""The corpora: choosing one, building it, and the builds under way."""
+"""The corpora: choosing one, building it, and the builds in progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def choose() -> None:
-    """The corpus every page works on, and the state it is in."""
+    """Draw the choice of the corpus for all pages, with its state."""
     known = {item.name: item for item in catalogue.known(state.engine().settings) if item.askable}
     if (wanted := st.session_state.get(WANTED)) in known:
         st.session_state[state.CORPUS] = wanted
@@ -39,7 +39,7 @@ def choose() -> None:
 
 
 def size(item: catalogue.Known) -> str:
-    """How much there is, or that there is nothing yet."""
+    """Describe how much the corpus holds and how it is searched, or its state if it has no index."""
     if item.info is None:
         return item.state.capitalize()
     info = item.info
@@ -51,12 +51,12 @@ def size(item: catalogue.Known) -> str:
 
 
 def suggested(path: str) -> str:
-    """A corpus name made of a path's last part."""
+    """Return a corpus name made from the last part of a path."""
     return _OTHER.sub("-", Path(path.strip()).name.lower()).strip("-")
 
 
 def again(name: str) -> None:
-    """Start to build a known corpus again, or say why that cannot be."""
+    """Start to rebuild a known corpus, or draw why it cannot be built."""
     try:
         begin(name, name)
     except RouteScopeError as error:
@@ -66,8 +66,9 @@ def again(name: str) -> None:
 def begin(
     name: str, source: str | Path, chunking: Chunking | None = None, reading: Reading | None = None
 ) -> str:
-    """Start a build, cut and read as before unless it is said how; the corpus' name. BadInput for a name or
-    path that cannot be.
+    """Start a build and return the corpus' name.
+
+    Chunking and reading stay as before unless given. Raises BadInput for an invalid name or path.
     """
     settings = state.engine().settings
     origin = catalogue.source(
@@ -115,7 +116,7 @@ def _made_when_wanted(corpus: str) -> bool:
 
 
 def notice(corpus: str) -> None:
-    """What a page says of a corpus that cannot be searched now, with the button that builds it."""
+    """Draw why a corpus cannot be searched now, with a button that builds it; nothing if it can."""
     build = builds.get(corpus)
     if build is None and _made_when_wanted(corpus):
         again(corpus)

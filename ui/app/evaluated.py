@@ -1,4 +1,4 @@
-"""The evaluation that the pages for deciding look at: one for all of them, and in the address."""
+"""The evaluation shown by the pages of the section Decide, kept in the address."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HERE = "evaluation_corpus"  # the corpus of the sidebar when an evaluation was c
 
 
 def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | None:
-    """Draw the choice of a kept evaluation and open it, those of other corpora only on request and marked.
+    """Draw the choice of a saved evaluation and open it; those of other corpora are listed on request.
 
-    Return None, with what to do next, if there is none of the chosen corpus. With `noted` the evaluation's
-    `note` is below the choice.
+    Returns None, with the next step on the page, if there is none. With `noted` the evaluation's `note` is
+    below the choice.
     """
     settings = state.engine().settings
     names = experiment_store.names(settings)
@@ -74,7 +74,7 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
 
 
 def others_of_corpus(evaluation: Evaluation) -> list[str]:
-    """The names of the other evaluations of its corpus, the one changed last first."""
+    """Return the names of the corpus' other evaluations, most recently changed first."""
     settings = state.engine().settings
     folders = {one: experiment_store.place(settings, one) for one in experiment_store.names(settings)}
     corpus = evaluation.spec.get("corpus")
@@ -87,7 +87,7 @@ def others_of_corpus(evaluation: Evaluation) -> list[str]:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def _corpus(folder: str, stamp: tuple[float, ...]) -> str:  # noqa: ARG001 - part of the cache key
-    """The corpus of an evaluation; "" if it cannot be read."""
+    """Return the corpus of an evaluation, or "" if it cannot be read."""
     try:
         return str(experiment_store.opened(Path(folder)).spec.get("corpus", ""))
     except RouteScopeError:
@@ -95,7 +95,7 @@ def _corpus(folder: str, stamp: tuple[float, ...]) -> str:  # noqa: ARG001 - par
 
 
 def note(evaluation: Evaluation) -> None:
-    """What stands before all figures of an evaluation: a model wrote its questions, or it is an example."""
+    """Draw what to know before any figure: that a model wrote the questions, or that this is the example."""
     if told := provenance.note(evaluation.labelled.questions):
         st.info(md(told))
     if evaluation.name == EXAMPLE:
@@ -103,7 +103,7 @@ def note(evaluation: Evaluation) -> None:
 
 
 def reopened(name: str) -> Evaluation:
-    """The evaluation of that name, opened again when its folder changed; BadInput where it cannot be."""
+    """Return an evaluation by name, read again if its folder has changed. Raises BadInput if unreadable."""
     folder = experiment_store.place(state.engine().settings, name)
     return _opened(str(folder), experiment_store.stamp(folder))
 
@@ -114,8 +114,9 @@ def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG00
 
 
 def to_sessions(evaluation: Evaluation, question: str, run: str = "") -> str:
-    """Save the run of a question, or another one of it, with the other runs, if it is not there; its id.
-    BadInput where none was kept.
+    """Save a question's run, or another run of it, with the other runs, and return its id.
+
+    Raises BadInput if the evaluation saved no run of the question.
     """
     store = state.engine().store
     if store is None:

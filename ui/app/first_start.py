@@ -1,4 +1,4 @@
-"""What the first start is making ready: what works meanwhile, and what could not be made."""
+"""Progress of the first start's preparations, and what works meanwhile."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ui.app.markup import md
 
 
 def begin() -> None:
-    """Begin it, once a process; before the list of what is under way is drawn."""
+    """Start the preparations once a process, before the list of running jobs is drawn."""
     first_start.begin(state.engine())
 
 
 def draw() -> None:
-    """A line for each part under way; of one that failed or was stopped why, and a button to go on."""
+    """Draw a line for each preparation that is running, failed or stopped, with a button to continue it."""
     engine = state.engine()
     for job in first_start.known(engine.settings.home):
         if not job.done:

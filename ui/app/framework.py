@@ -1,4 +1,4 @@
-"""The addresses that Streamlit itself serves: which role each needs, and how much may be uploaded to them."""
+"""Access control for Streamlit's own addresses: the role that each needs, and limits on uploads."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class _TooLarge(Exception):
 
 
 class Framework:
-    """Refuses addresses of the framework to whom the role does not allow them.
+    """Middleware that refuses Streamlit's own addresses to roles that may not use them.
 
-    With a login, an upload or a download is answered only to the account whose page was sent its address.
+    With a login, an upload or a download is answered only for the account whose page was sent its address.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -59,7 +59,7 @@ class Framework:
         self._arriving: defaultdict[str, int] = defaultdict(int)  # bytes of uploads under way, by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, or answer with 403, 404 or 413."""
+        """Pass the request on, or answer with 403, 404 or 413."""
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
             return

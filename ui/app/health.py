@@ -1,4 +1,4 @@
-"""What works here and what does not: the models, the store."""
+"""Status of the models and the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ui.app.markup import md
 
 
 def summary() -> None:
-    """The models and how many routes can run with them."""
+    """Draw the models and how many routes can run with them."""
     settings = state.engine().settings
     engine, corpus = state.engine(), st.session_state[state.CORPUS]
     gaps = missing(engine, corpus)
@@ -34,7 +34,7 @@ def summary() -> None:
 
 
 def trouble() -> None:
-    """What the store cannot do now, but for the lines that the page itself has shown."""
+    """Draw the store's warnings that the page itself has not shown."""
     told = st.session_state.pop(state.TOLD, ())
     store = state.engine().store
     for warning in store.warnings if store is not None else ["runs are not stored here"]:
@@ -43,7 +43,7 @@ def trouble() -> None:
 
 
 def warnings(job: Job) -> None:
-    """On the page: what was odd about a run, and once it has ended whether it could be stored."""
+    """Draw the warnings of a run and, once it has ended, those of storing it."""
     store = state.engine().store
     lines = dict.fromkeys([*job.warnings, *(store.warnings if store is not None and job.done else ())])
     for line in lines:

@@ -1,4 +1,4 @@
-"""The "?" beside a term: its sentence from the Glossary, and the way there."""
+"""The "?" next to a term: its sentence from the Glossary, and a link there."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ PAGE = "glossary"
 
 
 def address(key: str) -> str:
-    """Where the Glossary explains a term; KeyError for a key that it does not have."""
+    """Return the Glossary's address for a term. Raises KeyError for an unknown key."""
     return f"{PAGE}?{urlencode({'term': TERMS[key].key})}"
 
 
 def term(key: str, more: str = "") -> str:
-    """Markdown for the `help` of a widget, metric or column: `more`, the term's sentence, and the link."""
+    """Return Markdown for a widget's or column's `help`: `more`, the term's sentence and a link."""
     help_text = " ".join(part for part in (md(more), md(TERMS[key].sentence)) if part)
     return f"{help_text} [Glossary]({address(key)})"
 
 
 def mark(key: str) -> Markup:
-    """The "?" for our own HTML."""
+    """Return the "?" as HTML."""
     one = TERMS[key]
     return tag(
         "a",
@@ -40,11 +40,11 @@ def mark(key: str) -> Markup:
 
 
 def marked(text: object, key: str | None) -> Markup:
-    """`text` with its "?" behind it, or alone where there is no term."""
+    """Return `text` followed by its "?", or alone if `key` is None."""
     return tag("span", text, " ", mark(key), css="nowrap") if key else tag("span", text)
 
 
 def metric(name: str) -> str | None:
-    """Help for a metric by its name ("ndcg@10"); None where the Glossary has none."""
+    """Return help for a metric by its name ("ndcg@10"), or None if the Glossary has no term for it."""
     key = of_metric(name)
     return term(key) if key else None

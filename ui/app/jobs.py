@@ -1,4 +1,4 @@
-"""What is under way in the background, in one place of the sidebar: how far it is, and Stop."""
+"""Background jobs in the sidebar, with progress and Stop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = {
 
 
 def draw() -> None:
-    """All that is under way here; nothing looks again while nothing is."""
+    """Draw the running jobs, refreshed every second while there are any."""
     if jobs.under_way(state.engine().settings.home):
         follow()
     else:
@@ -37,8 +37,9 @@ def draw() -> None:
 
 @st.fragment(run_every=EVERY)
 def follow() -> None:
-    """Each with its progress and Stop; the page is drawn again when one has ended. Of other
-    people's work only the number is shown.
+    """Draw each job with its progress and Stop, and redraw the page when one has ended.
+
+    Other people's private jobs appear only as a count.
     """
     found = [job for job in jobs.under_way(state.engine().settings.home) if job.listed]
     me = people.current().account
@@ -49,7 +50,7 @@ def follow() -> None:
     ]
     for job in mine:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.progress(job.share, text=md(in_words(job)))
+            st.progress(job.share, text=md(describe_job(job)))
             st.button("Stop", key=f"stop:{job.id}", on_click=job.cancel, width="content")
     if others := len(found) - len(mine):
         st.caption(f"{others} {'question' if others == 1 else 'questions'} from other sessions")
@@ -60,8 +61,8 @@ def follow() -> None:
         redraw.page()
 
 
-def in_words(job: BackgroundJob) -> str:
-    """What it is, how far it is, and for how long it has run or will go on."""
+def describe_job(job: BackgroundJob) -> str:
+    """Describe a job: its name, its progress, and the time left or taken so far."""
     title = cut(job.title, WIDE)
     name = f"{KINDS.get(job.kind, '')} {f'“{title}”' if job.kind == 'question' else title}".strip()
     at = job.stage or (f"{job.finished} of {job.total}" if job.total else "")

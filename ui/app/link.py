@@ -1,4 +1,4 @@
-"""What an address asks for, put into the inputs: a run to look at and ask again, or a question."""
+"""Links to a run or a question, put into the inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEFT_OUT = "left_out"  # (run, what of it could not be put into the inputs)
 
 
 def adopt() -> None:
-    """Put what the address asks for (?run=, or ?q= with &corpus=) into the inputs, once an address."""
+    """Put the run (?run=) or question (?q= with &corpus=) of the address into the inputs, once an address."""
     params = st.query_params
     asked = (params.get("run"), params.get("q"), params.get("corpus"))
     if not any(asked) or st.session_state.get(ADOPTED) == asked:
@@ -44,9 +44,7 @@ def adopt() -> None:
 
 
 def show(run_id: str) -> None:
-    """Make Compare show a run, and the address say so; the inputs and what of the view holds for any run
-    stay as they are.
-    """
+    """Make Compare show a run, also in the address; keep the inputs and what of the view fits any run."""
     st.session_state[state.RUN] = run_id
     st.session_state[ADOPTED] = (run_id, None, None)
     kept = {name: value for name, value in st.query_params.to_dict().items() if name not in ("q", "corpus")}
@@ -54,14 +52,14 @@ def show(run_id: str) -> None:
 
 
 def at_corpus(name: str) -> None:
-    """Make the address say which corpus is shown, without taking it for a new link."""
+    """Put the chosen corpus into the address without treating it as a new link."""
     st.query_params["corpus"] = name
     params = st.query_params
     st.session_state[ADOPTED] = (params.get("run"), params.get("q"), name)
 
 
 def restore(run: Run) -> None:
-    """Put all that was asked into the inputs, so that Run repeats it; noted is what this version lacks."""
+    """Put a run's request into the inputs, so that Run repeats it; record what is not available here."""
     state.fill_in(run.query)
     named = texts(run.settings.get("routes")) or [result.route for result in run.results]
     here = [name for name in named if name in routes()]
@@ -93,13 +91,13 @@ def restore(run: Run) -> None:
     st.session_state[LEFT_OUT] = (run.id, gone)
 
 
-def in_words(run_id: str) -> None:
-    """What of the run could not be put into the inputs."""
+def show_left_out(run_id: str) -> None:
+    """Draw what of the run could not be put into the inputs."""
     of_run, gone = st.session_state.get(LEFT_OUT, (None, []))
     if of_run == run_id and gone:
         st.caption(md(f"Not available in this version, so not restored: {', '.join(gone)}"))
 
 
 def _one_of(value: object, known: Mapping[str, str]) -> str:
-    """Settings of a run of an earlier version may lack this."""
+    """Return `value` if it is known, else the first known value; runs of earlier versions may lack it."""
     return value if isinstance(value, str) and value in known else next(iter(known))

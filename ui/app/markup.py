@@ -1,4 +1,4 @@
-"""The one way text becomes HTML or markdown here: everything is escaped unless this module made it."""
+"""The only way from text to HTML or Markdown: everything is escaped unless this module made it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ EMPTY = Markup("")
 
 
 def tag(name: str, *children: object, css: str = "", **attributes: object) -> Markup:
-    """An element; children and attribute values are escaped unless they are Markup. data_p becomes data-p."""
+    """Return an element.
+
+    Children and attribute values are escaped unless they are Markup; data_p becomes data-p.
+    """
     given = {"class": css, **attributes}
     marks = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
@@ -29,33 +32,33 @@ def tag(name: str, *children: object, css: str = "", **attributes: object) -> Ma
 
 
 def join(parts: Iterable[object], between: str = "") -> Markup:
-    """Parts one after another; what is no Markup is escaped."""
+    """Join parts, escaping those that are not Markup."""
     return Markup(between).join(escape(part) for part in parts)
 
 
 def show(body: Markup) -> None:
-    """Put HTML on the page; plain text is refused, so that an unescaped string cannot slip through."""
+    """Put HTML on the page. Raises TypeError for plain text, so unescaped strings cannot slip through."""
     if not isinstance(body, Markup):
         raise TypeError(f"only Markup is shown as HTML, not {type(body).__name__}")
     st.html(body)
 
 
 def md(text: str) -> str:
-    """`text` for a place that reads markdown (labels, messages): shown literally, on one line.
+    """Escape `text` for labels and messages read as Markdown: it appears literally, on one line.
 
     Every punctuation mark gets a backslash, so no link, image, directive, formula or emoji code is left, and
-    no address of a page or of a person stays in one piece that would become a link.
+    no web or email address stays in one piece that would become a link.
     """
     parts = _LINKED.split(" ".join(text.split()))
     return NOTHING.join(_MARKS.sub(r"\\\1", part) for part in parts)
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` on one line, at most `limit` characters."""
+    """Shorten `text` to one line of at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def table_of(head: object, rows: Iterable[object], *, css: str = "") -> Markup:
-    """A table as all of ours look: `head` and `rows` are `tr` elements; `css` are further classes."""
+    """Return a table in the common style. `head` and `rows` are `tr` elements; `css` adds classes."""
     return tag("table", tag("thead", head), tag("tbody", *rows), css=f"rs-table {css}".rstrip())

@@ -1,4 +1,4 @@
-"""How pages name passages: by their document's title and the headings above them."""
+"""Names of passages: their document's title and the headings above them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ui.app import state
 
 
 def named(corpus: str, passage: Passage) -> str:
-    """Return "Returns › How to start a return"; the document's title alone while the corpus is not open."""
+    """Return "Returns › How to start a return", or only the document's title while the corpus is not open."""
     opened = state.engine().opened(corpus)
     return name_of(opened, passage) if opened is not None else passage.title or passage.doc_id
 

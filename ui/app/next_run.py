@@ -1,4 +1,4 @@
-"""Values tried on a stored run, put into the inputs for the next run."""
+"""Parameter values tried on a stored run, put into the inputs of the next run."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ INPUTS = (
 
 
 def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking: str) -> None:
-    """A button that uses `parameters` of `route` in the next run, with Undo; `lacking` is why there are none.
+    """Draw a button that uses `parameters` of `route` in the next run, with Undo.
 
-    `parameters` are {} where nothing was changed.
+    `parameters` are {} if nothing was changed, and None if they cannot be used; `lacking` is then the
+    reason.
     """
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
@@ -53,9 +54,7 @@ def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking:
 
 
 def keep(run: Run, route: Route, parameters: dict[str, Any]) -> None:
-    """Restore what was asked in `run`, with `parameters` of `route` changed; the inputs as they were are
-    kept.
-    """
+    """Restore the request of `run` with changed `parameters` of `route`, keeping earlier inputs for Undo."""
     now = st.session_state
     before = inputs()
     link.restore(run)
@@ -73,18 +72,18 @@ def keep(run: Run, route: Route, parameters: dict[str, Any]) -> None:
 
 
 def undo() -> None:
-    """The inputs as they were before the last `keep`."""
+    """Restore the inputs from before the last `keep`."""
     st.session_state.pop(KEPT, None)
     put_back(st.session_state.pop(BEFORE, {}))
 
 
 def inputs() -> dict[str, Any]:
-    """The inputs as they are."""
+    """Return the current inputs."""
     return {name: st.session_state[name] for name in INPUTS if name in st.session_state}
 
 
 def put_back(before: Mapping[str, Any]) -> None:
-    """Make the inputs what `inputs` gave."""
+    """Set the inputs to what `inputs` returned."""
     now = st.session_state
     for name in INPUTS:
         if name in before:

@@ -20,10 +20,10 @@ RECENT = 50  # runs that are offered
 
 
 def opened(purpose: str) -> Run | None:
-    """The open run with a line on what it is, else the one this browser session asked for last; else None,
-    and a choice of the stored ones. Other people's runs are shown to nobody who did not choose them.
+    """Return the open run, else the last one of this browser session, with a line that describes it.
 
-    `purpose` completes "Run a question first. This page shows ...".
+    Without one, return None and draw a choice of stored runs. Other people's runs appear only to those who
+    choose them. `purpose` completes "Run a question first. This page shows ...".
     """
     run_id = st.session_state.get(state.RUN) or st.session_state.get(state.ASKED)
     if run_id is None:
@@ -46,19 +46,19 @@ def opened(purpose: str) -> Run | None:
 
 
 def to(page: str, label: str, **parameters: str) -> None:
-    """A link to another page about the open run."""
+    """Draw a link to another page about the open run."""
     st.page_link(page, label=md(label), query_params={"run": st.session_state[state.RUN], **parameters})
 
 
 def link() -> None:
-    """The address of exactly this view; drawn last, when the address says all of it."""
+    """Draw the address of this view. Call it last, when the address is complete."""
     with st.sidebar:
         _link()
 
 
 @st.fragment
 def _link() -> None:
-    """A fragment that reruns when opened: a part of the page may have changed the address since."""
+    """Draw the address in a fragment that reruns when opened, since the page may have changed it."""
     with st.popover("Link to this view", type="tertiary", key="link_here", on_change="rerun"):
         st.caption("Opens this view with these results. No model needed.")
         st.code(address.here(), language=None)
@@ -85,7 +85,7 @@ def _head(run: Run) -> None:
 
 
 def _none(purpose: str) -> None:
-    """What to do where no run is open."""
+    """Draw what to do if no run is open."""
     rows = _recent()
     st.subheader("No run is open" if rows else "No runs yet", anchor=False)
     first = "Run a question, or open a stored run" if rows else "Run a question first"
@@ -101,7 +101,7 @@ def _recent() -> dict[str, SessionRow]:
 
 
 def _choose(rows: Mapping[str, SessionRow], run: Run | None = None) -> None:
-    """A list of runs in which `run` is the one that is open."""
+    """Draw a list of runs in which `run` is the open one."""
     now = run.id if run is not None else ""
     named = Counter(map(_named, rows.values()))  # entries of a list differ by their texts alone
     st.selectbox(

@@ -59,7 +59,7 @@ def pick(
 
 
 def named(run: Run, id: str, gold: Mapping[str, int], beyond: Mapping[str, Passage] | None = None) -> str:
-    """A passage in a list: its grade, if it is labelled, and its name."""
+    """Return a passage's name for a list, with its grade if it is labelled."""
     passage = run.passages.get(id) or (beyond or {}).get(id)
     title = cut(names.named(run.corpus, passage), 100) if passage else id
     return f"{f'◆{gold[id]} ' if gold.get(id) else ''}{title}"

@@ -1,4 +1,4 @@
-"""Puts a chart on the page, with the words that stand for it and its numbers as a table."""
+"""Puts a chart on the page, with a description and its numbers as a table."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ MOST = 500  # rows of a table of numbers: a heatmap of tokens has tens of thousa
 
 
 def dark() -> bool:
-    """Whether the browser shows the dark theme."""
+    """Return whether the browser shows the dark theme."""
     return st.context.theme.type == "dark"
 
 
-def plot(figure: Figure, key: str, told: str, *, table: bool = True) -> None:
-    """Draw `figure` as wide as the page; `in_words` says what it shows to those who do not see it. Its
-    numbers are a table that opens below it, but for `table` False: where the same view has one.
+def plot(figure: Figure, key: str, alt: str, *, table: bool = True) -> None:
+    """Draw `figure` as wide as the page; `alt` describes it for screen readers.
+
+    Its numbers are a table that opens below it, unless `table` is False because the view has one already.
     """
-    st.plotly_chart(figure, theme=None, width="stretch", config=CONFIG, key=key, alt=told)
+    st.plotly_chart(figure, theme=None, width="stretch", config=CONFIG, key=key, alt=alt)
     if table and (rows := numbers(figure)):
         show(as_table(rows))
 
 
 def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
-    """Rows behind a click, with every column that any of them has."""
+    """Return rows as a table behind a click, with every column that any row has."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
     body = [tag("tr", *(tag("td", row.get(name, ""), dir="auto") for name in names)) for row in rows[:MOST]]
@@ -51,15 +52,15 @@ def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
     return tag("details", tag("summary", "Show numbers"), shown, css="rs rs-why-none")
 
 
-def pick_point(figure: Figure, key: str, told: str) -> list[str]:
-    """The same, and the first customdata of the points that are clicked, in a scatter of the figure."""
+def pick_point(figure: Figure, key: str, alt: str) -> list[str]:
+    """Draw `figure` and return the first customdata value of each point that was clicked."""
     event = st.plotly_chart(
         figure,
         theme=None,
         width="stretch",
         config=CONFIG,
         key=key,
-        alt=told,
+        alt=alt,
         on_select="rerun",
         selection_mode="points",
     )

@@ -29,7 +29,7 @@ def by_family() -> list[Route]:
 
 
 def chosen() -> list[str]:
-    """The routes that Compare asks: until somebody chooses, those that come first and that they may ask."""
+    """Return the routes that Compare asks: by default the first ones that this person may ask."""
     names: list[str] | None = st.session_state.get(state.ROUTES)
     if names is not None:
         return list(names)
@@ -43,7 +43,7 @@ def also(*names: str) -> None:
 
 
 def title(name: str) -> str:
-    """A route's title; a route that a stored run knows and this version does not keeps its name."""
+    """Return a route's title, or its name if only a stored run knows it."""
     known = routes().get(name)
     return known.title if known else name
 

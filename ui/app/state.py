@@ -35,13 +35,13 @@ TOLD = "told"  # the warnings the page shows, so that the sidebar does not repea
 
 
 def engine() -> Engine:
-    """The engine all sessions share; what is begun with it here is this session's."""
+    """Return the engine that all sessions share; what is started with it belongs to this session."""
     owner.set(session_id())
     return engine_module.shared_engine()
 
 
 def session_id() -> str:
-    """The id of this browser session."""
+    """Return the id of this browser session."""
     context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context is not None else ""
 
@@ -61,22 +61,22 @@ def set_filters(written: str) -> None:
 
 
 def filters_key() -> str:
-    """The key of the box of conditions."""
+    """Return the key of the filters' text area."""
     return f"filters:{st.session_state.get(FILTERS_VERSION, 0)}"
 
 
 def editor_key() -> str:
-    """The key of the conversation's editor."""
+    """Return the key of the conversation's editor."""
     return f"turns:{st.session_state.get(VERSION, 0)}"
 
 
 def parameter_key(route: str, parameter: str) -> str:
-    """The key of a parameter's widget."""
+    """Return the key of a parameter's widget."""
     return f"parameter:{route}:{parameter}:{st.session_state.get(VERSION, 0)}"
 
 
 def said() -> list[dict[str, str]]:
-    """The conversation as edited: the editor keeps its changes as a difference to what it was given."""
+    """Return the conversation as edited: the editor stores only differences from its input."""
     if editor_key() not in st.session_state:
         st.session_state[TURNS] = st.session_state.get(SAID, st.session_state.get(TURNS, []))
     changes = st.session_state.get(editor_key(), {})
@@ -89,14 +89,14 @@ def said() -> list[dict[str, str]]:
 
 
 def history() -> tuple[Turn, ...]:
-    """The conversation as the engine takes it."""
+    """Return the conversation as turns for the engine."""
     return tuple(
         Turn("assistant" if row.get("role") == "assistant" else "user", str(row["text"])) for row in said()
     )
 
 
 def session() -> str:
-    """The name of the session that questions are remembered in."""
+    """Return the name of the session that questions are remembered in."""
     return (st.session_state.get(SESSION) or "").strip()
 
 
@@ -108,7 +108,10 @@ def start(request: Request) -> Job:
 
 
 def find(run_id: str) -> tuple[Run, Job | None]:
-    """A run by its id, and its job if this process remembers it; BadInput or Unavailable if there is none."""
+    """Return a run by id, with its job if this process remembers it.
+
+    Raises BadInput or Unavailable if missing.
+    """
     return engine().run(run_id), engine().job(run_id)
 
 

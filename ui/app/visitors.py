@@ -145,7 +145,7 @@ class Departures:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        logging.getLogger("streamlit.web.server.starlette.starlette_websocket").addFilter(_in_words)
+        logging.getLogger("streamlit.web.server.starlette.starlette_websocket").addFilter(_may_log)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass everything through; only WebSockets are looked at."""
@@ -166,6 +166,6 @@ class Departures:
             log.debug("a visitor went away: %s", gone)
 
 
-def _in_words(record: logging.LogRecord) -> bool:
+def _may_log(record: logging.LogRecord) -> bool:
     """Whether Streamlit's WebSocket may log this: not that it could send nothing to who had gone."""
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketDisconnected))

@@ -51,7 +51,7 @@ def draw(run: Run, view: View) -> None:
     address.keep("overlap", "rbo" if by_rank else None)
     address.keep("p", str(p) if by_rank and p != 0.9 else None)
     found = overlap(run, "rbo" if by_rank else "jaccard", depth=view.depth, p=p)
-    finding = in_words(found)
+    finding = describe_overlap(found)
     st.markdown(md(finding))
     meaning = _meaning(by_rank, view.depth, p)
     st.caption(
@@ -60,7 +60,7 @@ def draw(run: Run, view: View) -> None:
     show(tag("div", triangle(found, finding), _only(run, view.depth), css="rs"))
 
 
-def in_words(found: Overlap) -> str:
+def describe_overlap(found: Overlap) -> str:
     """Which routes are most and least similar, in a sentence or two."""
     pairs = found.pairs()
     if not pairs:

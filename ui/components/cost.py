@@ -36,11 +36,11 @@ def costs(run: Run) -> Markup:
     foot = tag("tr", *total, _price(cost, priced), _price(thought, priced))
     table = tag("table", tag("thead", head), tag("tbody", *rows), tag("tfoot", foot), css="rs-table rs-costs")
     return tag(
-        "div", tag("p", in_words(found)), tag("div", table, css="rs-wide"), _notes(not priced), css="rs"
+        "div", tag("p", describe_costs(found)), tag("div", table, css="rs-wide"), _notes(not priced), css="rs"
     )
 
 
-def in_words(found: list[tuple[RouteResult, Totals]]) -> str:
+def describe_costs(found: list[tuple[RouteResult, Totals]]) -> str:
     """Which route uses most tokens, and how many routes call no model; `found` has the most tokens first."""
     asking = [(result, used) for result, used in found if used.calls]
     if not asking:

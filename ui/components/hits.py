@@ -122,7 +122,7 @@ def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -
     css, number, score = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id), _score(hit.score)
     if not scene.whole:
         title, snip = scene.flat(passage)
-        moved = _moved(_in_words(move)) if move else EMPTY
+        moved = _moved(_move_text(move)) if move else EMPTY
         return Markup(_FLAT.format(css, number, score, moved, join(chips), title, rank, snip))
     snip, opened = scene.parts(passage)
     title = join([cut(named(scene.run.corpus, passage), 140)])
@@ -149,7 +149,7 @@ def _arrow(move: Move | None) -> Markup:
         return _STILL
     was = "not found by the baseline" if move.was is None else f"rank {move.was} in the baseline"
     css = {"same": "dim", "new": "new", "better": "up", "worse": "down"}[move.kind]
-    return _MOVE.format(css, was, _in_words(move))
+    return _MOVE.format(css, was, _move_text(move))
 
 
 @lru_cache(1024)
@@ -157,7 +157,7 @@ def _moved(told: str) -> Markup:
     return _MOVED.format(told)
 
 
-def _in_words(move: Move) -> str:
+def _move_text(move: Move) -> str:
     return {"same": "=", "new": "new", "better": f"▲{move.by}", "worse": f"▼{move.by}"}[move.kind]
 
 

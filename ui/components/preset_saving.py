@@ -51,7 +51,7 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
             args=(key, store, before, after, lines),
         )
     st.caption(md(lacking or _what(chosen, before, lines, known)))
-    _in_words(key, store)
+    _draw_saved(key, store)
 
 
 def save(key: str, store: Store, before: Preset | None, after: Preset, lines: list[str]) -> None:
@@ -83,7 +83,7 @@ def _what(chosen: Setting, before: Preset | None, lines: list[str], known: list[
     return f"{into}: {'; '.join(lines)}.{everywhere}{there}"
 
 
-def _in_words(key: str, store: Store) -> None:
+def _draw_saved(key: str, store: Store) -> None:
     if failed := st.session_state.get(FAILED.format(key)):
         st.error(md(failed))
     if SAVED.format(key) not in st.session_state:

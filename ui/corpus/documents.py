@@ -87,7 +87,7 @@ def draw(name: str) -> None:
         return
     document, _ = corpus.document(chosen)
     made = preview(document, chunking)
-    st.markdown(md(in_words(made)))
+    st.markdown(md(describe_preview(made)))
     if chunking != indexed:
         before = preview(document, indexed)
         st.caption(
@@ -145,7 +145,7 @@ def settings(usual: Chunking) -> Chunking | None:
         return None
 
 
-def in_words(made: Preview) -> str:
+def describe_preview(made: Preview) -> str:
     """How the document is cut, in words."""
     count = len(made.passages)
     text = f"{len(made.document.text):,} characters"
@@ -262,7 +262,7 @@ def _apply(name: str, chunking: Chunking) -> None:
 def of_file(document: Document, chunking: Chunking) -> None:
     """A document that is not indexed yet, cut."""
     made = preview(document, chunking)
-    st.markdown(md(in_words(made)))
+    st.markdown(md(describe_preview(made)))
     show(drawn(made, 0))
     if made.windows > 1:
         st.caption(f"Shows the first {WINDOW:,} characters.")

@@ -32,7 +32,7 @@ def draw(name: str) -> None:
         if item.reason:
             st.caption(md(f"Why: {item.reason}"))
     else:
-        st.markdown(md(in_words(item)))
+        st.markdown(md(describe_state(item)))
         for caution in cautions.of_corpus(item.info):
             st.warning(md(f"{caution.line()}."))
         show(tag("div", _facts(item, item.info), css="rs rs-corpus-two"))
@@ -65,7 +65,7 @@ def _metadata(name: str) -> None:
             metadata.fields(name)
 
 
-def in_words(item: catalogue.Known) -> str:
+def describe_state(item: catalogue.Known) -> str:
     """The state in words, the reason with it."""
     if item.info is None:
         return f"Corpus {item.name} is {item.state}."

@@ -32,7 +32,7 @@ def draw(look: Look) -> None:
     if metric != look.metric:
         available = ", ".join(map(titled, known))
         st.caption(md(f"Figures by mode exist for {available}. Shown: {titled(metric)}."))
-    texts = in_words(look, metric)
+    texts = describe_modes(look, metric)
     show(sentences(texts))
     routes = leaderboard.distinct(look.figures, metric)
     names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
@@ -48,7 +48,7 @@ def draw(look: Look) -> None:
     )
 
 
-def in_words(look: Look, metric: str) -> list[str]:
+def describe_modes(look: Look, metric: str) -> list[str]:
     """Where differences are shown, and the hardest and the easiest mode for the leader."""
     by_mode, base = look.figures["by_mode"], title(look.baseline)
     modes = scored(by_mode)

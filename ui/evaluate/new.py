@@ -312,7 +312,7 @@ def _begin(spec: Spec, count: int) -> None:
             key="ev_begin",
             **account.needs("edit"),
         )
-    st.caption(md(_in_words(spec, count)))
+    st.caption(md(_describe_spec(spec, count)))
     if background.active(engine):
         st.caption("Another evaluation is running. Latencies measured at the same time are not comparable.")
     if begun:
@@ -336,7 +336,7 @@ def _begin(spec: Spec, count: int) -> None:
         st.rerun()
 
 
-def _in_words(spec: Spec, count: int) -> str:
+def _describe_spec(spec: Spec, count: int) -> str:
     """How long it would take, estimated from earlier runs."""
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []

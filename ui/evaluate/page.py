@@ -83,7 +83,7 @@ def _open(entries: list[Entry]) -> None:
     if evaluation is not None:
         evaluated.note(evaluation)
     if entry is not None:
-        saved.in_words(entry, evaluation)
+        saved.draw_saved(entry, evaluation)
     if look is not None:
         _views(look)
     elif evaluation is not None:

@@ -34,7 +34,11 @@ def draw(look: Look) -> None:
         kept = [row for row in found if mode == ANY or evaluation.questions[row.question].mode == mode]
         pair = _moved(look, one, other, {row.question for row in kept}) if one and other else None
         side = _side(pair) if pair else "all"
-    show(sentences([_in_words(kept, look), *([_pair_in_words(pair, one, other, look)] if pair else [])]))
+    show(
+        sentences(
+            [_describe_disagreements(kept, look), *([_describe_pair(pair, one, other, look)] if pair else [])]
+        )
+    )
     if pair is not None:
         kept = _of_side(kept, pair, side)
     _table(look, kept, (one, other) if pair else None)
@@ -108,7 +112,7 @@ def _of_side(kept: list[Disagreement], pair: Moved, side: str) -> list[Disagreem
     return [by[id] for id in sides[side]]
 
 
-def _in_words(kept: list[Disagreement], look: Look) -> str:
+def _describe_disagreements(kept: list[Disagreement], look: Look) -> str:
     scored = [row for row in kept if row.spread is not None]
     if not scored:
         return f"{len(kept)} questions; on none of them were two routes scored."
@@ -120,7 +124,7 @@ def _in_words(kept: list[Disagreement], look: Look) -> str:
     )
 
 
-def _pair_in_words(pair: Moved, one: str, other: str, look: Look) -> str:
+def _describe_pair(pair: Moved, one: str, other: str, look: Look) -> str:
     return (
         f"{title(one)} compared with {title(other)} in {titled(look.metric)}: better on "
         f"{len(pair.improved)}, worse on {len(pair.worse)} and the same on {len(pair.same)} of {pair.n} "

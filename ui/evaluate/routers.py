@@ -37,7 +37,7 @@ def draw(look: Look) -> None:
         return
     for route, one in found.items():
         st.markdown(f"##### {title(route)}", help=term("router"))
-        said = in_words(route, one)
+        said = describe_routing(route, one)
         show(sentences(said))
         if one["asked"]:
             plot(
@@ -49,7 +49,7 @@ def draw(look: Look) -> None:
         _mistakes(look, route)
 
 
-def in_words(route: str, one: Mapping[str, Any]) -> list[str]:
+def describe_routing(route: str, one: Mapping[str, Any]) -> list[str]:
     """How often a router classified a question correctly, and what its choices gained and lost."""
     texts = [
         f"{title(route)} classified {one['accuracy']:.0%} of {count(one['asked'])} correctly; "

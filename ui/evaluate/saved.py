@@ -73,12 +73,12 @@ def _follow() -> None:
         redraw.page()
     for one in active:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(one.finished / max(1, one.total), text=md(under_way_in_words(one)))
+            st.progress(one.finished / max(1, one.total), text=md(describe_progress(one)))
             st.button("Stop", key=f"evaluate_stop:{one.name}", on_click=one.cancel)
     st.caption("The evaluation continues when you close this tab. Results are saved after each question.")
 
 
-def under_way_in_words(one: Evaluating) -> str:
+def describe_progress(one: Evaluating) -> str:
     """How far an evaluation is, in words."""
     left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
     stopping = " · stopping" if one.cancelled else ""
@@ -129,7 +129,7 @@ def actions(one: Entry) -> None:
         st.button(f"Delete {md(one.name)}", key="evaluate_remove", on_click=_remove, args=(one.name,))
 
 
-def in_words(one: Entry, evaluation: Evaluation | None) -> None:
+def draw_saved(one: Entry, evaluation: Evaluation | None) -> None:
     """What was measured, the error that ended it, and the actions on it."""
     if one.why and one.state in ("failed", "finished"):
         st.error(md(f"The last attempt failed: {one.why}"))

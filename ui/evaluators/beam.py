@@ -70,13 +70,13 @@ def _block(
     return tag(
         "div",
         tag("h4", result.title, tag("span", facts, css="dim")),
-        _in_words(tree) if ends is None else _anew(ends),
+        _describe_tree(tree) if ends is None else _anew(ends),
         table_of(head, rows),
         css="rs-block",
     )
 
 
-def _in_words(tree: SegmentTree) -> Markup:
+def _describe_tree(tree: SegmentTree) -> Markup:
     return tag("div", tag("b", cut(tree.decision, 80)), tag("span", f"  {cut(tree.why, 240)}", css="dim"))
 
 

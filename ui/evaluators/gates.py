@@ -54,7 +54,7 @@ def draw(run: Run) -> None:
     changed = tried != round(stored, 3)
     address.keep("gate_at", f"{tried:.3f}" if changed else None)
     at = tried if changed else stored
-    st.caption(md(in_words(found[name], at)))
+    st.caption(md(describe_gates(found[name], at)))
     gate = found[name][0]
     if len(found[name]) == 1 and gate.name in gate.span.set_by:
         saved_thresholds.offer(run, gate.result, gate.span, {gate.name: at}, {gate.name: stored})
@@ -70,7 +70,7 @@ def draw(run: Run) -> None:
     show(tag("div", table(found[name], at), css="rs"))
 
 
-def in_words(found: list[Gate], at: float) -> str:
+def describe_gates(found: list[Gate], at: float) -> str:
     """What the threshold changes, in words."""
     other = [gate for gate in found if gate.decide(at) != gate.decision]
     if not other:

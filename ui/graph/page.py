@@ -44,7 +44,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         f"{ranks[node.name]} {name}" if node.name in ranks and node.kind == "passage" else name
         for node, name in zip(one.walk.nodes, names, strict=True)
     ]
-    told_words = in_words(one, names)
+    told_words = describe_walk(one, names)
     st.markdown(md(told_words))
     plot(walk_map(one.walk, placed(one.walk), labels, dark=dark()), "graph_walk", told_words, table=False)
     left, right = st.columns(2, gap="medium")
@@ -57,7 +57,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     opened.to("why.py", "Why a passage is where it is", route=result.route)
 
 
-def in_words(one: Walked, names: list[str]) -> str:
+def describe_walk(one: Walked, names: list[str]) -> str:
     """What was walked, from where and how long."""
     walk = one.walk
     seeds = ", ".join(f"“{cut(seed.phrase, 40)}”" for seed in one.entities.seeds[:TOLD])

@@ -62,7 +62,7 @@ def _between(one: Agreement) -> str:
 
 
 def _people(found: Sequence[Agreement]) -> None:
-    _in_words(found)
+    _draw_agreement(found)
     _confusion(found)
 
 
@@ -70,11 +70,11 @@ def _models(desk: Desk, found: Sequence[Agreement]) -> None:
     st.markdown("**Agreement of the language model with people**")
     st.caption("A model's suggestions never count as labels. This shows how well they agree with people's.")
     if found:
-        _in_words(found)
+        _draw_agreement(found)
     suggested.ask(desk)
 
 
-def _in_words(found: Sequence[Agreement]) -> None:
+def _draw_agreement(found: Sequence[Agreement]) -> None:
     lines = [tag("p", sentence(one), css="rs-label-line") for one in found]
     show(tag("div", *lines, _table(found), css="rs"))
 

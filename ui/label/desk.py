@@ -110,7 +110,7 @@ def _held(path: str, name: str, version: tuple[Any, ...]) -> Held:  # noqa: ARG0
     return Held(desks.load(store(), name))
 
 
-def in_words(change: Any) -> bool:
+def attempt(change: Any) -> bool:
     """Whether `change()` succeeded; its error is on the page."""
     try:
         change()

@@ -64,7 +64,7 @@ def question(asked: Question) -> Markup:
     return tag("div", before, named, text, _gold(asked), css="rs rs-label-question")
 
 
-def in_words(asked: Question, limit: int = 90) -> str:
+def one_line(asked: Question, limit: int = 90) -> str:
     """The question for a list: one line."""
     return cut(asked.query.text, limit)
 

@@ -10,7 +10,7 @@ from core.evaluation.labels.queue import Progress
 from core.evaluation.labels.types import Desk, Pair
 from ui.app.markup import join, show, tag
 from ui.components import tables
-from ui.label.passage import in_words
+from ui.label.passage import one_line
 
 NAMES = {"judged": "graded", "cannot": "can't tell", "later": "later", "left": "left"}
 
@@ -58,7 +58,7 @@ def _table(desk: Desk, by: dict[str, Progress]) -> None:
     rows = [(desk.asked[id], one) for id, one in by.items()]
     frame = pd.DataFrame(
         {
-            "Question": [in_words(question, 120) for question, _ in rows],
+            "Question": [one_line(question, 120) for question, _ in rows],
             "Passages": [one.total for _, one in rows],
             **{said.capitalize(): [getattr(one, name) for _, one in rows] for name, said in NAMES.items()},
         }

@@ -266,7 +266,7 @@ def _jump(desk: Desk) -> None:
         on_change=_jumped,
         label_visibility="collapsed",
         placeholder="Jump to a question",
-        format_func=lambda id: f"{places[id]}. {label_passage.in_words(desk.asked[id])}",
+        format_func=lambda id: f"{places[id]}. {label_passage.one_line(desk.asked[id])}",
     )
 
 

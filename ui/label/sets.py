@@ -21,7 +21,7 @@ from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.components import question_file
 from ui.components.question_file import QuestionFile
-from ui.label.desk import SET, choose_annotator, in_words, store
+from ui.label.desk import SET, attempt, choose_annotator, store
 
 DELETED = "label_deleted"  # the name of the set that was deleted last, for Undo
 CORPUS, FILE, PASTED, ASKED = "the corpus", "a file", "pasted text", "stored sessions"
@@ -110,7 +110,7 @@ def make() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         ready = bool(name.strip() and questions)
         made = st.button("Create set", key="label_make", type="primary", disabled=not ready)
-        if made and in_words(lambda: _create(name, corpus, questions, given)):
+        if made and attempt(lambda: _create(name, corpus, questions, given)):
             st.session_state[WANTED] = " ".join(name.split())
             st.rerun()
         if not ready:
@@ -137,7 +137,7 @@ def undo() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.info(md(f"Label set “{name}” was deleted. Its judgements remain stored."), width="stretch")
-        if st.button("Undo", key="label_undelete") and in_words(lambda: desks.undelete(store(), name)):
+        if st.button("Undo", key="label_undelete") and attempt(lambda: desks.undelete(store(), name)):
             st.session_state.pop(DELETED)
             st.session_state[WANTED] = name
             st.rerun()
@@ -164,7 +164,7 @@ def about(desk: Desk) -> None:
     )
     guidelines(one, height=260)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Delete this set", key="label_delete") and in_words(
+        if st.button("Delete this set", key="label_delete") and attempt(
             lambda: desks.delete(store(), one.name)
         ):
             st.session_state[DELETED] = one.name
@@ -180,7 +180,7 @@ def guidelines(one: LabelSet, *, height: int = 200) -> None:
         st.session_state[f"{key}:of"] = st.session_state[key] = one.guidelines
     st.session_state.setdefault(key, one.guidelines)
     text = st.text_area("Guidelines for the annotators of this set", key=key, height=height, max_chars=20_000)
-    if st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines) and in_words(
+    if st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines) and attempt(
         lambda: desks.set_guidelines(store(), one.name, text)
     ):
         st.rerun()
@@ -215,7 +215,7 @@ def _deleted() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
         back = st.button("Restore", key="label_back", disabled=name is None)
-    if back and name and in_words(lambda: desks.undelete(store(), name)):
+    if back and name and attempt(lambda: desks.undelete(store(), name)):
         st.session_state.pop(DELETED, None)
         st.session_state[WANTED] = name
         st.rerun()

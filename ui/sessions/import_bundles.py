@@ -38,7 +38,7 @@ def bring_in(store: Store) -> None:
             st.session_state[TOLD] = take_in(store, given)
             changed()
             st.rerun()
-    in_words(store)
+    draw_imported(store)
 
 
 def take_in(store: Store, files: Sequence[File]) -> list[tuple[str, list[str], str]]:
@@ -52,7 +52,7 @@ def take_in(store: Store, files: Sequence[File]) -> list[tuple[str, list[str], s
     return found
 
 
-def in_words(store: Store) -> None:
+def draw_imported(store: Store) -> None:
     """What the last import brought, with links; gone when it is closed."""
     imported: list[tuple[str, list[str], str]] = st.session_state.get(TOLD, [])
     if not imported:

@@ -91,7 +91,7 @@ def form(run: Run) -> None:
     st.subheader("Rerun with one change", anchor=False)
     st.text(run.query.text)
     found = known(run)
-    in_words(found)
+    draw_differences(found)
     if not found.request.routes:
         st.error("This version has none of the routes of this run, so it cannot be rerun.")
         return
@@ -120,7 +120,7 @@ def form(run: Run) -> None:
         st.rerun()
 
 
-def in_words(found: Again) -> None:
+def draw_differences(found: Again) -> None:
     """What of the stored run is not here, or not as it was."""
     if found.gone:
         st.warning(md(f"No longer available and left out: {'; '.join(found.gone)}."))

@@ -39,7 +39,7 @@ def draw() -> None:
         )
     )
     allowed = account.notice("settings")
-    _in_words()
+    _draw_saved()
     left = settings_file.listed(state.engine().settings)
     for group, starts in GROUPS.items():
         mine = [one for one in left if one.name.startswith(starts)]
@@ -133,7 +133,7 @@ def _save(values: Mapping[str, Any]) -> None:
     st.rerun()
 
 
-def _in_words() -> None:
+def _draw_saved() -> None:
     names, before = st.session_state.get(SAVED, ([], {}))
     if not names:
         return

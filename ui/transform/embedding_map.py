@@ -30,14 +30,14 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
         st.info("The map needs at least two passages or rewrites besides the question. This run has fewer.")
         return
     plane = placed(run, known)
-    summary = " ".join(in_words(known, plane, chosen, depth))
+    summary = " ".join(describe_space(known, plane, chosen, depth))
     st.markdown(md(summary))
     figure = query_map(found, plane, gold=gold, chosen=chosen, dark=dark())
     clicked(pick_point(figure, f"map:{run.id}", summary))
     _cosines(known, chosen)
 
 
-def in_words(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
+def describe_space(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
     """How far to trust the map, where its nearest point is not the true one, and which passages it shows."""
     at = _row(known, chosen)
     name, among = (

@@ -27,7 +27,7 @@ def draw(run: Run) -> None:
     gold = gold_grades(run)
     if not worked(run):
         st.info("No route in this run has a result yet, so there are no queries to show.")
-    if sentences := in_words(run, outcome(run, gold, DEPTH), gold):
+    if sentences := describe_rewrites(run, outcome(run, gold, DEPTH), gold):
         st.markdown(md(" ".join(sentences)))
     grown = tree.trees(run, DEPTH)
     views: dict[str, Callable[[], None]] = {
@@ -39,7 +39,7 @@ def draw(run: Run) -> None:
     tabs(views, TAB)
 
 
-def in_words(run: Run, found: Outcome, gold: Mapping[str, int]) -> list[str]:
+def describe_rewrites(run: Run, found: Outcome, gold: Mapping[str, int]) -> list[str]:
     """What rewriting changed, in a few sentences."""
     count = len(found.changed) + len(found.same) + len(found.silent)
     if not count:
