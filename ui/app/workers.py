@@ -18,7 +18,7 @@ HELP = (
 
 
 def choose(key: str, label: str = "Run by", width: int = 260) -> WorkPlace | None:
-    """The choice, and what was chosen; nothing is drawn where Dask is not installed."""
+    """Draw the choice of where to run and return it; draws nothing if Dask is not installed."""
     known = _known()
     if not known:
         return None
@@ -29,7 +29,7 @@ def choose(key: str, label: str = "Run by", width: int = 260) -> WorkPlace | Non
 
 
 def chosen(key: str) -> WorkPlace | None:
-    """What was chosen by a choice that is drawn elsewhere on the page."""
+    """Return the place chosen by a control elsewhere on the page."""
     return _known().get(st.session_state.get(key, ""))
 
 

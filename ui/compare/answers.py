@@ -17,7 +17,7 @@ from ui.components.citations import answers
 
 
 def draw(run: Run, gold: Mapping[str, int]) -> None:
-    """The answers side by side, the way to how they were judged, and queries to tables."""
+    """Draw the answers side by side, with links to how they were judged, and database queries."""
     show(answers(run))
     with st.container(horizontal=True):
         for result in run.results:

@@ -55,7 +55,7 @@ def form(corpus: str, run: Run | None, *, running: bool) -> tuple[bool, bool]:
 
 
 def request(corpus: str) -> Request:
-    """What the inputs ask for."""
+    """Return the request that the inputs describe. Raises BadInput if no route or too many are selected."""
     names = tuple(st.session_state[state.ROUTES])
     if not names:
         raise BadInput("no route is selected; select at least one under Routes")
@@ -113,7 +113,7 @@ def _sample_menu(corpus: str) -> None:
 
 
 def _conversation() -> None:
-    """The turns before the question, editable."""
+    """Draw the earlier turns of the conversation in an editor."""
     turns = state.said()
     with st.popover(f"Conversation ({len(turns)})" if turns else "Conversation", key="conversation"):
         st.caption("Messages before the question, oldest first. Follow-up questions need them.")

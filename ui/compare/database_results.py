@@ -26,7 +26,7 @@ def tables(run: Run) -> Markup:
 
 
 def queries(result: RouteResult) -> list[Recorded[TableResult]]:
-    """The innermost steps that queried a database."""
+    """Return the innermost steps that queried a database."""
     found = recorded(result.spans, TableResult)
     outer = {one.span.parent for one in found}
     return [one for one in found if one.span.id not in outer]
@@ -76,7 +76,7 @@ def _earlier(attempts: Sequence[Attempt]) -> Markup:
 
 
 def _shown(result: TableResult) -> Markup:
-    """What the model was given to write with: values, joins, and whether a grammar bounded it."""
+    """List what the model was given to write the query: values, joins, and whether a grammar bounded it."""
     facts = []
     if result.links:
         facts.append(("Values of the question", result.links))

@@ -18,12 +18,12 @@ HELP = f"One filter a line: {FORM}. Every route finds only passages whose docume
 
 
 def chosen() -> tuple[Filter, ...]:
-    """The conditions as they are written; BadInput for a line that is none."""
+    """Return the filters as written. Raises BadInput for an invalid line."""
     return read_filters((st.session_state.get(state.FILTERS) or "").splitlines())
 
 
 def menu(corpus: str, run: Run | None) -> None:
-    """The conditions, what the open run read from its question, and the fields there are."""
+    """Draw the filters, those that the open run read from its question, and the fields to filter by."""
     count = sum(bool(line.strip()) for line in (st.session_state.get(state.FILTERS) or "").splitlines())
     with st.popover(f"Filters ({count})" if count else "Filters", key="filters_menu"):
         key = state.filters_key()
@@ -52,7 +52,7 @@ def menu(corpus: str, run: Run | None) -> None:
 
 
 def _offered(run: Run) -> None:
-    """What a route of the open run read from its question, to be edited and used for all routes."""
+    """Draw the filters that a route of the open run read, with a button to use them for all routes."""
     if read := read_from(run):
         written = "\n".join(map(str, read))
         st.caption(md(f"Read from the question: {', '.join(map(str, read))}"))
@@ -60,7 +60,7 @@ def _offered(run: Run) -> None:
 
 
 def read_from(run: Run) -> tuple[Filter, ...]:
-    """The conditions that steps of a run read from its question, each once."""
+    """Return the distinct filters that a run's steps read from its question."""
     outputs = [span.output for result in run.results for span in result.spans]
     kept = [one for output in outputs if isinstance(output, FiltersRead) for one in output.kept]
     return tuple(dict.fromkeys(kept))

@@ -30,7 +30,7 @@ def follow(job: Job) -> None:
 
 @st.fragment(run_every=ELSEWHERE)
 def watch(run_id: str) -> None:
-    """The same for a run of another process; one whose process is gone has ended too."""
+    """Follow a run of another process until it or its process has ended."""
     try:
         run, _ = state.find(run_id)
     except RouteScopeError as error:
@@ -45,7 +45,7 @@ def watch(run_id: str) -> None:
 
 
 def missing(run: Run) -> list[Waiting]:
-    """The routes asked for that have no result yet."""
+    """Return the requested routes that have no result yet."""
     ended = [result.route for result in run.results]
     names = [name for name in run.settings.get("routes", ()) if name not in ended]
     return [Waiting(title(name), running=False, step="not finished yet") for name in names]

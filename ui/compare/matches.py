@@ -110,7 +110,7 @@ def _expansion(run: Run, result: RouteResult, span: Span, found: Search) -> Mark
 
 
 def _meters(terms: Terms) -> Markup:
-    """The terms a question was searched with, each with its weight as a bar."""
+    """Return the search terms with their weights as bars."""
     most = max((weight for _, weight in terms), default=0.0) or 1.0
     rows = [
         tag(

@@ -22,7 +22,7 @@ _CELL = Markup('<td style="--alike:{:.0f}%" title="{} – {}: {:.3f}">{}</td>')
 
 
 def draw(run: Run, view: View) -> None:
-    """The choice of a measure, the finding in words, the triangle, and what only one route found."""
+    """Draw the similarity of each pair of routes and the passages that only one route found."""
     address.take("overlap", "overlap", MEASURES.__getitem__)
     address.take("p", "persistence", address.one_of(list(PERSISTENCE)))
     st.session_state.setdefault("overlap", JACCARD)
@@ -61,7 +61,7 @@ def draw(run: Run, view: View) -> None:
 
 
 def describe_overlap(found: Overlap) -> str:
-    """Which routes are most and least similar, in a sentence or two."""
+    """Name the most and the least similar routes."""
     pairs = found.pairs()
     if not pairs:
         return "Comparing rankings needs at least two routes with results."
@@ -118,13 +118,13 @@ def triangle(found: Overlap, finding: str) -> Markup:
 
 
 def cell_text(value: float, count: int) -> str:
-    """A value as a cell holds it: 0.42, or .42 where there are many."""
+    """Return a cell's value: "0.42", or ".42" in a crowded table."""
     text = f"{value:.2f}"
     return text.removeprefix("0") if count >= CROWDED else text
 
 
 def _only(run: Run, depth: int) -> Markup:
-    """A row for each route that has passages in its top that no other route has there."""
+    """Return a row for each route with passages in its top that no other route has there."""
     found = sorted(
         ((route, ids) for route, ids in alone(run, depth).items() if ids), key=lambda one: -len(one[1])
     )

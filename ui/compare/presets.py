@@ -21,7 +21,7 @@ WIDE = 560
 
 
 def menu(corpus: str) -> None:
-    """The menu of the presets saved for `corpus`."""
+    """Draw the presets saved for `corpus`."""
     store = state.engine().store
     if store is None:
         return
@@ -40,7 +40,7 @@ def menu(corpus: str) -> None:
 
 
 def in_place() -> Preset | None:
-    """The preset that the parameters match; None where they were changed since, or none was applied."""
+    """Return the applied preset, or None if the parameters have changed since or none was applied."""
     if APPLIED not in st.session_state:
         return None
     preset: Preset = st.session_state[APPLIED][0]
@@ -52,7 +52,10 @@ def in_place() -> Preset | None:
 
 
 def changed(preset: Preset) -> dict[str, dict[str, object]]:
-    """The parameters of the preset that are not at their defaults, by route; BadInput as `settled`."""
+    """Return the preset's parameters that differ from the defaults, by route.
+
+    Raises BadInput as `settled` does.
+    """
     found = {}
     for name, values in settled(preset).items():
         default = {parameter.name: parameter.default for parameter in routes()[name].parameters}
@@ -81,7 +84,7 @@ def apply(preset: Preset) -> None:
 
 
 def undo() -> None:
-    """The inputs as they were before the preset was applied."""
+    """Restore the inputs from before the preset was applied."""
     _, before = st.session_state.pop(APPLIED)
     next_run.put_back(before)
 
@@ -127,7 +130,7 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
 
 
 def _undo(store: Store) -> None:
-    """What the last clicks did, each with its undo."""
+    """Draw the last actions, each with its Undo."""
     if APPLIED in st.session_state:
         preset, _ = st.session_state[APPLIED]
         what = "is applied" if in_place() is not None else "was applied, and parameters have changed since"

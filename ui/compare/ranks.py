@@ -30,8 +30,10 @@ CAPTION = "Rank of each passage in each route. A stronger colour means a higher 
 
 
 def draw(run: Run, view: View, again: str) -> None:
-    """The ranks of the passages that routes rank best. A cell that is clicked draws the fragment of the key
-    `again` again, which has the choice of a passage.
+    """Draw the ranks of the best passages by route.
+
+    A click on a cell opens its passage and redraws the fragment with the key `again`, which holds the
+    passage choice.
     """
     rows = rank_rows(run, depth=view.depth, gold=view.gold, lit=view.lit)
     st.session_state[ROWS] = [row.id for row in rows]
@@ -62,7 +64,7 @@ def _follow(again: str) -> None:
 
 
 def styled(rows: list[Row], routes: int, view: View, *, dark: bool) -> Any:
-    """The rows as a table with a column a route; cells are coloured by rank, the row looked at is lit."""
+    """Return the rows as a table with a column for each route, coloured by rank."""
     columns = {PASSAGE: [f"◆{row.grade} {row.name}" if row.grade > 0 else row.name for row in rows]}
     ranks = {str(at): pd.array([row.ranks[at] for row in rows], dtype="Int64") for at in range(routes)}
     frame = tables.safe(pd.DataFrame({**columns, **ranks}))

@@ -94,14 +94,14 @@ def _tabs(run: Run, view: View, exactly: DeltaGenerator, gold: Mapping[str, int]
 
 
 def _pages() -> None:
-    """The other pages about this run."""
+    """Draw links to the other pages about this run."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for page, label in PAGES.items():
             opened.to(page, label)
 
 
 def pending(job: Job) -> list[Waiting]:
-    """The routes of a job that have not ended."""
+    """Return the routes of a job that have not ended."""
     return [
         Waiting(
             title(name),
@@ -125,12 +125,12 @@ def at_work(job: Job) -> str:
 
 
 def current(spans: Sequence[Span]) -> Span | None:
-    """The step a route is at; the calls below it are its own business."""
+    """Return the top-level step that a route is running, or None."""
     return next((span for span in reversed(spans) if span.parent is None), None)
 
 
 def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
-    """A line on the run; returns the place for the link to what is shown, which is known at the end."""
+    """Draw a line about the run and return the place for the link, which is complete only at the end."""
     worked_count = len(worked(run))
     facts = [
         f"{worked_count} of {len(run.results)} routes with a result",
@@ -225,7 +225,7 @@ def _side_by_side(run: Run, view: View) -> None:
 
 
 def _behind(run: Run) -> None:
-    """The columns as shown last, behind another tab: thousands of elements that the browser keeps."""
+    """Draw the last columns again, behind another tab, so that the browser keeps their many elements."""
     of, columns = st.session_state.get(COLUMNS, ("", EMPTY))
     if of == run.id:
         st.container()

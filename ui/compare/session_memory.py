@@ -20,7 +20,7 @@ HELP = (
 
 
 def menu() -> None:
-    """The session's name, what is remembered of it, and its deletion."""
+    """Draw the session's name, what it remembers, and a way to delete that."""
     name = state.session()
     with st.popover(md(f"Session {cut(name, 24)}") if name else "Session", key="remembered_menu"):
         st.text_input(

@@ -1,4 +1,4 @@
-"""What several pages draw: rankings, passages, tables, citations, costs.
+"""Parts that several pages draw: rankings, passages, tables, citations, costs.
 
-Imports core, ui.charts and ui.app; names no route.
+They import core, ui.charts and ui.app, and name no route.
 """

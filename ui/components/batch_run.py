@@ -1,4 +1,4 @@
-"""Batch runs over all labelled questions of a corpus: started from a page, followed, stopped."""
+"""Batch runs over all labelled questions of a corpus: starting, following and stopping them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ def batch_ran(
     *,
     models: bool = True,
 ) -> BatchRun | None:
-    """The finished batch run of a route with `parameters` over the labelled questions of `corpus`.
+    """Return the finished batch run of a route over the labelled questions of `corpus`, or None.
 
-    Without `models` a route that can do without a model or the web does without. None while there is no
-    batch run: then a button to start it, its progress, or the reason is on the page. When it ends the page
-    is drawn again.
+    While there is none, the page shows a button to start it, its progress, or why it cannot run; the page is
+    redrawn when it ends. Without `models`, routes that can do without a model or the web do so.
     """
     opening.wait_for(corpus)
     engine, routes = state.engine(), {result.route: parameters}

@@ -1,4 +1,4 @@
-"""Answers with their citations checked: each marker says which passage it means, or that there is none."""
+"""Answers with checked citations: each marker shows its passage, or that no passage has its number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
 
 
 def answers(run: Run) -> Markup:
-    """The answers of all routes side by side, or how to get some where there is none."""
+    """Return all routes' answers side by side, or how to get some if there are none."""
     cards = [
         _card(run, result, found) if (found := checked(result)) is not None else _failed_card(result)
         for result in run.results
@@ -31,7 +31,7 @@ def answers(run: Run) -> Markup:
 
 
 def note(run: Run, result: RouteResult) -> Markup:
-    """One route's answer as it stands above its hits."""
+    """Return one route's answer for display above its hits."""
     found = checked(result)
     if found is None:
         return EMPTY if result.answer_error is None else tag("div", _failure(result), css="rs-note")
@@ -45,15 +45,16 @@ def _failed_card(result: RouteResult) -> Markup:
 
 
 def _failure(result: RouteResult) -> Markup:
-    """Why the answer could not be written; what was found stands."""
+    """Return why the answer could not be written; the hits are unaffected."""
     chips = join([tag("span", "Answer", css="dim"), tag("span", "failed", css="chip bad")], " ")
     reason = f"The answer could not be written: {result.answer_error}"
     return join([tag("div", chips), tag("div", cut(reason, 400), css="said", dir="auto")])
 
 
 def said(run: Run, found: Checked) -> Markup:
-    """The text; a marker opens its passage where it stands, one that means none is marked, sentences
-    without any are underlined.
+    """Return the answer's text.
+
+    A marker opens its passage; an invalid one is marked, and sentences without a citation are underlined.
     """
     parts = []
     for piece in _pieces(found.written):
@@ -66,7 +67,7 @@ def said(run: Run, found: Checked) -> Markup:
 
 
 def _pieces(found: Written) -> list[str]:
-    """The text in pieces; each sentence without citation is one piece."""
+    """Split the text so that each sentence without a citation is one piece."""
     pieces, rest = [], found.text
     for sentence in found.uncited:
         before, hit, after = rest.partition(sentence)

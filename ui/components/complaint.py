@@ -1,4 +1,4 @@
-"""“Wrong…”: from an answer or a ranking that is wrong to a question that every later release must pass."""
+"""“Wrong…”: turns a wrong answer or ranking into a question that later releases must pass."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def popover(
     wanted: Passage | None = None,
     label: str = "Wrong…",
 ) -> None:
-    """Draw the button; what it opens can be saved as it is. `route` is whose result is wrong, else chosen;
-    `wanted` is the passage that is looked at, offered as the one that should have been there; without one
-    that is the best of those labelled in `gold`.
+    """Draw the button and its form, which can be saved unchanged.
+
+    `route` is the wrong result's route, else one is chosen. `wanted` is offered as the passage that should
+    have been found; without it, the best one labelled in `gold` is.
     """
     routes = [result.route for result in run.results]
     if not routes or state.engine().store is None:
@@ -97,7 +98,7 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
 
 
 def _passage(run: Run, of: str, wanted: Passage | None, gold: Mapping[str, int]) -> Passage | None:
-    """The passage that should have been there: one that a route saw, or one that a search or an id finds."""
+    """Draw the choice of the passage that should have been found: one of the run's, or one searched for."""
     found: dict[str, Passage] = {}
     words = st.text_input(
         "Find the passage in the corpus", key=f"{of}:find", placeholder="words, a quote, a document or an id"
@@ -122,7 +123,7 @@ def _passage(run: Run, of: str, wanted: Passage | None, gold: Mapping[str, int])
 
 
 def _search(run: Run, words: str) -> dict[str, Passage]:
-    """By id, by document, else by BM25: those first that hold the words as they are."""
+    """Return passages by id, by document, or by BM25 with exact matches of the words first."""
     opening.wait_for(run.corpus)
     try:
         corpus = state.engine().corpus(run.corpus)
@@ -150,7 +151,7 @@ def _who() -> str:
 
 
 def _save(key: str, name: str, said: Report) -> None:
-    """Keep it; the page says so once the store has it. What was typed stays where it could not be kept."""
+    """Save the report; if that fails, keep what was typed and show the reason."""
     try:
         kept = complaints.report(store_of(state.engine()), name, said)
     except RouteScopeError as error:
@@ -171,7 +172,7 @@ def _undo(key: str, run: str, kept: Kept) -> None:
 
 
 def _said(run: Run, key: str) -> None:
-    """What became of the last report, beside the button that was pressed."""
+    """Draw the outcome of the last report next to its button."""
     of, of_run, good, text, kept = st.session_state.get(SAID) or ("", "", True, "", None)
     if (of, of_run) != (key, run.id):
         return
@@ -187,5 +188,5 @@ def _said(run: Run, key: str) -> None:
 
 
 def of_result(run: Run, result: RouteResult, key: str, gold: Mapping[str, int]) -> None:
-    """`popover` for one route's result."""
+    """Draw `popover` for one route's result."""
     popover(run, key, gold, route=result.route, label=f"Wrong: {cut(result.title, 30)}")

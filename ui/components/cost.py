@@ -17,7 +17,7 @@ HOW = "set llm_price_prompt and llm_price_completion, the prices per million tok
 
 
 def costs(run: Run) -> Markup:
-    """The finding in words, then a row a route, the most tokens first."""
+    """Return the finding in words and a row for each route, most tokens first."""
     found = [(result, totals(result)) for result in run.results if result.spans]
     found.sort(key=lambda one: (-one[1].tokens, -one[1].calls, one[0].ms))
     if not found:
@@ -41,7 +41,7 @@ def costs(run: Run) -> Markup:
 
 
 def describe_costs(found: list[tuple[RouteResult, Totals]]) -> str:
-    """Which route uses most tokens, and how many routes call no model; `found` has the most tokens first."""
+    """Name the route that uses most tokens and count those without calls; `found` is sorted by tokens."""
     asking = [(result, used) for result, used in found if used.calls]
     if not asking:
         return "No route in this run called a language model."
@@ -53,7 +53,7 @@ def describe_costs(found: list[tuple[RouteResult, Totals]]) -> str:
 
 
 def _prices(run: Run, result: RouteResult) -> Prices:
-    """The prices of the day of the run, of the model that the route asked; today's for a run without them."""
+    """Return the prices stored with the run for the route's model, or the current ones."""
     stored = run.settings.get("models")
     one = stored.get(str(result.parameters.get(PARAMETER, ""))) if isinstance(stored, dict) else None
     if isinstance(one, dict) and isinstance(given := one.get("prices"), list) and len(given) == 2:
@@ -63,13 +63,13 @@ def _prices(run: Run, result: RouteResult) -> Prices:
 
 
 def _sum(costs: Iterable[float | None]) -> float | None:
-    """The sum of those that are known; None if none is."""
+    """Return the sum of the known costs, or None if none is known."""
     known = [cost for cost in costs if cost is not None]
     return sum(known) if known else None
 
 
 def _reasoning(used: Totals) -> Totals:
-    """The reasoning alone, which is paid as completion."""
+    """Return the reasoning tokens alone, which are priced as completion."""
     return Totals(completion=used.reasoning)
 
 
@@ -93,7 +93,7 @@ def _price(cost: float | None, priced: bool) -> Markup:
 
 
 def money(cost: float) -> str:
-    """An amount in the currency of the prices, with digits enough for a fraction of a cent."""
+    """Format an amount in the currency of the prices, with enough digits for a fraction of a cent."""
     return f"{cost:.2f}" if cost >= 1 or cost == 0 else f"{cost:.4g}"
 
 

@@ -1,4 +1,4 @@
-"""Gold grades: shown when the question is a labelled one of its corpus."""
+"""Gold grades, shown if the question is a labelled one of its corpus."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def gold_grades(run: Run) -> Mapping[str, int]:
-    """Grade (0-3) by passage id for a labelled question, from the corpus as indexed now; else empty.
+    """Return grades (0 to 3) by passage id for a labelled question, else {}.
 
-    Of the labels that come with the corpus and those made on the page Label the latter stand.
+    Passages are those of the current index. Labels made on the page Label override labels that come with the
+    corpus.
     """
     try:
         now = catalogue.describe(run.corpus, state.engine().settings)
@@ -74,7 +75,7 @@ def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
 
 @st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
 def _read(corpus: str, fingerprint: str) -> Found | None:  # noqa: ARG001 - part of the cache key
-    """The questions and judgements in a corpus' folder (BEIR); None where it has none."""
+    """Return the questions and judgements in a corpus' BEIR folder, or None if it has none."""
     from core.evaluation.tuning.batch_run import questions
 
     try:
@@ -89,7 +90,7 @@ def _of_folder(
     corpus: str,
     fingerprint: str,  # noqa: ARG001 - part of the cache key
 ) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
-    """Grades by question; {} where they cannot be tied to the corpus as it is."""
+    """Return grades by question, or {} if they do not fit the current corpus."""
     from core.evaluation.sets import tie
 
     try:
@@ -104,8 +105,9 @@ def _of_people(
     corpus: str,
     version: tuple[Any, ...],  # noqa: ARG001 - part of the cache key
 ) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
-    """Grades by question, of a set that people labelled; what cannot be used is cached as none, as it would
-    be read anew at each rerun of a page.
+    """Return grades by question of a set labelled by people.
+
+    An unusable set is cached as {}, since each rerun of a page would read it again.
     """
     from core.evaluation.labels.final import labelled_set
 
@@ -117,9 +119,7 @@ def _of_people(
 
 
 def gold_quotes(run: Run, least: int = 0) -> Mapping[str, tuple[str, ...]]:
-    """The labelled words by document for a labelled question, as its author wrote them, from grade `least`
-    on; else empty.
-    """
+    """Return the labelled text by document for a labelled question, from grade `least` up; else {}."""
     from core.evaluation.gold import quoted
 
     try:
@@ -133,7 +133,7 @@ def gold_quotes(run: Run, least: int = 0) -> Mapping[str, tuple[str, ...]]:
 
 
 def gold_fates(run: Run) -> Mapping[str, tuple[LossKind, str]]:
-    """The labels of a question that were lost before the index, by id; see core.evaluation.reading_losses."""
+    """Return by id the labels lost before indexing, as `core.evaluation.reading_losses` finds them."""
     try:
         written = _written(run.corpus)
         asked = (run.query.text, run.query.history)
@@ -147,7 +147,7 @@ def gold_fates(run: Run) -> Mapping[str, tuple[LossKind, str]]:
 
 
 def labelled_mode(run: Run) -> str | None:
-    """What makes a labelled question hard, as its author put it; None where there is none."""
+    """Return the failure mode of a labelled question as its author set it, or None."""
     try:
         written = _written(run.corpus)
     except RouteScopeError:
@@ -181,7 +181,7 @@ def _placed(corpus: str, fingerprint: str | None, question: str) -> dict[str, in
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def questions_of(corpus: str, fingerprint: str) -> dict[str, list[tuple[str, str, int]]]:  # noqa: ARG001 - part of the cache key
-    """By passage id: (id, text, grade) of the labelled questions that it answers, best grade first."""
+    """Return the labelled questions that each passage answers, as (id, text, grade), best grade first."""
     from core.evaluation.labels_file import place
 
     try:

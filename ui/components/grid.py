@@ -1,4 +1,4 @@
-"""The columns of Compare: one HTML element for all routes, because element count is what a page costs."""
+"""The columns of Compare, as one HTML element for all routes: the number of elements is what a page costs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DENSITY = {density: style(f"density-{density}") for density in "SL"}  # M is wha
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A route that has not ended: what it is at, if it has begun."""
+    """A route that has not ended, with its current step if it has begun."""
 
     title: str
     running: bool
@@ -48,9 +48,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How to draw: the baseline route, hits a column, density S, M or L, gold grades by passage id, and the
-    passage that is looked at.
-    """
+    """How to draw a run."""
 
     baseline: str | None = None
     depth: int = 10
@@ -60,14 +58,14 @@ class View:
 
 
 def drawn(run: Run, view: View) -> int:
-    """How many hits the grid shows."""
+    """Return how many hits the grid shows."""
     return sum(min(view.depth, len(result.hits)) for result in run.results if result.status == "ok")
 
 
 def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker | None = None) -> Markup:
-    """All routes side by side, the baseline first, those without a ranking last; the same at any density.
+    """Return all routes side by side, the baseline first and routes without a ranking last.
 
-    Up to WHOLE hits hold their text, with the words that `marker` finds marked.
+    Up to WHOLE hits contain their text, with the words that `marker` finds marked.
     """
     results = sorted(run.results, key=lambda r: (r.route != view.baseline, r.status != "ok"))
     base = next((r for r in results if r.route == view.baseline and r.status == "ok"), None)
@@ -84,7 +82,7 @@ def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker |
 
 
 def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
-    """`grid` of a run that is over, drawn once for all that it shows: with another answer it is another."""
+    """Return `grid` of a finished run, cached by everything that it shows."""
     by = (marker.kinds, marker.analyzer.language, marker.analyzer.stop_words) if marker is not None else None
     results = [
         (one.route, one.status, one.ms, len(one.spans), one.answer, one.answer_error, one.error)
@@ -102,18 +100,20 @@ def _kept(shown: str, _run: Run, _view: View, _marker: Marker | None) -> Markup:
 
 
 def numbered(run: Run) -> dict[str, int]:
-    """A number for each passage of a run, whatever is shown of it: no id has to be made safe for CSS."""
+    """Return a number for each passage of a run, so that no id has to be made safe for CSS."""
     return {id: number for number, id in enumerate(run.passages)}
 
 
 def dense(density: str) -> Markup:
-    """The style of a density, S, M or L. Apart from the grid, for the same reason as `lit`."""
+    """Return the style of a density (S, M or L), separate from the grid for the same reason as `lit`."""
     return tag("style", Markup(DENSITY.get(density, ".rs-none{}")))
 
 
 def lit(run: Run, id: str | None) -> Markup:
-    """The style that lights the passage up that is looked at. Apart from the grid, which so stays as it is
-    when another passage is picked: to draw a thousand hits again takes a browser longer than all else.
+    """Return the style that highlights the selected passage.
+
+    It is separate from the grid, which stays unchanged when another passage is selected: redrawing a
+    thousand hits is slow in a browser.
     """
     number = numbered(run).get(id) if id is not None else None
     if number is None:
@@ -128,7 +128,7 @@ def lit(run: Run, id: str | None) -> Markup:
 
 
 def _light(numbers: Sequence[int]) -> Markup:
-    """Pointing at a passage, or opening it, lights it up in every route."""
+    """Return a style that highlights a passage in every route while it is pointed at or open."""
     return Markup(
         "".join(
             f'.rs-grid:has([data-p="{n}"]:is(:hover,:focus-within,[open])) [data-p="{n}"]'
@@ -184,7 +184,7 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
 
 
 def marks(used: Reuse) -> list[str]:
-    """Whose time a route's time is, in words."""
+    """Describe which parts of a route's time were recorded, cached or reused."""
     found = []
     when = f", made {used.made[:10]}" if used.made else ""
     if used.recorded_ms:
@@ -211,7 +211,7 @@ def _gold_found(scene: Scene, result: RouteResult) -> Markup:
 
 
 def _trouble(result: RouteResult) -> Markup:
-    """Why there is no ranking, and the steps that were done until then."""
+    """Return why there is no ranking, and the steps that were run until then."""
     css = "dim" if result.status in ("unavailable", "cancelled") else "bad"
     steps = [
         tag(

@@ -1,4 +1,4 @@
-"""One route's hits: rank, movement against the baseline, score, text to open; and what it lost."""
+"""A route's hits: rank, movement against the baseline, score, and text on demand; and its lost passages."""
 
 from __future__ import annotations
 
@@ -35,11 +35,7 @@ GRADES = {3: "answers it", 2: "a part of the answer", 1: "on topic", 0: "temptin
 
 @dataclass(slots=True)
 class Scene:
-    """What a drawing of a run needs; it numbers passages, so that no id has to be made safe for CSS.
-
-    `snip` characters of each text are shown; `whole` puts all of it behind the hit, with the words that
-    `marker` finds marked.
-    """
+    """What a drawing of a run needs. It numbers passages, so that no id has to be made safe for CSS."""
 
     run: Run
     base: RouteResult | None
@@ -53,20 +49,20 @@ class Scene:
     made: dict[Passage, tuple[Markup, Markup]] = field(default_factory=dict)
 
     def number(self, id: str) -> int:
-        """The same number for the same passage in every column."""
+        """Return a passage's number, the same in every column."""
         self.seen[id] += 1
         return self.numbers.setdefault(id, len(self.numbers))
 
     def shared(self) -> list[int]:
-        """The numbers of passages that were drawn more than once."""
+        """Return the numbers of passages that were drawn more than once."""
         return [number for id, number in self.numbers.items() if self.seen[id] > 1]
 
     def title(self, id: str) -> str:
-        """A passage's title, or its id where the run does not hold it."""
+        """Return a passage's title, or its id if the run does not contain it."""
         return title_of(self.run, id)
 
     def parts(self, passage: Passage) -> tuple[Markup, Markup]:
-        """What a hit on `passage` says in every column, closed and opened; made once."""
+        """Return the closed and the opened part of hits on `passage`, made once."""
         if passage not in self.made:
             snip = tag("span", _short(passage, self.snip), css="snip", dir="auto")
             full = tag("div", marked(passage.text, self.marker), css="full", dir="auto")
@@ -77,7 +73,7 @@ class Scene:
         return self.made[passage]
 
     def flat(self, passage: Passage) -> tuple[Markup, Markup]:
-        """Title and beginning of `passage` for a hit that does not open; made once."""
+        """Return the title and the beginning of `passage` for hits that do not open, made once."""
         if passage not in self.made:
             title = cut(named(self.run.corpus, passage), FLAT_TITLE)
             self.made[passage] = join([title]), join([_short(passage, FLAT_SNIP)])
@@ -89,7 +85,7 @@ def _short(passage: Passage, size: int) -> str:
 
 
 def marked(text: str, marker: Marker | None) -> Markup:
-    """`text` with the words that were searched for marked; as it is without a marker."""
+    """Return `text` with the search words marked, or unchanged without a marker."""
     if marker is None:
         return join([text])
     css = {"asked": "", "written": "other"}
@@ -97,7 +93,7 @@ def marked(text: str, marker: Marker | None) -> Markup:
 
 
 def hits(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
-    """The top of the ranking as elements that open, then what it lost against the baseline."""
+    """Return the top of the ranking as elements that open, then the passages lost against the baseline."""
     if not result.hits:
         return tag("div", "No hits: no passage matches the query.", css="rs-note dim")
     rows = []

@@ -1,4 +1,4 @@
-"""A passage of a Markdown file as it reads: tables, lists and code, from text that is hostile."""
+"""Renders a passage of a Markdown file: tables, lists and code, from untrusted text."""
 
 from __future__ import annotations
 
@@ -38,16 +38,15 @@ RULE = re.compile(r"[\s|:-]+")
 
 
 def is_markdown(doc_id: str) -> bool:
-    """Whether a document is a Markdown file, or was converted to Markdown, by its name."""
+    """Return whether a document is a Markdown file, or was converted to one, by its name."""
     return doc_id.lower().endswith(MARKDOWN)
 
 
 def rendered(text: str, marker: Marker | None = None) -> Markup:
-    """Markdown as HTML, with the words that `marker` finds marked.
+    """Return Markdown as HTML, with the words that `marker` finds marked.
 
-    The parser only says what is what: every element here is made by `tag`, so that the text stays escaped.
-    HTML in it is text. An address is written behind a link's text, and a picture is its description: nothing
-    is loaded, and nothing leads away.
+    The parser only classifies: every element is made by `tag`, so text stays escaped, and HTML in it is
+    text. Addresses follow a link's text and pictures become their descriptions: nothing is loaded or linked.
     """
     if len(text) > LONGEST:
         return tag("div", marked(text, marker), css="raw", dir="auto")
@@ -60,7 +59,7 @@ def _parser() -> MarkdownIt:
 
 
 def _with_head(text: str) -> str:
-    """A passage that begins inside a table gets an empty head: without one its rows are no table."""
+    """Add an empty head to a passage that begins inside a table, since Markdown needs one."""
     rows = 0
     lines = text.splitlines()
     while rows < len(lines) and ROW.fullmatch(lines[rows]):

@@ -1,4 +1,4 @@
-"""The fields that filters on a corpus can name, as a table."""
+"""The fields that filters on a corpus can use, as a table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ NONE = (
 
 
 def fields(corpus: str) -> None:
-    """Each field with its kind, how many documents have it, and some values. Reads every document's metadata
-    at first.
-    """
+    """Draw each field with its kind, document count and some values. The first call reads all metadata."""
     if catalogue.describe(corpus, state.engine().settings).info is None:
         st.caption("The corpus is not indexed yet, so its fields are not known.")
         return

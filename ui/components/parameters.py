@@ -14,7 +14,7 @@ FINE = 200  # a range with more whole numbers than this gets a number field, not
 
 
 def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
-    """The route's parameters as widgets; returns the values that differ from the defaults."""
+    """Draw the route's parameters and return the values that differ from the defaults."""
     changed: dict[str, Any] = {}
     for parameter in route.parameters:
         value = widget(
@@ -28,7 +28,7 @@ def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def widget(parameter: ParameterSpec, value: Any, key: str) -> Any:
-    """One parameter as a widget that shows `value`; returns what is chosen, None where a field is emptied."""
+    """Draw one parameter showing `value` and return the chosen value, or None if a field was emptied."""
     label, note = md(parameter.name.replace("_", " ")), md(parameter.help)
     if parameter.choices:
         return st.selectbox(label, parameter.choices, parameter.choices.index(value), key=key, help=note)

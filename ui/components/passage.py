@@ -1,4 +1,4 @@
-"""One passage in full: where each route ranks it, its matching words, and what they add to its scores."""
+"""One passage in full: its rank in each route, its matching words, and their part in its scores."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from ui.components.hits import GRADES, marked
 
 
 def marker(run: Run) -> Marker:
-    """Marks the words that the run's routes searched with, cut as the corpus cuts its texts."""
+    """Return a marker for the words that the run's routes searched with, split by the corpus' analyzer."""
     found = current_fingerprint(run.corpus, settings=state.engine().settings)
     others = searched_texts(run) - {run.query.text}
     return Marker(run.query.text, others, _analyzer(run.corpus, found))
 
 
 def draw(run: Run, view: View) -> None:
-    """The panel of the passage that is looked at; nothing where there is none."""
+    """Draw the panel of the selected passage, or nothing without one."""
     if view.lit is None:
         return
     id, passage = view.lit, _passage(run, view.lit)
@@ -63,7 +63,7 @@ def _close() -> None:
 
 
 def _passage(run: Run, id: str) -> Passage | None:
-    """From the run, else from the corpus: a labelled passage that no route found is in no run."""
+    """Return the passage from the run, else from the corpus: a labelled passage may be in no result."""
     if id in run.passages:
         return run.passages[id]
     opening.wait_for(run.corpus)
@@ -74,7 +74,7 @@ def _passage(run: Run, id: str) -> Passage | None:
 
 
 def _places(run: Run, view: View, id: str) -> Markup:
-    """Its rank in every route, best first; where a route does not have it, why not is in the hint."""
+    """Return the passage's rank in every route, best first; a hint tells why a route lacks it."""
     found = [(ranks(result.hits).get(id), result) for result in worked(run)]
     found.sort(key=lambda one: (one[0] is None, one[0] or 0))
     chips = []
@@ -117,7 +117,7 @@ def _text(run: Run, passage: Passage) -> None:
 
 
 def _expansions(run: Run, id: str) -> None:
-    """What each term of a learned sparse model adds, where a step of the run records it for this passage."""
+    """Draw what each learned sparse term adds, if a step of the run recorded it for this passage."""
     blocks: list[Markup] = []
     for result in run.results:
         for span, one in expansions(result):
@@ -137,7 +137,7 @@ def _expansions(run: Run, id: str) -> None:
 
 
 def _tokens(run: Run, id: str) -> None:
-    """The token heatmap, where a step of the run keeps one of this passage; equal ones are drawn once."""
+    """Draw the token heatmaps that the run's steps recorded for this passage, equal ones once."""
     found: list[TokenMatch] = []
     for result in run.results:
         for tokens in token_matches(result):
@@ -160,9 +160,7 @@ def _known(run: Run) -> str | None:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _analyzer(corpus: str, fingerprint: str | None) -> Analyzer:
-    """The corpus' own; for one that is not indexed here whole words, without those of English that say
-    little.
-    """
+    """Return the corpus' analyzer; for a corpus without an index, whole words without English stop words."""
     if fingerprint is not None:
         try:
             info = catalogue.describe(corpus, state.engine().settings).info

@@ -1,4 +1,4 @@
-"""The offer to save what was chosen in a preset, with what that changes, and its undo."""
+"""Saves chosen values in a preset: shows what changes, and offers Undo."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ FAILED = "{}_failed"  # why the last save or undo did not succeed
 
 
 def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None:
-    """A name (`usual` where the corpus has no preset yet), what saving under it changes, the button, and how
-    the last save ended. `key` separates one place that saves from another.
+    """Draw a preset's name, what saving changes, the button, and the outcome of the last save.
+
+    `usual` is the name if the corpus has no preset yet; `key` separates several places that save.
     """
     store = state.engine().store
     if store is None:
@@ -55,7 +56,7 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
 
 
 def save(key: str, store: Store, before: Preset | None, after: Preset, lines: list[str]) -> None:
-    """Save the preset; the one of that name before is kept for Undo."""
+    """Save the preset, keeping the earlier one of that name for Undo."""
     st.session_state.pop(FAILED.format(key), None)
     try:
         presets.save(store, after)
@@ -66,7 +67,7 @@ def save(key: str, store: Store, before: Preset | None, after: Preset, lines: li
 
 
 def undo(key: str, store: Store) -> None:
-    """As it was before the last save."""
+    """Restore the preset from before the last save."""
     name, before, _ = st.session_state.pop(SAVED.format(key))
     try:
         presets.delete(store, name) if before is None else presets.save(store, before)

@@ -1,4 +1,4 @@
-"""Broken and fixed questions: a table of them, and the chosen one with its passages and links to Why."""
+"""Broken and fixed questions: a table, and the selected one with its passages and links to Why."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ SIDES = {"broken": "Broken", "fixed": "Fixed"}
 
 
 def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
-    """Draw them. `runs` are the evaluations whose runs the links open, by what a button calls them; None for
-    one that is not at hand. `key` tells several such tables apart.
+    """Draw the questions that changed.
+
+    `runs` are the evaluations that the links open, by the names on their buttons; None for an evaluation
+    that is not available. `key` separates several such tables.
     """
     counts = {side: len([one for one in found.questions if one.change == side]) for side in SIDES}
     side = choice(
@@ -49,7 +51,7 @@ def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) 
 
 
 def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
-    """The table, and the question that is selected in it."""
+    """Draw the table and return the question selected in it, or None."""
     import pandas as pd
 
     rows = [

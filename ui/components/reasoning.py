@@ -1,4 +1,4 @@
-"""What a model thought before it replied: folded, for those who want to read it."""
+"""A model's reasoning before its reply, folded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG = 20_000  # characters that are shown
 
 
 def thoughts(spans: Iterable[Span]) -> Markup:
-    """A folded part for each reply among `spans` that came after reasoning; nothing where none did."""
+    """Return a folded part for each reply among `spans` that has reasoning."""
     return join([_folded(one.span, one.output) for one in recorded(spans, Reply) if one.output.reasoning])
 
 

@@ -1,4 +1,4 @@
-"""Rewrites: what each route searched with in place of the question, as word diffs, and what each found."""
+"""Rewrites: what each route searched with instead of the question, as word diffs, and what each found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMED = 5  # passages of a list that are named
 
 
 def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup:
-    """Every route that wrote a text or searched with another than the question, then those that did not."""
+    """Return each route that wrote a text or searched with a rewrite, then the routes that did not."""
     shown = [
         one
         for one in run.results
@@ -37,7 +37,7 @@ def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup
 
 
 def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
-    """The other routes in one line, with the notes of their rewriting steps."""
+    """Return the other routes in one line, with the notes of their rewriting steps."""
     same = [one for one in worked(run) if one not in shown]
     if not same:
         return EMPTY
@@ -65,7 +65,7 @@ def _route(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -
 
 
 def _step(run: Run, result: RouteResult, span: Span, one: Rewrite) -> Markup:
-    """What one step wrote; texts that are in the table below are not repeated."""
+    """Return what one step wrote; texts in the table below are not repeated."""
     facts = [span.name, milliseconds(span.ms)]
     if came_from := source(result, span):
         facts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}")
@@ -87,13 +87,13 @@ def _step(run: Run, result: RouteResult, span: Span, one: Rewrite) -> Markup:
 
 
 def filters(result: RouteResult) -> list[tuple[Span, FiltersRead]]:
-    """The steps that read conditions from the question, where there was one."""
+    """Return the steps that read filters from the question."""
     found = [(span, span.output) for span in result.spans if isinstance(span.output, FiltersRead)]
     return [(span, output) for span, output in found if output.found]
 
 
 def _filters(span: Span, read: FiltersRead) -> Markup:
-    """Each condition with the words it was read from and how many passages meet it."""
+    """Return each filter with the words it was read from and its number of matching passages."""
     by = "by rules" if read.by == "rules" else "by the language model"
     facts = [span.name, by, milliseconds(span.ms), f"{read.left:,} of {read.of:,} passages are left"]
     head = tag(
@@ -119,7 +119,7 @@ def _filters(span: Span, read: FiltersRead) -> Markup:
 
 
 def _weighted(run: Run, one: Rewrite) -> Markup:
-    """Terms with their weights, those that were added marked, and the passages that gave them."""
+    """Return terms with their weights, added ones marked, and the passages they came from."""
     titles = list(dict.fromkeys(title_of(run, id) for id in one.passages))
     more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
     came_from = (
@@ -142,7 +142,7 @@ def _weighted(run: Run, one: Rewrite) -> Markup:
 
 
 def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
-    """One row a query: how much it found, what no other query of the route found, and what became of that."""
+    """Return a row for each query: how much it found, what only it found, and the final ranks of that."""
     rows = finds(run, result, depth)
     if len(rows) < 2:
         return EMPTY
@@ -179,7 +179,7 @@ def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> 
 
 
 def named(run: Run, result: RouteResult, ids: Sequence[str], gold: Mapping[str, int]) -> Markup:
-    """Passages by title with their final rank; labelled ones first and marked, the rest counted."""
+    """Return passages by title with their final rank: labelled ones first and marked, the rest counted."""
     if not ids:
         return tag("span", "none", css="dim")
     final = ranks(result.hits)
@@ -198,7 +198,7 @@ def named(run: Run, result: RouteResult, ids: Sequence[str], gold: Mapping[str, 
 
 
 def passage(run: Run, id: str, gold: Mapping[str, int]) -> Markup:
-    """A passage's title, or its id where the run does not hold it; a labelled one with its grade."""
+    """Return a passage's title, or its id if the run does not contain it, with its grade if labelled."""
     title = cut(title_of(run, id), 70)
     if not gold.get(id):
         return tag("span", title)
@@ -214,8 +214,10 @@ def _notes(result: RouteResult, span: Span) -> Markup:
 
 
 def word_diff(before: str, after: str) -> Markup:
-    """What went from `before` struck out, what is new in `after` marked; changes with but a space between
-    them are one. Long texts are compared sentence by sentence: it takes the product of their lengths.
+    """Return a diff with deletions struck out and insertions marked.
+
+    Changes separated only by a space are merged. Long texts are compared by sentence, since the time grows
+    with the product of their lengths.
     """
     old, new = _compared(before, after)
     parts: list[Markup] = []
@@ -231,7 +233,7 @@ def word_diff(before: str, after: str) -> Markup:
 
 
 def _compared(before: str, after: str) -> tuple[list[str], list[str]]:
-    """Both texts in the finest pieces of which there are not too many."""
+    """Split both texts into words, or into sentences or not at all if there are too many pieces."""
     for pieces in (_WORD, _SENTENCE):
         old, new = pieces.findall(before), pieces.findall(after)
         if len(old) * len(new) <= PAIRS:

@@ -1,4 +1,4 @@
-"""Choosing one route of a run, kept in the address."""
+"""The choice of one route of a run, kept in the address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.app.markup import cut
 
 
 def route_choice(run: Run, names: Sequence[str], key: str) -> str:
-    """The route of `names` that is looked at, the first until one is chosen; `key` keeps it."""
+    """Draw a choice among `names`, stored under `key`, and return the chosen route, at first the first."""
     titles = {result.route: result.title for result in run.results}
     address.take("route", key, address.one_of(list(names)))
     if st.session_state.get(key) not in names:

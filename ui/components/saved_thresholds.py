@@ -1,4 +1,4 @@
-"""The offer to use thresholds that were tried as parameters of the next run."""
+"""Offers thresholds that were tried as parameters of the next run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from ui.app import next_run
 def offer(
     run: Run, result: RouteResult, span: Span, tried: Mapping[str, float], stored: Mapping[str, float]
 ) -> None:
-    """Draw it for what of `tried` is not as `stored`, by the argument of the step; not for unknown routes."""
+    """Draw the offer for values of `tried` that differ from `stored`, by argument of the step.
+
+    Nothing is drawn for an unknown route.
+    """
     route = routes().get(result.route)
     if route is None:
         return

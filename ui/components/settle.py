@@ -1,4 +1,4 @@
-"""The way from a decision that is not settled to the questions whose labels would settle it."""
+"""A link from an undecided comparison to the questions whose labels would decide it."""
 
 from __future__ import annotations
 

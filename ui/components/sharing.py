@@ -1,4 +1,4 @@
-"""Whose a run is, and who sees it: private to its maker until shared."""
+"""A run's owner and visibility: private to its maker until shared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FAILED = "sharing_failed"
 
 
 def words(row: SessionRow) -> str:
-    """Who sees it, "" where nobody with an account asked it."""
+    """Describe who sees a run; "" if no account made it."""
     if not row.maker:
         return ""
     mine = row.maker == people.current().account
@@ -24,7 +24,7 @@ def words(row: SessionRow) -> str:
 
 
 def draw(run_id: str) -> None:
-    """A line for a run that is over, with Share or Make private for who asked it; nothing without a login."""
+    """Draw who sees a finished run, with Share or Make private for its maker; nothing without a login."""
     store = state.engine().store
     if store is None or not people.current().account:
         return
@@ -42,7 +42,7 @@ def draw(run_id: str) -> None:
 
 
 def button(store: Store, row: SessionRow, key: str) -> None:
-    """Share, or take that back."""
+    """Draw a button that shares the run, or makes it private again."""
     label = "Share" if row.private else "Make private"
     st.button(label, key=key, on_click=_change, args=(store, row.id, row.private), type="tertiary")
 

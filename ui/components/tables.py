@@ -1,4 +1,4 @@
-"""Tables: the one way to `st.dataframe`, as each can be saved as CSV, which spreadsheets open."""
+"""Tables: the only use of `st.dataframe`, since each can be saved as CSV and opened in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _NEXT = re.compile(r"(;\s*)([=+\-@＝＋－＠])")
 
 
 def show(data: Any, *, place: Any = st, column_config: Mapping[str, Any] | None = None, **more: Any) -> Any:
-    """`st.dataframe` of rows, columns or a table, with its options; drawn at `place`. Text that a spreadsheet
-    would take for a formula begins with an apostrophe, as names of columns do.
+    """Draw `data` with the options of `st.dataframe`, at `place`.
+
+    Text that a spreadsheet would read as a formula gets a leading apostrophe, also in column names.
     """
     import pandas as pd
 
@@ -33,14 +34,14 @@ def show(data: Any, *, place: Any = st, column_config: Mapping[str, Any] | None 
 
 
 def painted(style: Any, **more: Any) -> Any:
-    """The same of a table with colours, which was made of a `safe` one."""
+    """Draw a coloured table made from a `safe` one. Raises ValueError for another table."""
     if not style.data.equals(safe(style.data)):
         raise ValueError("a coloured table must be made of a safe one: call safe() first")
     return st.dataframe(style, **more)
 
 
 def safe(table: pd.DataFrame) -> pd.DataFrame:
-    """`table` with every text, in lists too, shielded; other values as they are."""
+    """Return `table` with all text shielded, also in lists; other values are unchanged."""
     import pandas as pd
 
     made = table.rename(columns={name: cell(name) for name in table.columns if isinstance(name, str)})
@@ -51,7 +52,7 @@ def safe(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def cell(text: str) -> str:
-    """One text, on one line as the table shows it."""
+    """Return one text, shielded and on one line."""
     line = _NEXT.sub(r"\1'\2", _BREAKS.sub(" ", text))
     return line if _NUMBERS.fullmatch(line) else shielded(line)
 

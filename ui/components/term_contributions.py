@@ -1,4 +1,4 @@
-"""What each term of a query adds to a passage's BM25 score, beside the score stored in the run."""
+"""What each query term adds to a passage's BM25 score, next to the score stored in the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEAR = 1e-3  # of a score: what rounding may explain
 
 
 def draw(run: Run, passage: Passage) -> None:
-    """What each term adds to the BM25 score, for the question or another text that was searched by terms."""
+    """Draw each term's part of the BM25 score, for the question or another text searched by terms."""
     stored = searched_by_terms(run) or {run.query.text: {}}
     text = run.query.text if run.query.text in stored else next(iter(stored))
     if len(stored) > 1:
@@ -81,7 +81,7 @@ def _table(found: list[Contribution], stored: float | None) -> Markup:
 
 
 def _beside(total: float, stored: float | None) -> str:
-    """How the sum compares with the score stored in the run."""
+    """Compare the sum with the score stored in the run."""
     if stored is None:
         return "Score of a term = IDF × TF part. No BM25 search with this query lists the passage."
     if abs(total - stored) <= NEAR * max(1.0, abs(stored)):

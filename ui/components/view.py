@@ -1,4 +1,4 @@
-"""The view of a run: baseline, depth, density and passage, kept while the session lasts."""
+"""The view of a run: baseline, depth, density and passage, kept for the session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHOSEN = "baseline_chosen"
 
 
 def controls(run: Run, gold: Mapping[str, int], *, choose: bool = True) -> View:
-    """Draw the view's widgets in one row; with `choose` the passage to look at is among them."""
+    """Draw the view's widgets in one row, with a choice of passage if `choose`, and return the view."""
     names = [result.route for result in worked(run)]
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         baseline = _baseline(names)

@@ -30,7 +30,7 @@ HERE, NEW = "To this corpus", "As a new corpus"
 
 
 def draw(name: str) -> None:
-    """The ways to add documents, and the files this corpus was made of."""
+    """Draw the ways to add documents, and the corpus' uploaded files."""
     told = st.session_state.pop(TOLD, None)
     if told:
         st.success(md(told))
@@ -178,7 +178,7 @@ def _preview(given: list[UploadedFile], chunking: Chunking | None, usual: Readin
 
 
 def _files(name: str) -> None:
-    """The uploaded files of this corpus, with a way to take one out and back."""
+    """Draw the corpus' uploaded files, with a way to remove and restore one."""
     settings = state.engine().settings
     kept = uploads.kept(name, settings)
     heading(f"Files of {name}")
@@ -220,7 +220,7 @@ def _look(name: str, file: str) -> None:
 
 
 def _waiting() -> None:
-    """Uploaded files without an index: its build was stopped or failed."""
+    """Draw uploaded files without an index, because their build was stopped or failed."""
     settings = state.engine().settings
     indexed, under_way = set(index_record.names(settings)), {build.name for build in builds.under_way()}
     for name in uploads.corpora(settings):

@@ -24,7 +24,7 @@ CHOSEN = "chunkings_new"
 
 
 def draw(name: str) -> None:
-    """What there is, how long the passages are, what can be made and deleted."""
+    """Draw the existing chunkings, their passage lengths, and how to make and delete them."""
     settings = state.engine().settings
     base = variants.base_of(name)
     source = catalogue.source(base, settings=settings, known_only=True)

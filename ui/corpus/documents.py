@@ -23,7 +23,7 @@ OFFERED = 200  # documents in the list; of more only those that hold the words
 
 
 def choose(corpus: Corpus, name: str, key: str, *, optional: bool, width: int = 520) -> str | None:
-    """A document of the corpus, kept under `key` and in the address as `name`; None for all of them."""
+    """Draw a choice of a document, kept under `key` and in the address as `name`; None means all."""
 
     def known(id: str) -> str:
         try:
@@ -101,7 +101,7 @@ def draw(name: str) -> None:
 
 
 def settings(usual: Chunking) -> Chunking | None:
-    """The widgets that say how to cut; None, with the reason on screen, for what cannot be."""
+    """Draw the chunking's settings; return None, with the reason on the page, if they are invalid."""
     address.take("size", SIZE, int)
     address.take("overlap", OVERLAP, int)
     for key, value in ((SIZE, usual.size), (OVERLAP, usual.overlap)):
@@ -146,7 +146,7 @@ def settings(usual: Chunking) -> Chunking | None:
 
 
 def describe_preview(made: Preview) -> str:
-    """How the document is cut, in words."""
+    """Describe the chunks of a document."""
     count = len(made.passages)
     text = f"{len(made.document.text):,} characters"
     if count == 1:
@@ -171,7 +171,7 @@ def _number(count: int, one: str, many: str) -> str:
 
 
 def window(made: Preview) -> None:
-    """The part of the text that is looked at, and the way to the others."""
+    """Draw the current part of the text, with buttons to the others."""
     address.take("window", AT, lambda given: int(given) - 1)
     at = min(max(0, int(st.session_state.get(AT) or 0)), made.windows - 1)
     if made.windows > 1:
@@ -224,7 +224,7 @@ def _edge(number: int, length: int, inside: bool, headed: bool) -> Markup:
 
 
 def _apply(name: str, chunking: Chunking) -> None:
-    """The way from a preview to an index: of the corpus itself, or of another one beside it."""
+    """Draw buttons that index the corpus, or a copy, with the previewed chunking."""
     item = catalogue.describe(name, state.engine().settings)
     cut_as = f"{chunking.size or 'whole'}" + (f"-{chunking.overlap}" if chunking.overlap else "")
     key = f"copy:{name}:{cut_as}"
@@ -260,7 +260,7 @@ def _apply(name: str, chunking: Chunking) -> None:
 
 
 def of_file(document: Document, chunking: Chunking) -> None:
-    """A document that is not indexed yet, cut."""
+    """Draw a preview of the chunks of a document that is not indexed yet."""
     made = preview(document, chunking)
     st.markdown(md(describe_preview(made)))
     show(drawn(made, 0))

@@ -53,7 +53,7 @@ def listing(corpus: str, passages: int) -> None:
 
 
 def costs(made: Sequence[tuple[store.Made, bool]], passages: int) -> Markup:
-    """A row for each enrichment, with whether it is of this state of the corpus: all of it measured."""
+    """Return a row of measured costs for each enrichment, with a mark on outdated ones."""
     head = tag("tr", *[tag("th", name, css="num" if at > 1 else "") for at, name in enumerate(HEAD)])
     body = [_row(one, passages, current=current) for one, current in made]
     return tag(
@@ -119,7 +119,7 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
 
 
 def _bytes(corpus: str, name: str) -> str:
-    """What it takes on disk, where the corpus can be opened."""
+    """Describe the enrichment's size on disk, or return "" if the corpus cannot be opened."""
     try:
         engine = state.engine()
         return f"; about {size(store.about_bytes(name, engine.corpus(corpus), engine.settings))} on disk"

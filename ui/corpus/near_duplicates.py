@@ -31,7 +31,7 @@ _found: Recent[tuple[str, str, By], Near] = Recent(8)  # by corpus and its state
 
 
 def draw(name: str) -> None:
-    """The finding in words, the pairs, the difference of one of them, the groups."""
+    """Draw the finding, the pairs, the diff of one pair, and the groups."""
     corpus = state.engine().corpus(name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
         by: By = choice(
@@ -68,7 +68,7 @@ def draw(name: str) -> None:
 
 
 def compared(corpus: Corpus, by: By) -> Near | None:
-    """What was found: made now for a small corpus; None until the background work for a large one ends."""
+    """Return the near duplicates, or None until the background work for a large corpus ends."""
     key = corpus.name, corpus.fingerprint, by
     if key in _found:
         return _found[key]
@@ -110,7 +110,7 @@ def compared(corpus: Corpus, by: By) -> Near | None:
 
 
 def _keep(key: tuple[str, str, By], found: Near) -> Near:
-    """What was found of the state a corpus is in now."""
+    """Remember and return what was found for the corpus' current state."""
     _found[key] = found
     return found
 
@@ -232,7 +232,7 @@ def _copies(corpus: Corpus, found: Near) -> Markup:
 
 
 def _listed(corpus: Corpus, sets: list[tuple[int, ...]]) -> Markup:
-    """The largest sets, each with its first passages."""
+    """Return the largest groups, each with its first passages."""
     shown = sets[:GROUPS]
     passages = _passages(corpus, [row for rows in shown for row in rows[:4]])
     lines = [

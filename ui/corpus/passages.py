@@ -27,7 +27,7 @@ DEEPEST = 1_000  # places of a ranking by meaning that can be reached
 
 
 def draw(name: str) -> None:
-    """Filters, a page of the table, and the chosen passage."""
+    """Draw filters, one page of the table, and the chosen passage."""
     corpus = state.engine().corpus(name)
     if not corpus.size:
         st.info("This corpus has no passages: its documents contain no text.")
@@ -176,7 +176,7 @@ def _chosen(corpus: Corpus) -> None:
 
 
 def in_full(passage: Passage, pieces: list[Passage], at: int, labels: list[tuple[str, str, int]]) -> Markup:
-    """A passage between its neighbours, with where it stands and which questions it answers."""
+    """Return a passage between its neighbours, with its place and the questions it answers."""
     facts = rows(
         {
             "Id": passage.id,

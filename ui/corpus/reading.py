@@ -25,8 +25,9 @@ FOUND, CHOSEN, NO_ROWS = "Found by name and length", "Chosen columns", "No rows 
 
 
 def folder(path: Path, usual: Reading, key: str) -> Reading | None:
-    """What would be read at `path`, what left out, and the choices; None, with the reason on screen, for
-    nothing.
+    """Draw what would be read from `path` or left out, and the choices.
+
+    Returns None, with the reason on the page, if nothing can be read.
     """
     place = st.container()
     try:
@@ -56,7 +57,7 @@ def folder(path: Path, usual: Reading, key: str) -> Reading | None:
 
 
 def chosen(usual: Reading, key: str) -> Reading:
-    """The choice for HTML pages."""
+    """Draw the choice of how to read HTML pages."""
     html = st.selectbox(
         "HTML pages",
         HTML[::-1],
@@ -69,7 +70,7 @@ def chosen(usual: Reading, key: str) -> Reading:
 
 
 def columns(reading: Reading, known: Sequence[str], key: str) -> Reading:
-    """The choice of the columns that are text, where there are files of rows."""
+    """Draw the choice of text columns if there are files of rows."""
     if not known:
         return reading
     before = [name for name in known if name.strip().lower() in reading.text_columns]
@@ -92,7 +93,7 @@ def columns(reading: Reading, known: Sequence[str], key: str) -> Reading:
 
 
 def notes(lines: Sequence[str]) -> None:
-    """What is to be said of files, a line each."""
+    """Draw notes about files, one line each."""
     if lines:
         more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
         show(
@@ -105,7 +106,7 @@ def notes(lines: Sequence[str]) -> None:
 
 
 def told(info: CorpusInfo) -> None:
-    """What was said when the corpus was read."""
+    """Draw the notes from reading the corpus."""
     lines = {one.line() for one in info.skipped}
     others = [note for note in info.notes if note not in lines]
     if others:
@@ -129,7 +130,7 @@ def coverage(records: Sequence[FileRecord]) -> None:
 
 
 def _left(record: FileRecord) -> str:
-    """What of a file was not read, in words."""
+    """Describe what of a file was not read."""
     pages = ", ".join(map(str, record.unread_pages[:20]))
     parts = [record.skipped, f"pictures without text on page {pages}" if pages else "", *record.dropped]
     return "; ".join(part for part in parts if part)
@@ -155,7 +156,7 @@ def _coverage(records: Sequence[FileRecord]) -> Markup:
 
 
 def left_out(skipped: Sequence[Skipped], what: str = "Left out") -> None:
-    """The files left out, by reason."""
+    """Draw the files left out, by reason."""
     if not skipped:
         return
     count = sum(one.count for one in skipped)

@@ -58,7 +58,7 @@ def _try_again(item: catalogue.Known) -> None:
 
 
 def _metadata(name: str) -> None:
-    """What filters can name."""
+    """Draw the fields that filters can use."""
     with st.expander("Metadata", key="corpus_metadata", on_change="rerun") as panel:
         if panel.open:
             st.caption("Filters on Compare, `--filter` and the route Self-query search by these fields.")
@@ -66,7 +66,7 @@ def _metadata(name: str) -> None:
 
 
 def describe_state(item: catalogue.Known) -> str:
-    """The state in words, the reason with it."""
+    """Describe a corpus' state with its reason."""
     if item.info is None:
         return f"Corpus {item.name} is {item.state}."
     states = {
@@ -115,7 +115,7 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
 
 
 def _paid(info: CorpusInfo) -> str:
-    """What an embedding service was paid for when vectors were made; "" if none was asked."""
+    """Describe what an embedding service charged for the vectors; "" if none was used."""
     if not info.tokens:
         return ""
     cost = "" if info.cost is None else f", cost {info.cost:.4f}"
@@ -160,12 +160,12 @@ def _read(unread: Unread) -> str:
 
 
 def heading(text: str) -> None:
-    """What a part of the page is about."""
+    """Draw the heading of a part of the page."""
     st.markdown(f"#### {md(text)}")
 
 
 def rows(facts: Mapping[str, object]) -> Markup:
-    """A table of names and values."""
+    """Return a table of names and values."""
     return tag(
         "table",
         tag(
@@ -177,7 +177,7 @@ def rows(facts: Mapping[str, object]) -> Markup:
 
 
 def costs(info: CorpusInfo) -> Markup:
-    """The measured time of each stage of the build, and what that is a second."""
+    """Return the measured time of each build stage, with its rate per second."""
     new = info.passages - info.reused
     pace = {
         READ: (info.documents, "documents"),
@@ -214,7 +214,7 @@ def _share(ms: float, total: float) -> Markup:
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[object]], numbers: Sequence[int] = ()) -> Markup:
-    """A table; the columns `numbers` are set to the right."""
+    """Return a table with the columns `numbers` aligned to the right."""
 
     def cells(kind: str, line: Sequence[object]) -> Markup:
         return tag("tr", *[tag(kind, cell, css="num" if n in numbers else "") for n, cell in enumerate(line)])
@@ -229,7 +229,7 @@ def _uploaded(item: catalogue.Known) -> bool:
 
 
 def _rebuild(item: catalogue.Known) -> None:
-    """A stale or damaged index is built again in the sidebar; here also one that is up to date."""
+    """Draw a button that reindexes the corpus, also one that is up to date."""
     if item.kind == "table":
         return
     if st.button(

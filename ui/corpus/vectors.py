@@ -14,7 +14,7 @@ from ui.app.markup import md
 
 
 def offer(item: catalogue.Known, info: CorpusInfo) -> None:
-    """The embedders of the settings whose vectors the corpus lacks, and the button that adds them."""
+    """Draw the embedders in the settings whose vectors the corpus lacks, with a button that adds them."""
     settings = state.engine().settings
     if item.kind == "table" or info.place or item.chunking_of:
         return
