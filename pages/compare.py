@@ -15,7 +15,7 @@ from ui.components import sharing
 
 
 def opened() -> tuple[Run | None, Job | None]:
-    """The run that is to be shown; a link to none gets one clear message."""
+    """Return the run to show and its job; draw one error if the link leads to no run."""
     run_id = st.session_state.get(state.RUN)
     if not run_id:
         return None, None

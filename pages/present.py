@@ -11,7 +11,7 @@ from ui.present import playlists, slide
 
 
 def page() -> None:
-    """The slide that is shown, else the playlists."""
+    """Draw the current slide, or else the playlists."""
     known = playlists.known()
     address.take("playlist", playlists.NAME, address.one_of(list(known)))
     address.take("at", slide.AT, lambda text: int(text) - 1)

@@ -15,7 +15,7 @@ from ui.sessions.run_list import listing
 
 
 def page() -> None:
-    """The list with what can be done with its rows; or the comparison or repetition the address names."""
+    """Draw the list of runs, or the comparison or repetition named in the address."""
     pair, again = session_pair.pair(), session_pair.chosen()
     if pair is not None:
         compare.draw(*pair)

@@ -1,4 +1,4 @@
-"""Your pipeline: routes that are not ours, what became of each, how to add one."""
+"""Your pipeline: your own routes, their state, and how to add one."""
 
 from __future__ import annotations
 

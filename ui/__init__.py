@@ -1,5 +1,5 @@
-"""What pages are made of: components, widgets, tables and charts on screen, and the view in the address.
+"""The dashboard: components, widgets, tables and charts on screen, and the view in the address.
 
-May import streamlit and all of `core` but its cli. Names no route. Text becomes HTML through `markup`
-alone, and a table through `frames` alone.
+It may import streamlit and all of `core` but its cli, and names no route. Text becomes HTML only through
+`markup`, and tables are drawn only through `components.tables`.
 """

@@ -231,7 +231,7 @@ def test_near_duplicates_are_told_and_compared(visit, real):
 
 
 def test_a_large_corpus_is_compared_in_the_background(visit, real, monkeypatch):
-    monkeypatch.setattr(corpus_near, "AT_ONCE", 1)
+    monkeypatch.setattr(corpus_near, "FOREGROUND_PASSAGES", 1)
     corpus_near._found.clear()
     app = visit("corpus.py", corpus="shop", tab="Near-duplicates")
     app.button(key="near_start").click().run()
@@ -264,7 +264,7 @@ def test_uploaded_files_become_a_corpus_that_grows_and_shrinks(visit, real, monk
     add.take("mine", [_given("c.txt", b""), _given("d.txt", b"Good.")], None)
     builds.get("mine").wait(20)
     assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt", "d.txt"]
-    assert "c.txt is empty" in state[add.TOLD]
+    assert "c.txt is empty" in state[add.MESSAGE]
 
 
 def _given(name, content):

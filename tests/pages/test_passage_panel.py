@@ -18,7 +18,7 @@ from tests.runs import HOSTILE, make_run
 from ui.compare.overlap import describe_overlap as overlap_told
 from ui.compare.overlap import most_alone
 from ui.components import grid as grid_module
-from ui.components.grid import WHOLE, View, dense, drawn, grid, kept
+from ui.components.grid import WHOLE_HITS, View, dense, drawn, grid, kept
 from ui.components.hits import marked
 from ui.components.term_contributions import _beside
 
@@ -200,7 +200,7 @@ def _plain():
 def test_a_grid_of_25_routes_and_50_hits_is_lean_and_quick():
     run = large_run()
     view = View(run.results[0].route, 50, "M", {}, run.results[0].hits[0].passage.id)
-    assert drawn(run, view) == 1250 > WHOLE
+    assert drawn(run, view) == 1250 > WHOLE_HITS
     began = time.process_time()
     page = grid(run, view)
     assert time.process_time() - began < 8  # a hundred times what it takes alone
@@ -217,7 +217,7 @@ def test_a_hit_of_very_many_says_what_one_of_few_says():
     run = large_run()
     view = View(run.results[0].route, 50, "M", {run.results[0].hits[1].passage.id: 3})
     few = replace(run, results=run.results[:2])
-    assert drawn(few, view) <= WHOLE < drawn(run, view)
+    assert drawn(few, view) <= WHOLE_HITS < drawn(run, view)
     opening = re.findall(
         r'<details class="rs-hit( gold)?" data-p="(\d+)"><summary><span class="rank">(\d+)</span>'
         r'<span class="title" dir="auto">(.*?)</span><span class="score">([\d.]+)(<span.*?)?</span>'

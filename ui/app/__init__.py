@@ -1,4 +1,4 @@
-"""What every page stands on: state, address, links, the run and evaluation opened, escaping, jobs.
+"""The foundation of all pages: state, address, links, the open run and evaluation, escaping, jobs.
 
-Imports core and ui.charts.
+It imports core and ui.charts.
 """

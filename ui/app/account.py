@@ -98,7 +98,7 @@ def notice(deed: Deed) -> bool:
 
 
 def key() -> str:
-    """Return the current account, which keys whatever is cached about runs: people see different ones."""
+    """Return the current account for cache keys, since people see different runs."""
     return people.current().account
 
 

@@ -101,12 +101,12 @@ def failed(build: builds.Build, what: str) -> None:
 
 
 def under_way(corpus: str) -> bool:
-    """Whether it is being built."""
+    """Return whether a corpus is being built."""
     return (build := builds.get(corpus)) is not None and not build.done
 
 
 def _made_when_wanted(corpus: str) -> bool:
-    """Whether it is a built-in corpus that the first start left for the first who asks it."""
+    """Return whether this is a built-in corpus that the first start left until somebody needs it."""
     settings = state.engine().settings
     if settings.first_start == "off" or corpus not in catalogue.BUILT_IN:
         return False

@@ -43,7 +43,7 @@ _REMEMBERED = 20_000  # addresses
 
 
 class _TooLarge(Exception):
-    """An upload goes beyond what may be held."""
+    """An upload that exceeds the memory limits."""
 
 
 class Framework:

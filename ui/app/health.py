@@ -35,7 +35,7 @@ def summary() -> None:
 
 def trouble() -> None:
     """Draw the store's warnings that the page itself has not shown."""
-    told = st.session_state.pop(state.TOLD, ())
+    told = st.session_state.pop(state.SHOWN_WARNINGS, ())
     store = state.engine().store
     for warning in store.warnings if store is not None else ["runs are not stored here"]:
         if warning not in told:
@@ -48,4 +48,4 @@ def warnings(job: Job) -> None:
     lines = dict.fromkeys([*job.warnings, *(store.warnings if store is not None and job.done else ())])
     for line in lines:
         st.warning(md(line))
-    st.session_state[state.TOLD] = tuple(lines)
+    st.session_state[state.SHOWN_WARNINGS] = tuple(lines)

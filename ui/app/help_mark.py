@@ -40,7 +40,7 @@ def mark(key: str) -> Markup:
 
 
 def marked(text: object, key: str | None) -> Markup:
-    """Return `text` followed by its "?", or alone if `key` is None."""
+    """Return `text` followed by its "?", or only `text` if `key` is None."""
     return tag("span", text, " ", mark(key), css="nowrap") if key else tag("span", text)
 
 

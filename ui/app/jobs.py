@@ -10,9 +10,9 @@ from core.domain.format import milliseconds
 from ui.app import redraw, state
 from ui.app.markup import cut, md
 
-EVERY = 1.0  # seconds between looks, while something is under way
+POLL_S = 1.0  # seconds between looks, while something is under way
 LISTED = "jobs_listed"  # those that were listed last, to see which have ended
-WIDE = 40  # letters of a title: four lines of the sidebar
+TITLE_CHARACTERS = 40  # letters of a title: four lines of the sidebar
 KINDS = {
     "question": "Question",
     "answer": "Answer for",
@@ -35,7 +35,7 @@ def draw() -> None:
         st.session_state[LISTED] = set()
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def follow() -> None:
     """Draw each job with its progress and Stop, and redraw the page when one has ended.
 
@@ -63,7 +63,7 @@ def follow() -> None:
 
 def describe_job(job: BackgroundJob) -> str:
     """Describe a job: its name, its progress, and the time left or taken so far."""
-    title = cut(job.title, WIDE)
+    title = cut(job.title, TITLE_CHARACTERS)
     name = f"{KINDS.get(job.kind, '')} {f'“{title}”' if job.kind == 'question' else title}".strip()
     at = job.stage or (f"{job.finished} of {job.total}" if job.total else "")
     time = f"about {milliseconds(1000 * job.left)} left" if job.left is not None else f"{job.seconds:.0f} s"

@@ -1,4 +1,4 @@
-"""A corpus that is being opened: the page says so and goes on when it is, and no other page waits."""
+"""Opens a corpus in the background: this page waits with a message, and no other page waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.app import redraw, state
 from ui.app.markup import md
 
 PATIENCE_S = 0.5  # most corpora are open by then: no word is said about those
-EVERY = 0.5  # seconds between looks at one that is being opened
+POLL_S = 0.5  # seconds between looks at one that is being opened
 
 
 def wait_for(name: str) -> None:
@@ -26,7 +26,7 @@ def wait_for(name: str) -> None:
     st.stop()
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _look(name: str) -> None:
     if state.engine().opening(name).done():
         redraw.page()

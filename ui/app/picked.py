@@ -16,7 +16,7 @@ OFFERED = 300  # passages in the list; any other of the run is reached by its id
 
 
 def offered(run: Run, gold: Mapping[str, int]) -> list[str]:
-    """Passages by id: the labelled ones, best grade first, then those that routes rank, best first."""
+    """Return passages by id: labelled ones by grade, then those that routes rank, best first."""
     labelled = sorted((id for id in gold if gold[id] > 0), key=lambda id: (-gold[id], id))
     return list(dict.fromkeys((*labelled, *contenders(run, depth=50, limit=OFFERED))))
 
@@ -30,9 +30,9 @@ def pick(
     none: str = "Type to search titles",
     also: Mapping[str, Passage] | None = None,
 ) -> str | None:
-    """Draw the choice of a passage; its id, or None where none is chosen, which reads as `none`.
+    """Draw the choice of a passage and return its id; None, shown as `none`, if none is chosen.
 
-    `also` are passages that the run does not hold and that can be chosen all the same.
+    `also` are further passages to choose from that the run does not contain.
     """
     ids = offered(run, gold)
     beyond = also or {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 CONFIG = {"displayModeBar": False}
-MOST = 500  # rows of a table of numbers: a heatmap of tokens has tens of thousands
+MAX_ROWS = 500  # rows of a table of numbers: a heatmap of tokens has tens of thousands
 
 
 def dark() -> bool:
@@ -37,9 +37,11 @@ def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
     """Return rows as a table behind a click, with every column that any row has."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
-    body = [tag("tr", *(tag("td", row.get(name, ""), dir="auto") for name in names)) for row in rows[:MOST]]
+    body = [
+        tag("tr", *(tag("td", row.get(name, ""), dir="auto") for name in names)) for row in rows[:MAX_ROWS]
+    ]
     table = table_of(head, body)
-    more = f"Showing the first {MOST:,} of {len(rows):,}." if len(rows) > MOST else ""
+    more = f"Showing the first {MAX_ROWS:,} of {len(rows):,}." if len(rows) > MAX_ROWS else ""
     shown = tag(
         "div",
         table,

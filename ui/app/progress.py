@@ -1,4 +1,4 @@
-"""How far a job in the background is, with the button that stops it."""
+"""The progress of a background job, with the button that stops it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.app.markup import md
 
 
 def progress(job: BackgroundJob, text: str, *, key: str, left: bool = True) -> None:
-    """Draw a bar with `text` and the time that is left, where it is known, and Stop beside it."""
+    """Draw a bar with `text`, the estimated time left and a Stop button."""
     rest = f" · about {milliseconds(1000 * job.left)} left" if left and job.left is not None else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(job.share, text=md(f"{text}{rest}"))

@@ -8,11 +8,10 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 
 
 def page() -> None:
-    """For a fragment that looks again every while: draw the whole page again, now.
+    """Redraw the whole page from a fragment that refreshes regularly.
 
-    Nothing is done while the whole page is being drawn, or a larger fragment, in which the fragment is a
-    part: begun anew, that drawing would no longer know of the button that was pressed for it. The fragment
-    looks again soon.
+    Nothing happens while the page, or a larger fragment around this one, is being drawn: a new run would
+    lose the button press that started it. The fragment soon tries again.
     """
     context = get_script_run_ctx(suppress_warning=True)
     drawn = context.fragment_ids_this_run if context is not None else None

@@ -1,4 +1,4 @@
-"""What pages need to know of routes: names for people, families, and why one cannot run now."""
+"""Routes as pages show them: titles, families, and why one cannot run now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ui.app.markup import EMPTY, tag
 
 
 def by_family() -> list[Route]:
-    """Every route, families together, the simplest family first as far as the declaration's order tells."""
+    """Return every route by family, the simplest family first."""
     order = {family: n for n, family in enumerate(("baseline", "hybrid", "query", "index", "scoring"))}
     return sorted(
         routes().values(), key=lambda route: (order.get(route.family, 99), route.family, route.title)
@@ -49,9 +49,7 @@ def title(name: str) -> str:
 
 
 def directory(gaps: Mapping[Need, str]) -> Markup:
-    """All routes in one table: what each does, its source, what it lacks, and which of its model's judgements
-    are not to be relied on.
-    """
+    """Draw all routes in a table: purpose, source, what they lack, and unreliable judgements."""
     own = tuple(route for route in by_family() if route.external)
     return _drawn(tuple(gaps.items()), tuple(_cautions().items()), own)
 

@@ -1,4 +1,4 @@
-"""What a browser session remembers, by name, and the one engine behind every page."""
+"""The keys of a browser session's state, and the engine that all pages share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVIDENCE = "answer_evidence"  # that of named settings put in place; without it 
 FILTERS = "filters"  # conditions on metadata, one a line, as they are or were written
 FILTERS_VERSION = "filters_version"  # a box that is not on screen keeps what it held: a new one is made
 SESSION = "session_name"  # what is asked is remembered under this name; empty: it is not
-TOLD = "told"  # the warnings the page shows, so that the sidebar does not repeat them
+SHOWN_WARNINGS = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 
 
 def engine() -> Engine:
@@ -116,7 +116,7 @@ def find(run_id: str) -> tuple[Run, Job | None]:
 
 
 def answer_style() -> AnswerStyle:
-    """How answers are to be written: as chosen here, else as the settings say."""
+    """Return how to write answers: as chosen here, else as set in the settings."""
     now = engine().settings
     by, order = st.session_state.get(ANSWER_BY), st.session_state.get(ANSWER_ORDER)
     return AnswerStyle(

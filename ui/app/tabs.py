@@ -14,10 +14,10 @@ from ui.app.markup import md
 def tabs(
     views: Mapping[str, Callable[[], None]], key: str, behind: Mapping[str, Callable[[], None]] | None = None
 ) -> None:
-    """Draw the open view of `views` (label -> what draws it); an error is shown in its place.
+    """Draw the selected one of `views` (label to drawing function); its error is shown in its place.
 
-    The first one is open, and not in the address, until another is chosen or asked for by `?tab=`. `behind`
-    draws a view that is not open: what it had shown, so that the browser has not to make it anew.
+    The first is selected by default, without a mention in the address; `?tab=` selects another. `behind`
+    draws what an unselected view showed, so that the browser keeps its elements.
     """
     first = next(iter(views))
     address.take("tab", key, address.one_of(list(views)))

@@ -1,4 +1,4 @@
-"""Who may talk to the server: pages of its own address, and none of another host or port."""
+"""Host and origin checks: only pages of the server's own address may talk to it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ NO_TEXT, POLICY = 1003, 1008  # WebSocket close codes: data of a kind that is no
 
 
 def exposed() -> bool:
-    """Whether others than who sits at this machine can reach the server: it listens on more than loopback, or
-    people sign in to it.
-    """
+    """Return whether other machines or accounts can reach the server."""
     return bool(settings_module.current().login) or listens_elsewhere()
 
 
 def listens_elsewhere() -> bool:
-    """Whether it listens on more than loopback."""
+    """Return whether the server listens on more than loopback."""
     address = str(config.get_option("server.address") or "")
     found = reach.literal(address.strip("[]"))
     return not (
@@ -93,13 +91,11 @@ async def _refuse(why: str, scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class OwnOrigin:
-    """Refuses what a page of another origin sends: Streamlit compares names of hosts alone, and any program
-    on another port of this machine could have a visitor's browser ask, change settings and delete.
+    """Middleware that refuses requests from pages of another origin.
 
-    A browser says where a page is from with every WebSocket and with what changes something; who does not
-    say it is no page. Own is what the request's Host names; for a proxy that changes Host also
-    `browser.serverAddress` with `browser.serverPort` where they are set, and each of
-    `server.corsAllowedOrigins`.
+    Streamlit compares only host names, so any program on another port of this machine could make a visitor's
+    browser ask questions, change settings and delete runs. Browsers send the page's origin with every
+    WebSocket and with every request that changes something.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -117,7 +113,7 @@ class OwnOrigin:
 
 
 def configured() -> set[str]:
-    """Hosts with ports that the configuration names as addresses of this server."""
+    """Return the hosts with ports that the configuration names as this server's addresses."""
     allowed = config.get_option("server.corsAllowedOrigins")
     found = {urlsplit(str(origin).strip()).netloc.lower() for origin in allowed}
     if config.is_manually_set("browser.serverAddress"):
@@ -127,7 +123,7 @@ def configured() -> set[str]:
 
 
 def is_own(origin: str, own: set[str]) -> bool:
-    """Whether an Origin header names one of `own` (host, or host:port); a port left out is its scheme's."""
+    """Return whether an Origin header names one of `own`: a host, or a host and port."""
     try:
         parts = urlsplit(origin)
         port = parts.port or PORTS.get(parts.scheme)
@@ -141,7 +137,7 @@ def is_own(origin: str, own: set[str]) -> bool:
 
 
 class Departures:
-    """A visitor who goes away, or sends what no page sends, is no error: nothing of it is logged as one."""
+    """Middleware that handles visitors who leave, or send unexpected messages, without logging an error."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -167,5 +163,5 @@ class Departures:
 
 
 def _may_log(record: logging.LogRecord) -> bool:
-    """Whether Streamlit's WebSocket may log this: not that it could send nothing to who had gone."""
+    """Return whether Streamlit's WebSocket may log a record: not errors of sending to a visitor who left."""
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketDisconnected))

@@ -1,4 +1,4 @@
-"""Where work is done: by this process, by workers of this machine, or by those of a Dask scheduler."""
+"""The choice of where work runs: in this process, on local workers, or on a Dask scheduler."""
 
 from __future__ import annotations
 

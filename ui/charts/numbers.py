@@ -15,8 +15,9 @@ _BREAK, _MARK = re.compile(r"(?:<br>)+"), re.compile(r"</?(?:b|i|span)\b[^<>]*>"
 
 
 def numbers(figure: Figure) -> list[Row]:
-    """A row a point, bar or cell with its place on both axes, as the axes call it, and what it says when it
-    is pointed at. Lines and texts that only decorate, which have neither a name nor a hint, are left out.
+    """Return a row for each point, bar or cell: its place on both axes and its hover text.
+
+    Decorative lines and texts, without a name and a hover, are left out.
     """
     x, y = _axis(figure.layout.xaxis, "x"), _axis(figure.layout.yaxis, "y")
     rows: list[Row] = []
@@ -29,7 +30,7 @@ def numbers(figure: Figure) -> list[Row]:
 
 
 class _Axis:
-    """An axis: its name, and how it writes a value."""
+    """An axis with its name and its tick labels."""
 
     def __init__(self, name: str, ticks: dict[Any, str]) -> None:
         self.name, self.ticks = name, ticks
@@ -39,7 +40,7 @@ class _Axis:
 
 
 def _axis(axis: Any, name: str) -> _Axis:
-    """Ticks stand for values where they were set to words, and not to places on a scale."""
+    """Return an axis; its ticks replace values if they are words rather than places on a scale."""
     words = axis.ticktext is not None and axis.type != "log"
     ticks = dict(zip(_list(axis.tickvals), axis.ticktext, strict=False)) if words else {}
     return _Axis(axis.title.text or name, ticks)
@@ -95,5 +96,5 @@ def _in_words(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text of a chart as it is read: what is no mark of the chart's own stands escaped in it."""
+    """Return a chart's text without its markup and unescaped."""
     return unescape(_MARK.sub("", _BREAK.sub(" · ", text).removeprefix(" · ")))

@@ -1,4 +1,4 @@
-"""How much latencies vary over many runs: a line from the median to the 95th percentile, on a log axis."""
+"""The spread of latencies over many runs: lines from the median to the 95th percentile, on a log axis."""
 
 from __future__ import annotations
 

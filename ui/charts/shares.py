@@ -1,4 +1,4 @@
-"""How much each list contributes to each fused score: one bar for each passage."""
+"""Each list's contribution to each fused score: one bar for each passage."""
 
 from __future__ import annotations
 

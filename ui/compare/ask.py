@@ -24,19 +24,19 @@ from ui.components import parameters
 
 # Too long a question gets one message. A box takes no more than this, as a page that sends much more than
 # anybody writes loses its connection.
-LONGEST = 10 * MAX_QUESTION
-MOST = 25  # routes that are compared at once: more columns are not read
+MAX_PASTED = 10 * MAX_QUESTION
+MAX_ROUTES = 25  # routes that are compared at once: more columns are not read
 
 
 def form(corpus: str, run: Run | None, *, running: bool) -> tuple[bool, bool]:
-    """Draw the inputs, beside the `run` that is shown; returns whether Run and whether Stop was pressed."""
+    """Draw the inputs next to the `run` shown, and return whether Run and whether Stop was pressed."""
     gaps = missing(state.engine(), corpus)
     st.text_area(
         "Question",
         key=state.QUESTION,
         height=72,
         placeholder=f"Ask a question (up to {MAX_QUESTION:,} characters) or pick a sample",
-        max_chars=LONGEST,
+        max_chars=MAX_PASTED,
         label_visibility="collapsed",
         persist_state="session",
     )
@@ -59,8 +59,8 @@ def request(corpus: str) -> Request:
     names = tuple(st.session_state[state.ROUTES])
     if not names:
         raise BadInput("no route is selected; select at least one under Routes")
-    if len(names) > MOST:
-        raise BadInput(f"{len(names)} routes are selected; you can compare at most {MOST} at once")
+    if len(names) > MAX_ROUTES:
+        raise BadInput(f"{len(names)} routes are selected; you can compare at most {MAX_ROUTES} at once")
     given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS, {})
     return Request(
         Query(st.session_state[state.QUESTION] or "", state.history()),
@@ -76,7 +76,7 @@ def request(corpus: str) -> Request:
 
 
 def sample_buttons(corpus: str, place: str, columns: int = 1) -> None:
-    """Every sample question as a button, with what it is meant to show."""
+    """Draw every sample question as a button with its purpose."""
     grid = st.columns(columns, gap="small")
     for number, sample in enumerate(samples(corpus)):
         with grid[number % columns], st.container(border=columns > 1, gap=None):
@@ -86,12 +86,12 @@ def sample_buttons(corpus: str, place: str, columns: int = 1) -> None:
 
 
 def _fill_in(sample: Sample) -> None:
-    """Put the sample into the inputs, the routes it speaks of beside those selected, and the answers."""
+    """Put a sample into the inputs, and add its routes to the selected ones."""
     state.fill_in(sample.query)
     before = st.session_state.get(state.ROUTES) or chosen()
     spoken = dict.fromkeys((*sample.routes, *sample.answered))
     wanted = [*before, *(name for name in spoken if name in routes() and name not in before)]
-    if len(wanted) > MOST:
+    if len(wanted) > MAX_ROUTES:
         return
     st.session_state[state.ROUTES] = wanted
     if sample.answered and st.session_state.get(state.ANSWERS) != "all":
@@ -136,7 +136,7 @@ def _conversation() -> None:
 
 
 def pandas_frame(rows: list[dict[str, str]]) -> Any:
-    """Rows with both columns even where there is none yet."""
+    """Return rows with both columns, even if there are no rows yet."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=["role", "text"], dtype="string")
@@ -157,7 +157,7 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             for label, some in _choices(gaps).items():
                 st.button(f"{label} ({len(some)})", key=f"choose:{label}", on_click=_choose, args=(some,))
         st.multiselect(
-            f"Routes to run, up to {MOST}",
+            f"Routes to run, up to {MAX_ROUTES}",
             names,
             key=state.ROUTES,
             format_func=title,
@@ -165,8 +165,8 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             width=620,
         )
         _other_model()
-        if (over := len(st.session_state[state.ROUTES]) - MOST) > 0:
-            st.caption(f"{over} too many: you can compare at most {MOST} routes at once.")
+        if (over := len(st.session_state[state.ROUTES]) - MAX_ROUTES) > 0:
+            st.caption(f"{over} too many: you can compare at most {MAX_ROUTES} routes at once.")
         if lacking:
             st.caption(f"{len(lacking)} of these cannot run now; the list below gives the reasons.")
         for route, why in lacking:
@@ -194,14 +194,14 @@ def _add(name: str) -> None:
 
 
 def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:
-    """Ready-made choices of routes."""
+    """Draw buttons that select groups of routes."""
     able = [route for route in by_family() if why_not(route, gaps) is None]
     free = [route.name for route in able if not route.asks()]
-    everything = "All that can run" if len(able) <= MOST else f"The first {MOST} that can run"
+    everything = "All that can run" if len(able) <= MAX_ROUTES else f"The first {MAX_ROUTES} that can run"
     return {
         "First choice": [route.name for route in by_family() if route.first],
-        "Without a language model": free[:MOST],
-        everything: [route.name for route in able][:MOST],
+        "Without a language model": free[:MAX_ROUTES],
+        everything: [route.name for route in able][:MAX_ROUTES],
     }
 
 

@@ -13,12 +13,12 @@ from core.domain.outputs import Attempt, TableResult
 from core.domain.types import RouteResult, Run
 from ui.app.markup import EMPTY, cut, join, table_of, tag
 
-SHOWN = 50  # rows
+MAX_ROWS = 50  # rows
 CELL = 200  # characters
 
 
 def tables(run: Run) -> Markup:
-    """Every query of every route with its rows; says so if there is none."""
+    """Return every query of every route with its rows, or a note if there is none."""
     blocks = [_block(result, one) for result in run.results for one in queries(result)]
     if not blocks:
         return tag("div", "No route in this run queried a database.", css="rs dim")
@@ -55,9 +55,7 @@ def _code(sql: str) -> Markup:
 
 
 def _earlier(attempts: Sequence[Attempt]) -> Markup:
-    """Every attempt where there were several or one failed: its query, what was wrong with it, and what the
-    model was told before it.
-    """
+    """Return the attempts if there were several or one failed: query, error, and what the model was told."""
     if len(attempts) < 2 and not any(one.error for one in attempts):
         return EMPTY
     return join(
@@ -95,14 +93,14 @@ def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: str)
     count = f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}"
     facts = [
         count,
-        *([f"showing the first {SHOWN}"] if len(rows) > SHOWN else []),
+        *([f"showing the first {MAX_ROWS}"] if len(rows) > MAX_ROWS else []),
         *filter(None, [truncated]),
     ]
     note = tag("div", " · ".join(facts), css="dim")
     if not rows:
         return note
     head = tag("tr", *[tag("th", cut(name, CELL)) for name in columns])
-    body = [tag("tr", *[_cell(value) for value in row]) for row in rows[:SHOWN]]
+    body = [tag("tr", *[_cell(value) for value in row]) for row in rows[:MAX_ROWS]]
     return table_of(head, body) + note
 
 

@@ -1,4 +1,4 @@
-"""The conditions on metadata that passages have to meet, beside the question."""
+"""Filters on metadata, entered next to the question."""
 
 from __future__ import annotations
 

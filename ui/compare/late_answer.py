@@ -12,7 +12,7 @@ from ui.app import account, redraw, state
 from ui.app.markup import md, show, tag
 from ui.app.routes import title
 
-EVERY = 0.4  # seconds between looks
+POLL_S = 0.4  # seconds between looks
 ROUTE = "answer_for"
 
 
@@ -49,9 +49,9 @@ def begin(run_id: str, route: str) -> bool:
     return True
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def follow(writing: Answering) -> None:
-    """Which answer is written and for how long; when it ends the whole page is drawn again."""
+    """Draw which answer is being written and for how long, and redraw the page when it ends."""
     if writing.done:
         redraw.page()
     waits = f", {writing.waits}" if writing.waits else ""

@@ -13,13 +13,13 @@ from ui.app.routes import title
 from ui.compare import results
 from ui.components.grid import Waiting
 
-EVERY = 0.4  # seconds between looks at a job
+POLL_S = 0.4  # seconds between looks at a job
 ELSEWHERE = 2.0  # the same for a run that only the store knows
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def follow(job: Job) -> None:
-    """Progress and the columns so far; when the run ends the whole page is drawn again, and this stops."""
+    """Draw the progress and the columns so far; redraw the page when the run ends."""
     if job.done:
         redraw.page()
     run = job.snapshot()

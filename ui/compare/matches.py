@@ -1,4 +1,4 @@
-"""Why a passage was found, where a route's steps tell it: token by token, or by terms with weights."""
+"""Why a passage was found, if a step recorded it: by tokens, or by weighted terms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHART = {"displayModeBar": False}
 
 
 def draw(run: Run, *, dark: bool) -> None:
-    """Every step of the run that records how passages matched, or a message where there is none."""
+    """Draw every step that recorded how passages matched, or a message if there is none."""
     drawn = False
     for result in run.results:
         for number, tokens in enumerate(token_matches(result)):
@@ -68,7 +68,7 @@ def _left_out(match: TokenMatch) -> str:
 
 
 def _best(run: Run, hits: Sequence[TokenMatch]) -> Markup:
-    """Passages by the question's tokens: the most similar token and its cosine, which add up to the score."""
+    """Return passages by question token: the most similar token and its cosine; cosines sum to the score."""
     head = [tag("th", "Passage"), tag("th", "Sum", css="num"), tag("th", "Most similar tokens")]
     rows = [
         tag(

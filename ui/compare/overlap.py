@@ -16,7 +16,7 @@ from ui.components.grid import View
 
 JACCARD, RBO = "Same passages (Jaccard)", "Same order (RBO)"
 MEASURES = {"jaccard": JACCARD, "rbo": RBO}
-NAMED = 3  # passages that are named of those only one route found
+MAX_NAMED = 3  # passages that are named of those only one route found
 CROWDED = 18  # routes from which cells hold the value without its leading "0."
 _CELL = Markup('<td style="--alike:{:.0f}%" title="{} – {}: {:.3f}">{}</td>')
 
@@ -87,7 +87,7 @@ def _meaning(by_rank: bool, depth: int, p: float) -> str:
 
 
 def triangle(found: Overlap, finding: str) -> Markup:
-    """Routes by routes, each two once: the value in the cell, its colour the stronger the more alike."""
+    """Return the similarity of each pair of routes, in stronger colour for more similar pairs."""
     count = len(found.routes)
     if count < 2:
         return EMPTY
@@ -142,8 +142,8 @@ def _only(run: Run, depth: int) -> Markup:
             tag("td", len(ids), css="num"),
             tag(
                 "td",
-                join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:NAMED]], " · "),
-                f" and {len(ids) - NAMED} more" if len(ids) > NAMED else EMPTY,
+                join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:MAX_NAMED]], " · "),
+                f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else EMPTY,
             ),
         )
         for route, ids in found
@@ -158,7 +158,7 @@ def _only(run: Run, depth: int) -> Markup:
 
 
 def most_alone(found: list[tuple[str, list[str]]], depth: int) -> str:
-    """Which route finds the most that nobody else does; `found` has the most first."""
+    """Name the route with the most passages that no other route found; `found` is sorted."""
     most = len(found[0][1])
     first = [title(route) for route, ids in found if len(ids) == most]
     names, finds = " and ".join(first[:3]), "finds" if len(first) == 1 else "find"

@@ -17,7 +17,7 @@ CHOSEN = "named_chosen"
 APPLIED = "named_applied"  # (the preset that is applied, the inputs before)
 DELETED = "named_deleted"  # the name of the preset deleted last
 FAILED = "named_failed"  # why the last click did not succeed
-WIDE = 560
+MENU_WIDTH = 560
 
 
 def menu(corpus: str) -> None:
@@ -27,7 +27,7 @@ def menu(corpus: str) -> None:
         return
     now = in_place()
     label = f"Preset: {cut(now.name, 30)}" if now is not None else "Presets"
-    with st.popover(md(label), key="named_menu"), st.container(width=WIDE):
+    with st.popover(md(label), key="named_menu"), st.container(width=MENU_WIDTH):
         found = {one.name: one for one in presets.every(store, corpus)}
         if found:
             _choose(store, found)
@@ -65,7 +65,7 @@ def changed(preset: Preset) -> dict[str, dict[str, object]]:
 
 
 def apply(preset: Preset) -> None:
-    """Replace the parameters of the inputs by those of the preset, and select its routes too."""
+    """Replace the parameters in the inputs with the preset's, and select its routes."""
     now = st.session_state
     now.pop(FAILED, None)
     try:

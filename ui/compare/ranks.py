@@ -56,7 +56,7 @@ def draw(run: Run, view: View, again: str) -> None:
 
 
 def _follow(again: str) -> None:
-    """Make the passage of the cell that was clicked the one that is looked at."""
+    """Select the passage of the cell that was clicked."""
     cells = st.session_state[MATRIX]["selection"]["cells"]
     if cells and cells[0][0] < len(st.session_state[ROWS]):
         st.session_state[picked.PASSAGE] = st.session_state[ROWS][cells[0][0]]
@@ -75,7 +75,7 @@ def styled(rows: list[Row], routes: int, view: View, *, dark: bool) -> Any:
 
 
 def _paint(row: Row, view: View, *, dark: bool) -> list[str]:
-    """CSS of a row's cells."""
+    """Return the CSS of a row's cells."""
     lit = f"background-color:{LIT[dark]}" if row.id == view.lit else ""
     marked = lit or (f"background-color:{GOLD[dark]}" if row.grade > 0 else "")
     name = f"color:{INK[dark]};{marked}"

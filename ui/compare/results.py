@@ -28,11 +28,11 @@ from ui.compare import late_answer, matches, overlap, ranks
 from ui.compare.steps import steps
 from ui.components import complaint, cost, passage
 from ui.components.gold import gold_grades
-from ui.components.grid import WHOLE, View, Waiting, dense, drawn, grid, kept, lit
+from ui.components.grid import WHOLE_HITS, View, Waiting, dense, drawn, grid, kept, lit
 from ui.components.view import controls
 
 TAB = "tab"  # key of the tabs
-SHOWN = "shown"  # key of what changes with the view
+VIEW_KEY = "shown"  # key of what changes with the view
 COLUMNS = "columns_shown"  # (run, the columns of it that were drawn last)
 WAITS = (
     (recorded_waits.loading, "for a model to load"),
@@ -54,7 +54,7 @@ SPOKEN = {
 
 
 def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
-    """Everything a run has to show; routes that have not ended come as waiting columns."""
+    """Draw everything about a run; routes that have not ended are waiting columns."""
     gold = gold_grades(run)
     if run.status == "running":
         view = controls(run, gold, choose=False)
@@ -65,7 +65,7 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
     _shown(run, exactly, gold)
 
 
-@st.fragment(key=SHOWN)  # another view of the run leaves all above it, and the sidebar, as they are
+@st.fragment(key=VIEW_KEY)  # another view of the run leaves all above it, and the sidebar, as they are
 def _shown(run: Run, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
     view = controls(run, gold)
     show(dense(view.density))
@@ -82,7 +82,7 @@ def _shown(run: Run, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
 def _tabs(run: Run, view: View, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
     views: dict[str, Callable[[], None]] = {
         "Side by side": lambda: _side_by_side(run, view),
-        "Ranks": lambda: ranks.draw(run, view, SHOWN),
+        "Ranks": lambda: ranks.draw(run, view, VIEW_KEY),
         "Overlap": lambda: overlap.draw(run, view),
         "Answers": lambda: answers_tab.draw(run, gold),
         "Matches": lambda: matches.draw(run, dark=dark()),
@@ -114,7 +114,7 @@ def pending(job: Job) -> list[Waiting]:
 
 
 def at_work(job: Job) -> str:
-    """Which step runs now and for how long, for the progress line."""
+    """Describe the current step and its duration for the progress line."""
     for name, at, spans in job.pending():
         if at == "running":
             if waits := recorded_waits.now(spans):
@@ -172,7 +172,7 @@ def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
 
 
 def _reason(result: RouteResult) -> str:
-    """Why a route's model failed: by its last call that did, the route's own error last."""
+    """Return why a route's model failed: the error of its last failed call, else the route's own."""
     calls = [span.error for span in result.spans if span.kind == "LLM" and span.error]
     return calls[-1] if calls else result.error or result.answer_error or ""
 
@@ -200,7 +200,7 @@ def _again(run: Run) -> None:
 
 
 def _cautions(run: Run) -> None:
-    """Warn of what dense searches of this run could not find."""
+    """Draw warnings about what dense searches of this run could not find."""
     try:
         info = catalogue.describe(run.corpus, state.engine().settings).info
     except RouteScopeError:
@@ -210,12 +210,12 @@ def _cautions(run: Run) -> None:
 
 
 def _side_by_side(run: Run, view: View) -> None:
-    whole = drawn(run, view) <= WHOLE
+    whole = drawn(run, view) <= WHOLE_HITS
     with st.container():  # the grid keeps its place below it, and is not made anew in the browser
         late_answer.write(run)
         if not whole:
             st.caption(
-                f"{drawn(run, view):,} hits. Above {WHOLE} hits, full texts are left out."
+                f"{drawn(run, view):,} hits. Above {WHOLE_HITS} hits, full texts are left out."
                 " Select a passage above to read it, or show fewer hits."
             )
     show(lit(run, view.lit))

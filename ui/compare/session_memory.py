@@ -64,7 +64,7 @@ def _listing(turns: Sequence[Remembered]) -> None:
 
 
 def _forget(store: Store, name: str, turns: Sequence[Remembered]) -> None:
-    """Pick turns or none, ask once more, then delete."""
+    """Draw the choice of turns to delete, and ask once more before deleting them."""
     numbers = [turn.number for turn in turns]
     picked = st.multiselect(
         "Turns to delete", numbers, key=f"doomed:{name}:{numbers}", placeholder="All turns", width=560

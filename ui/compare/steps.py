@@ -14,11 +14,11 @@ from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.components.reasoning import thoughts
 
-LONG = 1500  # characters of a value that are shown
+VALUE_CHARACTERS = 1500  # characters of a value that are shown
 
 
 def steps(run: Run) -> Markup:
-    """One table a route, closed at first."""
+    """Return a folded table of steps for each route."""
     return tag("div", *(_route(result) for result in run.results), css="rs")
 
 
@@ -78,7 +78,11 @@ def _step(span: Span, depth: int, spans: Sequence[Span]) -> Markup:
 
 def _value(name: str, value: Any) -> Markup:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters in total)"
+    shown = (
+        text
+        if len(text) <= VALUE_CHARACTERS
+        else f"{text[:VALUE_CHARACTERS]}… ({len(text):,} characters in total)"
+    )
     return tag(
         "div", join([tag("span", f"{name} ", css="dim"), tag("span", shown, dir="auto")]), css="rs-quote"
     )

@@ -1,4 +1,4 @@
-"""What a first visit sees: what this is for and what to do now."""
+"""The first visit: what the dashboard is for and what to do first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ui.compare.ask import sample_buttons
 
 
 def hello(corpus: str) -> None:
-    """Three steps, then every sample question of the corpus to click, where it has some."""
+    """Draw three steps, then the corpus' sample questions as buttons."""
     known = samples(corpus)
     steps = (
         "Pick a sample question below, or write your own above." if known else "Write a question above.",

@@ -16,8 +16,8 @@ from ui.app import opening, redraw, state
 from ui.app.markup import md
 from ui.app.progress import progress
 
-AT_ONCE = 10.0  # seconds: what takes no longer starts by itself
-EVERY = 0.4  # seconds between looks at one under way
+AUTOMATIC_S = 10.0  # seconds: what takes no longer starts by itself
+POLL_S = 0.4  # seconds between looks at one under way
 
 
 def batch_ran(
@@ -42,7 +42,7 @@ def batch_ran(
             count = _count(corpus, str(engine.settings.home))
             seconds = batches.seconds(result, count)
             label = f"Run all {count} labelled questions (about {milliseconds(1000 * seconds)})"
-            if seconds > AT_ONCE and not st.button(label, key=f"{key}:begin"):
+            if seconds > AUTOMATIC_S and not st.button(label, key=f"{key}:begin"):
                 return None
             known = batches.survey(engine, corpus, routes, models=models)
         elif known.done and not known.complete:
@@ -61,7 +61,7 @@ def batch_ran(
     return None
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow(survey: BatchRun, key: str) -> None:
     if survey.done:
         redraw.page()

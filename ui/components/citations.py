@@ -18,7 +18,7 @@ _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
 
 
 def answers(run: Run) -> Markup:
-    """Return all routes' answers side by side, or how to get some if there are none."""
+    """Return all routes' answers side by side, or a hint if no route wrote one."""
     cards = [
         _card(run, result, found) if (found := checked(result)) is not None else _failed_card(result)
         for result in run.results

@@ -21,8 +21,8 @@ from ui.app.markup import cut, md
 
 WHO = "label_annotator"  # the same name that labels are saved under
 ME = "me"
-SAID = "complaint_said"  # by run: (good, what became of the last report, to be undone)
-FOUND = 10  # passages that a search offers
+OUTCOME = "complaint_said"  # by run: (good, what became of the last report, to be undone)
+MAX_RESULTS = 10  # passages that a search offers
 
 
 def popover(
@@ -129,7 +129,7 @@ def _search(run: Run, words: str) -> dict[str, Passage]:
         corpus = state.engine().corpus(run.corpus)
         passages = list(corpus.by_ids([words]).values()) or _of_document(corpus, words)
         if not passages:
-            hits = [hit.passage for hit in corpus.search_sparse(words, FOUND)]
+            hits = [hit.passage for hit in corpus.search_sparse(words, MAX_RESULTS)]
             passages = sorted(hits, key=lambda one: words not in one.text)
     except RouteScopeError as error:
         st.caption(md(f"Corpus {run.corpus} cannot be searched: {error}"))
@@ -155,25 +155,25 @@ def _save(key: str, name: str, said: Report) -> None:
     try:
         kept = complaints.report(store_of(state.engine()), name, said)
     except RouteScopeError as error:
-        st.session_state[SAID] = (key, said.run.id, False, f"Not saved: {error}", None)
+        st.session_state[OUTCOME] = (key, said.run.id, False, f"Not saved: {error}", None)
         return
     if not people.current().account:
         st.session_state[WHO] = said.who
-    st.session_state[SAID] = (key, said.run.id, True, kept.in_words(), kept)
+    st.session_state[OUTCOME] = (key, said.run.id, True, kept.in_words(), kept)
 
 
 def _undo(key: str, run: str, kept: Kept) -> None:
     try:
         complaints.undo(store_of(state.engine()), kept)
     except RouteScopeError as error:
-        st.session_state[SAID] = (key, run, False, f"Not undone: {error}", None)
+        st.session_state[OUTCOME] = (key, run, False, f"Not undone: {error}", None)
         return
-    st.session_state[SAID] = (key, run, True, f"Taken back from {kept.set}.", None)
+    st.session_state[OUTCOME] = (key, run, True, f"Taken back from {kept.set}.", None)
 
 
 def _said(run: Run, key: str) -> None:
     """Draw the outcome of the last report next to its button."""
-    of, of_run, good, text, kept = st.session_state.get(SAID) or ("", "", True, "", None)
+    of, of_run, good, text, kept = st.session_state.get(OUTCOME) or ("", "", True, "", None)
     if (of, of_run) != (key, run.id):
         return
     if not good:

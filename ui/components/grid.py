@@ -30,9 +30,9 @@ STATUS = {
     "unavailable": "not available",
     "cancelled": "stopped",
 }
-WHOLE = 400  # hits up to which each opens and holds its whole text; beyond, each is as little as can be
+WHOLE_HITS = 400  # hits up to which each opens and holds its whole text; beyond, each is as little as can be
 LINES = 7  # of a text, at the widest density
-NARROW = 60  # characters a line has in the narrowest column
+NARROW_CHARACTERS = 60  # characters a line has in the narrowest column
 DENSITY = {density: style(f"density-{density}") for density in "SL"}  # M is what style.css says
 
 
@@ -48,7 +48,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How to draw a run."""
+    """The display options of a run."""
 
     baseline: str | None = None
     depth: int = 10
@@ -65,12 +65,12 @@ def drawn(run: Run, view: View) -> int:
 def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker | None = None) -> Markup:
     """Return all routes side by side, the baseline first and routes without a ranking last.
 
-    Up to WHOLE hits contain their text, with the words that `marker` finds marked.
+    Up to WHOLE_HITS hits contain their text, with the words that `marker` finds marked.
     """
     results = sorted(run.results, key=lambda r: (r.route != view.baseline, r.status != "ok"))
     base = next((r for r in results if r.route == view.baseline and r.status == "ok"), None)
-    wide = max(NARROW, 8 * NARROW // max(1, len(results) + len(waiting)))
-    whole = drawn(run, view) <= WHOLE
+    wide = max(NARROW_CHARACTERS, 8 * NARROW_CHARACTERS // max(1, len(results) + len(waiting)))
+    whole = drawn(run, view) <= WHOLE_HITS
     scene = Scene(run, base, view.depth, view.gold, LINES * wide, whole, marker, numbered(run))
     columns = [_column(scene, result) for result in results] + [_waiting(one) for one in waiting]
     return tag(

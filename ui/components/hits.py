@@ -35,7 +35,7 @@ GRADES = {3: "answers it", 2: "a part of the answer", 1: "on topic", 0: "temptin
 
 @dataclass(slots=True)
 class Scene:
-    """What a drawing of a run needs. It numbers passages, so that no id has to be made safe for CSS."""
+    """The data of one drawing of a run. It numbers passages, so that no id has to be made safe for CSS."""
 
     run: Run
     base: RouteResult | None

@@ -15,7 +15,7 @@ from core.corpus.chunk import MARKDOWN
 from ui.app.markup import EMPTY, join, tag
 from ui.components.hits import marked
 
-LONGEST = 50_000  # characters; a longer text is shown as it is stored
+MAX_RENDERED = 50_000  # characters; a longer text is shown as it is stored
 # What an element of Markdown becomes. Headings are none here: they would stand among those of the page.
 BLOCKS: Mapping[str, tuple[str, str]] = {
     "paragraph": ("p", ""),
@@ -48,7 +48,7 @@ def rendered(text: str, marker: Marker | None = None) -> Markup:
     The parser only classifies: every element is made by `tag`, so text stays escaped, and HTML in it is
     text. Addresses follow a link's text and pictures become their descriptions: nothing is loaded or linked.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_RENDERED:
         return tag("div", marked(text, marker), css="raw", dir="auto")
     return _inside(SyntaxTreeNode(_parser().parse(_with_head(text))), marker)
 

@@ -11,8 +11,8 @@ from core.domain.errors import RouteScopeError
 from ui.app import state
 from ui.app.markup import cut, md, show, table_of, tag
 
-VALUES, LONG = 3, 32  # of a field, and characters of one, that the list shows
-NONE = (
+VALUES, VALUE_CHARACTERS = 3, 32  # of a field, and characters of one, that the list shows
+NO_METADATA = (
     "The documents of this corpus have no metadata: no further columns or keys, no lines such as “Owner: ...”"
     " at their top, no folders."
 )
@@ -29,7 +29,7 @@ def fields(corpus: str) -> None:
         st.error(md(str(error)))
         return
     if not known:
-        st.caption(NONE)
+        st.caption(NO_METADATA)
         return
     head = tag(
         "tr",
@@ -42,7 +42,7 @@ def fields(corpus: str) -> None:
 
 
 def _row(field: Field) -> Markup:
-    values = ", ".join(cut(value, LONG) for value in field.values[:VALUES])
+    values = ", ".join(cut(value, VALUE_CHARACTERS) for value in field.values[:VALUES])
     return tag(
         "tr",
         tag("th", field.name, scope="row"),

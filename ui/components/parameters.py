@@ -10,7 +10,7 @@ from core.routes.declare import ParameterSpec, Route
 from ui.app import state
 from ui.app.markup import md
 
-FINE = 200  # a range with more whole numbers than this gets a number field, not a slider
+SLIDER_VALUES = 200  # a range with more whole numbers than this gets a number field, not a slider
 
 
 def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def widget(parameter: ParameterSpec, value: Any, key: str) -> Any:
     low, high = parameter.low, parameter.high
     if parameter.type is int:
         whole = (None if low is None else int(low), None if high is None else int(high))
-        if whole[0] is not None and whole[1] is not None and whole[1] - whole[0] <= FINE:
+        if whole[0] is not None and whole[1] is not None and whole[1] - whole[0] <= SLIDER_VALUES:
             return st.slider(label, whole[0], whole[1], int(value), key=key, help=note)
         return st.number_input(label, whole[0], whole[1], int(value), step=1, key=key, help=note)
     if low is not None and high is not None:

@@ -11,7 +11,7 @@ from core.domain.outputs import Reply
 from core.domain.types import Span
 from ui.app.markup import EMPTY, join, tag
 
-LONG = 20_000  # characters that are shown
+MAX_CHARACTERS = 20_000  # characters that are shown
 
 
 def thoughts(spans: Iterable[Span]) -> Markup:
@@ -22,10 +22,10 @@ def thoughts(spans: Iterable[Span]) -> Markup:
 def _folded(span: Span, reply: Reply) -> Markup:
     count = span.tokens.reasoning if span.tokens else 0
     text = reply.reasoning
-    more = f"… ({len(text):,} characters in total)" if len(text) > LONG else ""
+    more = f"… ({len(text):,} characters in total)" if len(text) > MAX_CHARACTERS else ""
     return tag(
         "details",
         tag("summary", "Reasoning", f", {count:,} tokens" if count else EMPTY, css="dim"),
-        tag("div", text[:LONG], more, css="full", dir="auto"),
+        tag("div", text[:MAX_CHARACTERS], more, css="full", dir="auto"),
         css="rs-thought",
     )

@@ -21,8 +21,8 @@ from ui.components.reasoning import thoughts
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*\s*|[.!?\n]+\s*")
-PAIRS = 2_000_000  # of pieces that are compared at most, some 0.2 s
-NAMED = 5  # passages of a list that are named
+MAX_PAIRS = 2_000_000  # of pieces that are compared at most, some 0.2 s
+MAX_NAMED = 5  # passages of a list that are named
 
 
 def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup:
@@ -121,9 +121,9 @@ def _filters(span: Span, read: FiltersRead) -> Markup:
 def _weighted(run: Run, one: Rewrite) -> Markup:
     """Return terms with their weights, added ones marked, and the passages they came from."""
     titles = list(dict.fromkeys(title_of(run, id) for id in one.passages))
-    more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
+    more = f" and {len(titles) - MAX_NAMED} more" if len(titles) > MAX_NAMED else ""
     came_from = (
-        f"added terms are from {', '.join(titles[:NAMED])}{more}" if one.added else "no term was added"
+        f"added terms are from {', '.join(titles[:MAX_NAMED])}{more}" if one.added else "no term was added"
     )
     terms = [
         join(
@@ -191,9 +191,9 @@ def named(run: Run, result: RouteResult, ids: Sequence[str], gold: Mapping[str, 
             tag("span", f" ({final.get(id, 'not ranked')})", css="dim"),
             dir="auto",
         )
-        for id in order[:NAMED]
+        for id in order[:MAX_NAMED]
     ]
-    more = f"; {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    more = f"; {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
     return join([join(items, "; "), tag("span", more, css="dim") if more else EMPTY])
 
 
@@ -236,7 +236,7 @@ def _compared(before: str, after: str) -> tuple[list[str], list[str]]:
     """Split both texts into words, or into sentences or not at all if there are too many pieces."""
     for pieces in (_WORD, _SENTENCE):
         old, new = pieces.findall(before), pieces.findall(after)
-        if len(old) * len(new) <= PAIRS:
+        if len(old) * len(new) <= MAX_PAIRS:
             return old, new
     return [before], [after]
 

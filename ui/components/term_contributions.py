@@ -1,4 +1,4 @@
-"""What each query term adds to a passage's BM25 score, next to the score stored in the run."""
+"""Each query term's contribution to a passage's BM25 score, compared with the score stored in the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.domain.types import Passage, Run
 from ui.app import opening, state
 from ui.app.markup import EMPTY, cut, join, md, show, tag
 
-NEAR = 1e-3  # of a score: what rounding may explain
+TOLERANCE = 1e-3  # of a score: what rounding may explain
 
 
 def draw(run: Run, passage: Passage) -> None:
@@ -84,7 +84,7 @@ def _beside(total: float, stored: float | None) -> str:
     """Compare the sum with the score stored in the run."""
     if stored is None:
         return "Score of a term = IDF × TF part. No BM25 search with this query lists the passage."
-    if abs(total - stored) <= NEAR * max(1.0, abs(stored)):
+    if abs(total - stored) <= TOLERANCE * max(1.0, abs(stored)):
         return "Score of a term = IDF × TF part. The sum is the score stored in the run."
     return f"Score of a term = IDF × TF part. The run stored {stored:.2f}, from an earlier index."
 

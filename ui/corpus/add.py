@@ -24,14 +24,14 @@ from ui.corpus.state import heading, rows
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-TOLD = "corpus_add_told"  # a message that outlives the rerun it caused
+MESSAGE = "corpus_add_told"  # a message that outlives the rerun it caused
 GIVEN = "corpus_given"  # grows when files were taken over, so that the uploader is empty again
 HERE, NEW = "To this corpus", "As a new corpus"
 
 
 def draw(name: str) -> None:
     """Draw the ways to add documents, and the corpus' uploaded files."""
-    told = st.session_state.pop(TOLD, None)
+    told = st.session_state.pop(MESSAGE, None)
     if told:
         st.success(md(told))
     if not account.notice("edit"):
@@ -145,7 +145,7 @@ def take(
 
 
 def _preview(given: list[UploadedFile], chunking: Chunking | None, usual: Reading) -> Reading | None:
-    """How a file will be read and cut, before anything is kept; the choices made there, None without any."""
+    """Draw how a file would be read and chunked, before it is stored, and return the choices, or None."""
     if chunking is None:
         return None
     st.caption(md(f"Chunking: {chunking.label()}."))
@@ -255,11 +255,11 @@ def _free(name: str) -> None:
 
 
 def _index(name: str, said: str, chunking: Chunking | None, reading: Reading | None = None) -> None:
-    """Index the uploaded files; a known corpus as it was cut and read before."""
+    """Index the uploaded files; a known corpus keeps its chunking and reading."""
     settings = state.engine().settings
     _begun(corpora.begin(name, uploads.folder(name, settings), chunking, reading), said)
 
 
 def _begun(name: str, said: str) -> None:
     st.session_state[corpora.WANTED] = name
-    st.session_state[TOLD] = said
+    st.session_state[MESSAGE] = said

@@ -187,9 +187,7 @@ def window(made: Preview) -> None:
 
 
 def drawn(made: Preview, at: int) -> Markup:
-    """Window `at` of the text: its passages on alternating grounds, each headed by its number and length, and
-    what two of them share shaded.
-    """
+    """Return part `at` of the text with alternating, numbered chunks and shaded overlaps."""
     text, parts = made.document.text, []
     inside, headed = set(made.inside), set(made.headed)
     starts = {p.start: (number, p) for number, p in enumerate(made.passages, 1)}
@@ -269,7 +267,7 @@ def of_file(document: Document, chunking: Chunking) -> None:
 
 
 def first() -> None:
-    """Another document, or another cut, is shown from its beginning, and another list from its first page."""
+    """Go to the beginning of the text and of the list, after another document or chunking was chosen."""
     for key in (AT, "corpus_page"):
         st.session_state[key] = 0
 

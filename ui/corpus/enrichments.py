@@ -29,7 +29,7 @@ HEAD = (
 
 
 def listing(corpus: str, passages: int) -> None:
-    """Each enrichment of the corpus: what making it took, or how it can be made."""
+    """Draw each enrichment of the corpus: its cost, or how to make it."""
     settings = state.engine().settings
     fingerprint = current_fingerprint(corpus, settings=settings)
     if fingerprint is None:

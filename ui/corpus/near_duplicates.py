@@ -24,8 +24,8 @@ from ui.corpus.state import table
 
 BY, ACROSS, PAIR = "near_by", "near_across", "near_pair"
 WAYS: dict[By, str] = {"words": "Words (3-word shingles)", "embedding": "Meaning (vectors)"}
-AT_ONCE = 3_000  # passages compared while the page waits; more are compared in the background
-SHOWN = 500  # pairs in the table
+FOREGROUND_PASSAGES = 3_000  # passages compared while the page waits; more are compared in the background
+MAX_PAIRS = 500  # pairs in the table
 GROUPS = 8  # groups and sets of copies that are listed
 _found: Recent[tuple[str, str, By], Near] = Recent(8)  # by corpus and its state
 
@@ -72,7 +72,7 @@ def compared(corpus: Corpus, by: By) -> Near | None:
     key = corpus.name, corpus.fingerprint, by
     if key in _found:
         return _found[key]
-    if corpus.size <= AT_ONCE:
+    if corpus.size <= FOREGROUND_PASSAGES:
         with st.spinner("Comparing the passages"):
             return _keep(key, near_duplicates.find(corpus, by))
     graph = corpus.info.vector_index == "hnsw"
@@ -116,7 +116,7 @@ def _keep(key: tuple[str, str, By], found: Near) -> Near:
 
 
 def usual(found: Near) -> float:
-    """Where the threshold begins: as ever, or lower where nothing would be seen."""
+    """Return the initial threshold: the default, or a lower one if that would show nothing."""
     begin, best = near_duplicates.USUAL[found.by], float(found.similarity[0]) if len(found.pairs) else 1.0
     return begin if best >= begin else math.floor(best * 100) / 100
 
@@ -142,7 +142,7 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
     places = found.above(threshold, across=across)
     if not len(places):
         return
-    shown = places[:SHOWN]
+    shown = places[:MAX_PAIRS]
     pairs = found.pairs[shown].tolist()
     passages = _passages(corpus, [row for pair in pairs for row in pair])
     frame = pd.DataFrame(
@@ -170,8 +170,10 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
         },
         alt="Pairs of passages, most similar first",
     )
-    if len(places) > SHOWN:
-        st.caption(f"The {SHOWN:,} most similar of {len(places):,} pairs. Raise the threshold to see fewer.")
+    if len(places) > MAX_PAIRS:
+        st.caption(
+            f"The {MAX_PAIRS:,} most similar of {len(places):,} pairs. Raise the threshold to see fewer."
+        )
     names = [f"{passages[one].id}|{passages[two].id}" for one, two in pairs]
     address.take("pair", PAIR, str)
     rows = [row for row in event["selection"]["rows"] if row < len(names)]
@@ -191,7 +193,7 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
 
 
 def difference(one: Passage, two: Passage, similarity: float) -> Markup:
-    """Two passages as one text: what only the first says is struck out, what only the second says marked."""
+    """Return two passages as a diff: only in the first struck out, only in the second marked."""
     same = one.doc_id == two.doc_id
     head = tag(
         "div",

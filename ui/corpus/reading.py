@@ -1,4 +1,4 @@
-"""How files become documents: what there is, what is left out and why, and the choices one has."""
+"""Reading files: which there are, which are left out and why, and the choices to make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.corpus.types import HTML, FileRecord, Reading
 from core.domain.errors import RouteScopeError
 from ui.app.markup import join, md, show, tag
 
-SHOWN = 20  # notes
+MAX_NOTES = 20  # notes
 WORST = 50  # files that were read in part
 PAGES = {"main": "Without navigation, header and footer", "all": "All text of the page"}
 FOUND, CHOSEN, NO_ROWS = "Found by name and length", "Chosen columns", "No rows are documents"
@@ -95,11 +95,11 @@ def columns(reading: Reading, known: Sequence[str], key: str) -> Reading:
 def notes(lines: Sequence[str]) -> None:
     """Draw notes about files, one line each."""
     if lines:
-        more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        more = [f"and {len(lines) - MAX_NOTES} more"] if len(lines) > MAX_NOTES else []
         show(
             tag(
                 "ul",
-                join([tag("li", line, dir="auto") for line in (*lines[:SHOWN], *more)]),
+                join([tag("li", line, dir="auto") for line in (*lines[:MAX_NOTES], *more)]),
                 css="rs rs-corpus-notes",
             )
         )
@@ -116,7 +116,7 @@ def told(info: CorpusInfo) -> None:
 
 
 def coverage(records: Sequence[FileRecord]) -> None:
-    """How much of each file was read, the worst first."""
+    """Draw how much of each file was read, lowest share first."""
     partly = sorted((one for one in records if _left(one)), key=lambda one: (one.coverage, one.file))
     if not records:
         return

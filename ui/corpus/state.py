@@ -1,4 +1,4 @@
-"""What the index of a corpus is, what making it took, and what can be made or deleted."""
+"""A corpus' index: its facts, what building it cost, and what can be rebuilt or deleted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = {"hnsw": "HNSW", "ivfflat": "IVFFlat"}
 
 
 def draw(name: str) -> None:
-    """State, costs, enrichments, deletion."""
+    """Draw the state, costs, enrichments and deletion."""
     item = catalogue.describe(name, state.engine().settings)
     corpora.notice(name)
     if item.info is None:
@@ -123,7 +123,7 @@ def _paid(info: CorpusInfo) -> str:
 
 
 def _words(name: str) -> str:
-    """Say how BM25 cuts the words."""
+    """Describe how BM25 splits words."""
     usual, _, others = name.partition("/")
     how = " and ".join(map(_cut, usual.split("+")))
     if others:
@@ -137,7 +137,7 @@ def _cut(language: str) -> str:
 
 
 def _languages(info: CorpusInfo) -> str:
-    """Say which languages were found, and what follows from that."""
+    """Describe the languages found and their effect on search."""
     if not info.languages and not info.unclear:
         return ""
     found = Languages(info.languages, info.unclear)
@@ -150,7 +150,7 @@ def _languages(info: CorpusInfo) -> str:
 
 
 def _read(unread: Unread) -> str:
-    """Say how much of the text the embedder reads."""
+    """Describe how much of the text the embedder reads."""
     if not unread.passages:
         return f"all of the text: no passage is longer than {unread.limit:,} tokens"
     return (
@@ -245,7 +245,7 @@ def _rebuild(item: catalogue.Known) -> None:
 
 
 def _read_otherwise(item: catalogue.Known) -> None:
-    """Change how the files of a corpus become documents."""
+    """Draw how to change the way files become documents."""
     found = index_record.current(item.name, state.engine().settings)
     if found is None or found.source.path is None or item.kind != "indexed":
         return

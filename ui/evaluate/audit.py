@@ -28,7 +28,7 @@ from ui.evaluate.view import Look, sentences
 
 FIGURE, KIND, SIDE = "evaluate_audit_figure", "evaluate_audit_kind", "evaluate_audit_side"
 OPEN = "evaluate_audit_open"
-TOLD = 8  # gains that are told in words; the table has all
+MAX_SENTENCES = 8  # gains that are told in words; the table has all
 SIDES = {"all": "All", "better": "Firing is better", "worse": "Firing is worse", "tied": "No difference"}
 
 
@@ -67,7 +67,7 @@ def _read(folder: str, stamp: float) -> tuple[dict[str, Any], list[Case]] | None
 
 
 def _nothing(evaluation: Evaluation) -> None:
-    """What to do where there is no audit."""
+    """Draw how to start an audit if the evaluation has none."""
     spec = evaluation.spec
     st.info("This evaluation has no decision audit.")
     st.markdown(
@@ -94,7 +94,7 @@ def _open(name: str) -> None:
 
 
 def _routes(document: Mapping[str, Any]) -> None:
-    """What the routes claim, in words and in a table."""
+    """Draw the routes' claims, in sentences and in a table."""
     base = title(document["baseline"])
     claims = {name: row for name, row in document["routes"].items() if "claim" in row}
     texts = [
@@ -170,7 +170,7 @@ def _kind(row: Mapping[str, Any]) -> str:
 
 
 def _gains(document: Mapping[str, Any], metric: str) -> None:
-    """Gain when fired of each decision kind, in words and as a chart."""
+    """Draw each kind of decision's gain when fired, in sentences and as a chart."""
     rows = [
         finding.compared(found["gain"], _kind(row), "its other way", titled(metric))
         for row in document["decisions"]
@@ -180,7 +180,7 @@ def _gains(document: Mapping[str, Any], metric: str) -> None:
         st.caption("No decision fired on a question where this figure is known both ways.")
         return
     texts = [f"{one.subject}: {finding.figures(one)} when fired." for one in rows]
-    show(sentences(texts[:TOLD]))
+    show(sentences(texts[:MAX_SENTENCES]))
     plot(forest(rows, dark=dark()), "evaluate_audit_forest", " ".join(texts))
 
 
@@ -251,7 +251,7 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
 def _questions(
     evaluation: Evaluation, document: Mapping[str, Any], cases: Sequence[Case], metric: str
 ) -> None:
-    """The questions of one decision kind with both outcomes, and the runs of the chosen one."""
+    """Draw the questions of one kind of decision with both outcomes, and the chosen one's runs."""
     import pandas as pd
 
     kinds = {f"{row['route']}:{row['step']}": row for row in document["decisions"]}
@@ -320,7 +320,7 @@ def _side(gain: float) -> str:
 
 
 def _runs(evaluation: Evaluation, case: Case) -> None:
-    """Buttons to both runs of a question."""
+    """Draw buttons to both runs of a question."""
     labels = (f"Run as it decided: {case.decision}", f"Run forced to: {case.turned_to}")
     with st.container(horizontal=True, vertical_alignment="center"):
         for nth, (label, id) in enumerate(zip(labels, case.runs, strict=True)):

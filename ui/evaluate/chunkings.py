@@ -33,8 +33,8 @@ FIGURE = "evaluate_chunkings_figure"
 
 
 @dataclass(frozen=True)
-class Found:
-    """What an evaluation says of its chunkings."""
+class ChunkingFigures:
+    """An evaluation's figures about its chunkings."""
 
     document: Mapping[str, Any]
     values: Mapping[str, report.Values]
@@ -77,9 +77,9 @@ def _stamp(folder: Path) -> float:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Opening the chunkings")
-def _read(folder: str, stamp: float) -> Found | None:  # noqa: ARG001 - part of the cache key
+def _read(folder: str, stamp: float) -> ChunkingFigures | None:  # noqa: ARG001 - part of the cache key
     document = report.read(Path(folder))
-    return None if document is None else Found(document, *report.read_questions(Path(folder)))
+    return None if document is None else ChunkingFigures(document, *report.read_questions(Path(folder)))
 
 
 @st.cache_resource(max_entries=16, show_spinner="Comparing the chunkings")
@@ -87,7 +87,7 @@ def _figures(
     folder: str,  # noqa: ARG001 - part of the cache key
     stamp: float,  # noqa: ARG001 - part of the cache key
     metric: str,
-    _found: Found,
+    _found: ChunkingFigures,
 ) -> Mapping[str, Any]:
     document = _found.document
     if metric == document["metric"]:
@@ -108,7 +108,7 @@ def _about(figures: Mapping[str, Any]) -> str:
 
 
 def _costs(figures: Mapping[str, Any]) -> None:
-    """What each chunking is and cost, beside what is read of it."""
+    """Draw each chunking's size and cost, next to how much of it is read."""
     first = next(iter(report.rows(figures).values()))
     lines = [
         {
@@ -144,7 +144,7 @@ def _costs(figures: Mapping[str, Any]) -> None:
 
 
 def _nothing(evaluation: Evaluation) -> None:
-    """What to do where only one chunking was measured."""
+    """Draw how to measure other chunkings if only one was measured."""
     corpus = str(evaluation.spec["corpus"])
     base, settings = variants.base_of(corpus), state.engine().settings
     st.info("This evaluation measured one chunking.")

@@ -35,7 +35,7 @@ def draw(
     values: Mapping[str, Values],
     places: Mapping[str, Mapping[str, Places]],
 ) -> None:
-    """Draw the questions, those first on which chunkings differ most, and the chosen one."""
+    """Draw the questions, those on which chunkings differ most first, and the chosen one."""
     st.subheader("One question", anchor=False)
     route = choice("route", ROUTE, "Route", list(figures["routes"]), format_func=title, width=280)
     names = [name for name in figures["chunkings"] if route in values.get(name, {})]
@@ -143,7 +143,7 @@ def _side_by_side(
 
 
 def _hits(evaluation: Evaluation, name: str, question: str, route: str) -> Sequence[Hit] | str:
-    """What the route returned over a chunking; or why that is not known."""
+    """Return the route's hits over a chunking, or why they are not known."""
     key = variants.key_of(name)
     folder = evaluation.folder / FOLDER / key if key else evaluation.folder
     try:
@@ -186,7 +186,7 @@ def _column(
 
 
 def _passage(name: str, rank: int, passage: Passage, count: int, gained: float, places: Places) -> Markup:
-    """A passage, open where it has labelled text."""
+    """Return a passage, open if it has labelled text."""
     text = marked(passage, places)
     holds = text is not None
     gain = tag("span", f"+{gained:.3f}", css="up") if gained > 0 else EMPTY
@@ -206,7 +206,7 @@ def _passage(name: str, rank: int, passage: Passage, count: int, gained: float, 
 
 
 def marked(passage: Passage, places: Places) -> Markup | None:
-    """The text with what was labelled marked; None where nothing of it was."""
+    """Return the text with its labelled parts marked, or None if it has none."""
     spans = sorted(
         (max(place.start, passage.start) - passage.start, min(place.end, passage.end) - passage.start)
         for place in places

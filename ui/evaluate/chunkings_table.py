@@ -11,7 +11,7 @@ from core.evaluation.chunkings.report import IN_USE, MEAN, rows
 from ui.app.markup import EMPTY, join, table_of, tag
 from ui.app.routes import title
 
-SHOWN = {"better": "better", "worse": "worse", "no difference shown": "no difference shown"}
+VERDICTS = {"better": "better", "worse": "worse", "no difference shown": "no difference shown"}
 IN_FORCE = " (in use)"
 BEST = {
     IN_USE: "best, in use",
@@ -21,7 +21,7 @@ BEST = {
 
 
 def heat_table(figures: Mapping[str, Any]) -> Markup:
-    """A row a route, the mean of them first; a column a chunking."""
+    """Return a row for each route, after a row of means, and a column for each chunking."""
     names = list(figures["chunkings"])
     heads = [
         tag(
@@ -52,7 +52,7 @@ def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str,
     ends = f"[{row['ci95'][0]:.3f}, {row['ci95'][1]:.3f}]" if row["ci95"] else ""
     best = figures["best"][route]
     verdict = row["vs_base"]["verdict"] if row["vs_base"] else ""
-    said = SHOWN.get(verdict, "")
+    said = VERDICTS.get(verdict, "")
     if best and best["chunking"] == name:
         said = BEST.get(best["verdict"], "best")
     failed = f"{row['failed']} failed" if row.get("failed") else ""

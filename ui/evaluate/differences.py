@@ -49,7 +49,7 @@ def draw(look: Look) -> None:
 
 
 def compared(look: Look) -> dict[str, Mapping[str, Any]]:
-    """Route -> what its difference from the baseline shows, the best route first."""
+    """Return each route's difference from the baseline, best route first."""
     rows = look.figures["routes"]
     order = leaderboard.distinct(look.figures, look.metric)
     return {

@@ -55,7 +55,7 @@ def draw(look: Look) -> None:
 
 
 def rows(look: Look) -> list[dict[str, Any]]:
-    """A row a route, the best first; None where a route has no such figure."""
+    """Return a row for each route, best first; None stands for missing figures."""
     table = look.figures["routes"]
     unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
     equal: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ def rows(look: Look) -> list[dict[str, Any]]:
 
 
 def _range(look: Look, route: str) -> dict[str, str]:
-    """The range of the chosen metric, where a model judged what people left unjudged."""
+    """Return the range of the chosen metric if a model judged the unjudged passages."""
     judge = look.figures.get("judge")
     if not judge or look.metric not in judge["orders"]:
         return {}
@@ -100,12 +100,12 @@ def _range(look: Look, route: str) -> dict[str, str]:
 
 
 def _ranged(metric: str) -> str:
-    """The head of the column of ranges."""
+    """Return the heading of the column of ranges."""
     return f"{titled(metric)}, range with judge"
 
 
 def _order(metric: str) -> list[str]:
-    """The metrics of rankings, the chosen one first."""
+    """Return the metrics of rankings, the chosen one first."""
     return [name for name in QUALITY if name == metric] + [name for name in QUALITY if name != metric]
 
 

@@ -49,7 +49,7 @@ def draw(look: Look) -> None:
 
 
 def describe_modes(look: Look, metric: str) -> list[str]:
-    """Where differences are shown, and the hardest and the easiest mode for the leader."""
+    """Describe which modes show differences, and the hardest and the easiest one for the leader."""
     by_mode, base = look.figures["by_mode"], title(look.baseline)
     modes = scored(by_mode)
     shown = [

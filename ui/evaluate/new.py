@@ -41,7 +41,7 @@ Kinds = dict[str, Counter[str | None]]  # split -> mode -> questions
 
 
 def choose() -> None:
-    """The form; a rerun of one of its choices draws nothing else again."""
+    """Draw the form as a fragment, so that its choices redraw nothing else."""
     _form()
 
 
@@ -74,7 +74,7 @@ def _form() -> None:
 
 
 def _cautions(corpus: str) -> tuple[cautions.Caution, ...]:
-    """The warnings about the corpus that is to be searched."""
+    """Return the warnings about the corpus to be searched."""
     info = catalogue.describe(corpus, state.engine().settings).info
     return cautions.of_corpus(info) if info is not None else ()
 
@@ -146,7 +146,7 @@ def _part(place: DeltaGenerator, spec: Spec, kinds: Kinds) -> tuple[Spec, Counte
 
 
 def _label_sets(corpus: str) -> list[str]:
-    """The sets labelled here for a corpus."""
+    """Return the names of the corpus' label sets."""
     from core.evaluation.labels import desk
 
     store = state.engine().store
@@ -167,7 +167,7 @@ def _asked_for() -> None:
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")
 def _kinds(corpus: str, labels: str | None, home: str) -> Kinds:  # noqa: ARG001 - home is part of the cache key
-    """How many questions of each split and mode there are."""
+    """Return the number of questions of each split and mode."""
     engine = state.engine()
     if labels is None:
         origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
@@ -187,7 +187,7 @@ def _kinds(corpus: str, labels: str | None, home: str) -> Kinds:  # noqa: ARG001
 
 
 def _counted(found: dataset.Found) -> Kinds:
-    """The questions by mode: all of them, and those of each split."""
+    """Count the questions by mode: in total and for each split."""
     kinds: Kinds = {ALL: Counter(question.mode for question in found.questions)}
     for question in found.questions:
         if question.split not in (None, ALL):
@@ -196,7 +196,7 @@ def _counted(found: dataset.Found) -> Kinds:
 
 
 def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
-    """All of them, some, or some of each mode; and how many that is."""
+    """Draw the choice of all questions, some, or some of each mode, with their number."""
     whole = counts.total()
     options = {"all": f"All {whole}", "some": "A sample", "each": "A sample of each mode"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
@@ -242,7 +242,7 @@ def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
 
 
 def _routes(gaps: Mapping[Need, str]) -> list[str]:
-    """The routes to measure, with the reason where one cannot run."""
+    """Draw the choice of routes to measure, with the reasons for those that cannot run."""
     able = [route for route in by_family() if why_not(route, gaps) is None]
     free = [route.name for route in able if not route.asks()]
     st.session_state.setdefault("ev_routes", free)
@@ -277,7 +277,7 @@ def _choose(names: list[str]) -> None:
 
 
 def _audited(spec: Spec) -> Spec:
-    """With a decision audit, where it is wanted and some route decides anything."""
+    """Return the specification with a decision audit, if wanted and if some route makes decisions."""
     deciding = [name for name in spec.routes if name not in loops.BASELINES and loops.own(name)]
     if not deciding:
         return spec
@@ -298,7 +298,7 @@ def _audited(spec: Spec) -> Spec:
 
 
 def _begin(spec: Spec, count: int) -> None:
-    """The name, what it would take, and the button."""
+    """Draw the name, the expected effort and the start button."""
     engine = state.engine()
     taken = experiment_store.names(engine.settings)
     usual = experiment_index.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
@@ -337,7 +337,7 @@ def _begin(spec: Spec, count: int) -> None:
 
 
 def _describe_spec(spec: Spec, count: int) -> str:
-    """How long it would take, estimated from earlier runs."""
+    """Estimate the duration from earlier runs."""
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
     times = _times(spec.corpus, f"{newest[0].id} {account.key()}", newest[0].status) if newest else []

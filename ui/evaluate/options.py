@@ -1,4 +1,4 @@
-"""How a new evaluation runs its routes: parameters, baseline, timing, answers and rounds."""
+"""Options of a new evaluation: parameters, baseline, timing, answers and rounds."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ READ: dict[AnswerOrder, str] = {
 
 
 def hold(name: str, options: list[Any], usual: Any = None) -> None:
-    """Hold a choice to `options`, before its widget is drawn."""
+    """Reset a choice that is not among `options`, before its widget is drawn."""
     key = f"ev_{name}"
     if st.session_state.get(key) not in options:
         st.session_state[key] = usual if usual in options else options[0]
 
 
 def how(spec: Spec, corpus: str) -> Spec:
-    """Parameters, baseline, timing, answers and repeats."""
+    """Draw parameters, baseline, timing, answers and repeats."""
     place = st.container(horizontal=True, vertical_alignment="bottom")
     parameters, evidence = _parameters(place, spec, corpus)
     hold("baseline", list(spec.routes))
@@ -111,7 +111,7 @@ def how(spec: Spec, corpus: str) -> Spec:
 def _parameters(
     place: DeltaGenerator, spec: Spec, corpus: str
 ) -> tuple[dict[str, dict[str, Any]], float | None]:
-    """The parameters of the chosen routes, and the evidence that a preset asks for."""
+    """Draw the choice of parameters; return them by route, with the evidence that a preset requires."""
     store = state.engine().store
     given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS) or {}
     named = {one.name: one for one in presets.every(store, corpus)} if store is not None else {}

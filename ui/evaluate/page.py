@@ -56,7 +56,7 @@ def draw() -> None:
 
 
 def _new(entries: list[Entry]) -> None:
-    """The form; open where there is no evaluation yet, or where the address names a label set."""
+    """Draw the form, open if there is no evaluation yet or the address names a label set."""
     asked = (
         "labels" in st.query_params and st.session_state.get("evaluate_asked") != st.query_params["labels"]
     )
@@ -114,7 +114,7 @@ def _views(look: Look) -> None:
 
 
 def _look(evaluation: Evaluation) -> Look:
-    """The baseline and the metric that all views use."""
+    """Draw the baseline and the metric that all views use, and return them with the figures."""
     names, usual = list(evaluation.routes), evaluation.baseline
     if st.session_state.get(OF, evaluation.name) != evaluation.name and not address.is_new("baseline"):
         st.session_state[BASELINE] = usual

@@ -59,7 +59,7 @@ def _mode(evaluation: Evaluation) -> str:
 
 
 def _pair(look: Look) -> tuple[str, str]:
-    """Two routes to compare; "" for none."""
+    """Draw the choice of two routes to compare; "" stands for none."""
     chosen = []
     for name, key, label, none in (("a", ONE, "Route", "any"), ("b", OTHER, "Compare with", "the baseline")):
         options = [NOBODY, *look.evaluation.routes]
@@ -71,12 +71,12 @@ def _pair(look: Look) -> tuple[str, str]:
 
 
 def _titled(none: str) -> Callable[[str], str]:
-    """A route's title, or what stands for no route."""
+    """Return a function from routes to titles, with `none` for no route."""
     return lambda route: title(route) if route else none
 
 
 def _moved(look: Look, one: str, other: str, ids: set[str]) -> Moved:
-    """The questions of the chosen mode by which of two routes is better."""
+    """Return the questions `ids` by which of two routes is better."""
     found = disagreement.moved(values(look), one, other, look.metric)
     return Moved(
         tuple(pair for pair in found.improved if pair[0] in ids),
@@ -99,7 +99,7 @@ def _side(pair: Moved) -> str:
 
 
 def _of_side(kept: list[Disagreement], pair: Moved, side: str) -> list[Disagreement]:
-    """The rows of one side, those that changed most first; of all sides in the order they have."""
+    """Return the rows of one side, largest change first; for all sides in their own order."""
     sides = {
         "improved": [id for id, _ in pair.improved],
         "worse": [id for id, _ in pair.worse],

@@ -24,7 +24,7 @@ LISTED = 100  # mistakes
 
 
 def routers(look: Look) -> dict[str, Mapping[str, Any]]:
-    """The figures of each route of the evaluation that chose another one."""
+    """Return the routing figures of each route that chooses other routes."""
     rows = look.figures["routes"]
     return {route: row["routing"] for route, row in rows.items() if row.get("routing")}
 
@@ -50,7 +50,7 @@ def draw(look: Look) -> None:
 
 
 def describe_routing(route: str, one: Mapping[str, Any]) -> list[str]:
-    """How often a router classified a question correctly, and what its choices gained and lost."""
+    """Describe how a router routed, and what it gained."""
     texts = [
         f"{title(route)} classified {one['accuracy']:.0%} of {count(one['asked'])} correctly; "
         f"{one['left_out']} are excluded, because their mode matches no class or the router chose none."
@@ -75,7 +75,7 @@ def describe_routing(route: str, one: Mapping[str, Any]) -> list[str]:
 
 
 def _held_out(seen: Mapping[str, Any]) -> str:
-    """That the figures above are of questions the classifier knows, and those of when it did not."""
+    """Describe the figures on held-out questions if the classifier was trained on this set too."""
     said = "The classifier was trained on this set too, so the figures above flatter it."
     if seen["right"] is not None:
         said += f" With it held out it classified {seen['right']:.0%} of {count(seen['asked'])} correctly"

@@ -23,11 +23,11 @@ FOLLOWED = "evaluate_followed"  # the names of those that were running when the 
 STATES = {"under way": "running"}  # what people read for the state that is stored
 DELETED = "evaluate_deleted"  # the name of the one deleted last, for Undo
 RESUME_BY = "ev_workers_resume"  # the choice of who goes on with one
-EVERY = 1.0  # seconds between looks at those that are running
+POLL_S = 1.0  # seconds between looks at those that are running
 
 
 def entries() -> list[Entry]:
-    """All saved evaluations, the one changed last first."""
+    """Return all saved evaluations, most recently changed first."""
     engine = state.engine()
     found = []
     for name in experiment_store.names(engine.settings):
@@ -54,7 +54,7 @@ def choose_begun(names: Sequence[str]) -> None:
 
 
 def progress() -> None:
-    """How far the running evaluations are, if there are any, each with its Stop."""
+    """Draw the progress of running evaluations, each with its Stop."""
     active = background.active(state.engine())
     st.session_state[FOLLOWED] = {one.name for one in active}
     if active:
@@ -66,7 +66,7 @@ def progress() -> None:
         _follow()
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow() -> None:
     active = background.active(state.engine())
     if st.session_state.get(FOLLOWED, set()) - {one.name for one in active}:
@@ -79,14 +79,14 @@ def _follow() -> None:
 
 
 def describe_progress(one: Evaluating) -> str:
-    """How far an evaluation is, in words."""
+    """Describe the progress of an evaluation."""
     left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
     stopping = " · stopping" if one.cancelled else ""
     return f"{one.name}: {one.finished} of {one.total} questions done{left}{stopping}"
 
 
 def table(found: Sequence[Entry]) -> None:
-    """All of them as a table."""
+    """Return the saved evaluations as a table."""
     import pandas as pd
 
     rows = [
@@ -108,7 +108,7 @@ def table(found: Sequence[Entry]) -> None:
 
 
 def actions(one: Entry) -> None:
-    """The actions on it: resume, retry what failed, delete."""
+    """Draw the evaluation's actions: resume, retry failed questions, delete."""
     resumes = one.state in ("stopped", "failed")
     retries = one.failed and one.state != "under way"
     if resumes or retries:
@@ -130,7 +130,7 @@ def actions(one: Entry) -> None:
 
 
 def draw_saved(one: Entry, evaluation: Evaluation | None) -> None:
-    """What was measured, the error that ended it, and the actions on it."""
+    """Draw what was measured, the error that ended it, and the actions."""
     if one.why and one.state in ("failed", "finished"):
         st.error(md(f"The last attempt failed: {one.why}"))
         st.caption(
@@ -171,7 +171,7 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
 
 
 def lost(one: Entry) -> str:
-    """What is lost when it is deleted."""
+    """Describe what deleting the evaluation loses."""
     contents = f"the results of {one.done} questions: rankings, answers, figures and runs"
     what = "the contents of its damaged folder" if one.state == "damaged" else contents
     minutes = state.engine().settings.delete_undo_minutes

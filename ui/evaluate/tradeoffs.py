@@ -73,7 +73,7 @@ def _front(look: Look) -> None:
 
 
 def points(look: Look, cost: str) -> dict[str, Point] | None:
-    """Each route's quality and cost; None where no cost of that kind is known."""
+    """Return each route's quality and cost; None stands for an unknown cost."""
     rows = look.figures["routes"]
     if cost == "price":
         costs = {
@@ -96,7 +96,7 @@ def _thousand(whole: float | None, row: Mapping[str, Any]) -> float | None:
 
 
 def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
-    """Which routes are worth their cost, and what beats the baseline."""
+    """Describe which routes are worth their cost, and which beat the baseline."""
     on = pareto.front(found)
     if not on:
         return ["No route has both a value and a cost."]

@@ -1,4 +1,4 @@
-"""What all views of an evaluation share: which one it is, its figures against a baseline, and the metric."""
+"""Parts that all views of an evaluation share: its figures against a baseline, and the metric."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ui.app.markup import tag
 
 @dataclass(frozen=True)
 class Look:
-    """An evaluation with its figures against `baseline`, looked at by `metric`."""
+    """An evaluation with its figures against `baseline` and the chosen `metric`."""
 
     evaluation: Evaluation
     figures: Mapping[str, Any]
@@ -30,12 +30,12 @@ class Look:
 
     @property
     def key(self) -> tuple[str, tuple[float, ...]]:
-        """What changes when the evaluation does."""
+        """Return a cache key that changes when the evaluation does."""
         return str(self.evaluation.folder), experiment_store.stamp(self.evaluation.folder)
 
 
 def figures(evaluation: Evaluation, baseline: str) -> Mapping[str, Any]:
-    """The figures against a baseline, computed once."""
+    """Return the figures against a baseline, computed once."""
     folder = evaluation.folder
     return _figures(str(folder), experiment_store.stamp(folder), baseline, evaluation)
 
@@ -51,14 +51,14 @@ def _figures(
 
 
 def sentences(texts: Sequence[str]) -> Markup:
-    """The findings: the first sentence stands out, the others are lines below it."""
+    """Return the findings: the first sentence stands out, with the others as lines below it."""
     first, *others = texts
     lines = tag("ul", *(tag("li", one, dir="auto") for one in others)) if others else ""
     return tag("div", tag("p", tag("b", first), dir="auto"), lines, css="rs rs-evaluate-words")
 
 
 def values(look: Look) -> ByRoute:
-    """Route -> question -> metric -> value, of rankings or, for a metric of answers, of answers."""
+    """Return values by route, question and metric, from rankings or, for metrics of answers, from answers."""
     evaluation = look.evaluation
     if look.metric not in ANSWERS:
         return evaluation.values

@@ -14,28 +14,28 @@ from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.names import title_of
 
-NONE = "No route of this run wrote alternative segments."
-MOST = 10.0  # that a weight can be set to
+NO_SEGMENTS = "No route of this run wrote alternative segments."
+MAX_WEIGHT = 10.0  # that a weight can be set to
 RANGES = {"relevance": (0.0, 1.0), "support": (0.0, 1.0), "utility": (-1.0, 1.0)}
 
 
 def branches(run: Run) -> Markup:
-    """Every tree of the run as it was chosen from; says so if there is none."""
+    """Return every tree of the run as the route chose from it, or a note if there is none."""
     found = trees(run)
     if not found:
-        return tag("div", NONE, css="rs dim")
+        return tag("div", NO_SEGMENTS, css="rs dim")
     return tag("div", *(_block(run, result, span, tree) for result, span, tree in found), css="rs")
 
 
 def draw(run: Run) -> None:
-    """Each tree with its weights, which rank it anew at once: from the stored run, without any model."""
+    """Draw each tree with its weights; changing them reranks the stored run without a model."""
     found = trees(run)
     if not found:
-        show(tag("div", NONE, css="rs dim"))
+        show(tag("div", NO_SEGMENTS, css="rs dim"))
     for result, span, tree in found:
         stored = {name: tree.weights[name] for name in WEIGHTS if name in tree.weights}
         ends: tuple[int, ...] | None = None
-        if stored and all(0 <= weight <= MOST for weight in stored.values()):
+        if stored and all(0 <= weight <= MAX_WEIGHT for weight in stored.values()):
             weights = _controls(f"{run.id}-{result.route}-{span.id}", stored)
             if weights != stored:
                 tree, ends = rescore(tree, weights)
@@ -49,7 +49,7 @@ def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
             given = st.number_input(
                 md(f"Weight of {name}"),
                 0.0,
-                MOST,
+                MAX_WEIGHT,
                 value,
                 0.1,
                 key=f"weight-{name}-{key}",
@@ -62,7 +62,7 @@ def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
 def _block(
     run: Run, result: RouteResult, span: Span, tree: SegmentTree, ends: tuple[int, ...] | None = None
 ) -> Markup:
-    """A tree as it was chosen from; with `ends` as other weights rank it, and where that ends early."""
+    """Return a tree as the route chose from it, or ranked by other weights with paths in `ends` cut short."""
     facts = f"  {span.name} · {milliseconds(span.ms)}"
     rows = [_row(run, at, branch) for at, branch in in_order(tree.branches)]
     names = ("Segment", "Passage", "Relevance", "Support", "Utility")
@@ -81,7 +81,7 @@ def _describe_tree(tree: SegmentTree) -> Markup:
 
 
 def _anew(ends: tuple[int, ...]) -> Markup:
-    """What ranking by other weights leaves open."""
+    """Describe what ranking by other weights leaves open."""
     note = "ranked with other weights than in the run, using stored segments only"
     if ends:
         note += f"; {len(ends)} paths end early, where the run did not continue them"

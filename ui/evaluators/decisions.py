@@ -16,18 +16,18 @@ from ui.app.markup import EMPTY, cut, tag
 
 Step = Recorded[Decided | Selection]
 FEATURES = 8  # that are shown, those that count most
-NONE = "No route of this run made a decision: none branches or loops."
+NO_DECISION = "No route of this run made a decision: none branches or loops."
 
 
 def path(run: Run) -> Markup:
-    """The decisions of every route in order; says so if none decided anything.
+    """Return the decisions of every route in order, or a note if no route decided anything.
 
-    Routes that decided one thing alone come last, closed.
+    Routes with a single decision come last, folded.
     """
     told = [(result, decisions(result), [_warning(*one) for one in warned(result)]) for result in run.results]
     told = [one for one in told if one[1] or one[2]]
     if not told:
-        return tag("div", NONE, css="rs dim")
+        return tag("div", NO_DECISION, css="rs dim")
     several = [_block(*one) for one in told if len(one[1]) != 1 or one[2]]
     alone = [_alone(result, found) for result, found, noted in told if len(found) == 1 and not noted]
     head = tag("h3", "Routes with one decision", css="rs-part") if several and alone else EMPTY
@@ -88,7 +88,7 @@ def _node(number: int, one: Step, gate: Gate | None) -> Markup:
 
 
 def _weighed(decided: Decision) -> Markup:
-    """The probabilities of the classes, and the features that parted the two likeliest ones."""
+    """Return the class probabilities and the features that separated the two most likely classes."""
     shares = sorted(decided.scores.items(), key=lambda item: -item[1])
     one, other = decided.between or ("the likeliest", "the next")
     most = max((abs(feature.part) for feature in decided.weighed), default=0.0) or 1.0
@@ -117,7 +117,7 @@ def _weighed(decided: Decision) -> Markup:
 def _bars(
     caption: str, rows: list[tuple[str, str, float, str]], names: tuple[str, str, str] | None = None
 ) -> Markup:
-    """A table with a bar in each row, to the left of the middle for what is below 0."""
+    """Return a table with a bar in each row; negative values extend to the left of the middle."""
     head = tag("thead", tag("tr", *(tag("th", name) for name in names))) if names else EMPTY
     body = [
         tag(
@@ -142,7 +142,7 @@ def _bar(share: float, *, both: bool) -> Markup:
 
 
 def _meter(gate: Gate) -> Markup:
-    """The score as a bar, the threshold as a line on it."""
+    """Return the score as a bar with a line at the threshold."""
     edge = min(1.0, max(0.0, gate.threshold))
     bar = tag(
         "div",

@@ -16,7 +16,7 @@ WORDS = {"kept": "unchanged", "changed": "verdict changed", "added": "new", "dro
 
 
 def drafts(run: Run) -> Markup:
-    """Every draft of every route that judged its drafts; says so if none did."""
+    """Return every draft of routes that judged their drafts, or a note if none did."""
     blocks = [_block(result, found) for result in run.results if (found := writing(result))]
     if not blocks:
         return tag("div", "No route of this run revised an answer or judged a draft.", css="rs dim")
@@ -56,7 +56,7 @@ def _draft(number: int, step: Recorded[Critique], before: str | None, kept: bool
 
 
 def _became(changes: ClaimChanges, claim: Criticised) -> str:
-    """What a claim is, seen from the draft before; "" for a first draft."""
+    """Describe how a claim changed since the previous draft; "" for a first draft."""
     return next((said for name, said in WORDS.items() if claim.claim in getattr(changes, name)), "")
 
 

@@ -18,7 +18,7 @@ EVIDENCE = "is the answer in the passages"  # the step that holds answers back, 
 
 
 def kinds(run: Run) -> dict[str, list[Gate]]:
-    """The run's decisions by one score, by the name of the step; all with the same threshold together."""
+    """Return the run's decisions by one score, grouped by step name and threshold."""
     found: dict[str, list[Gate]] = {}
     for result in run.results:
         for gate in gates(result):
@@ -27,7 +27,7 @@ def kinds(run: Run) -> dict[str, list[Gate]]:
 
 
 def draw(run: Run) -> None:
-    """One kind of decision with its threshold; nothing where no step has a score and a threshold."""
+    """Draw one kind of decision with its threshold, or nothing if no step has a score and a threshold."""
     found = kinds(run)
     if not found:
         return
@@ -71,7 +71,7 @@ def draw(run: Run) -> None:
 
 
 def describe_gates(found: list[Gate], at: float) -> str:
-    """What the threshold changes, in words."""
+    """Describe which decisions the threshold `at` would change."""
     other = [gate for gate in found if gate.decide(at) != gate.decision]
     if not other:
         return f"At {at:.3g} all {len(found)} decisions for this question stay the same."
@@ -81,7 +81,7 @@ def describe_gates(found: list[Gate], at: float) -> str:
 
 
 def table(found: list[Gate], at: float) -> Markup:
-    """A row a route, the best score first."""
+    """Return a row for each route, best score first."""
     heads = [tag("th", name) for name in ("Route", "Decision", "At this threshold")]
     heads.insert(1, tag("th", "Score", css="num"))
     rows = [

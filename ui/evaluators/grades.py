@@ -1,4 +1,4 @@
-"""How passages were graded: thresholds to move, what they decide at once, and what follows."""
+"""Passage grades: thresholds to move, the decisions they make, and the consequences."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Edges = tuple[float, float]  # low, high
 Step = Recorded[Grading]
 STEP = "graded_step"
 LONGEST_NAME = 42  # characters of a passage's name in the chart
-FINE = 0.001  # between two thresholds of the slider
+THRESHOLD_STEP = 0.001  # between two thresholds of the slider
 
 
 def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
-    """The steps that graded passages, by a name for the address: "route:span"."""
+    """Return the steps that graded passages, by "route:span" for the address."""
     return {
         f"{result.route}:{one.span.id}": (result, one) for result in run.results for one in gradings(result)
     }
 
 
 def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult, Step, Edges] | None:
-    """The chosen step with its controls; what is tried on it, for what else is drawn about it."""
+    """Draw the chosen step with its controls, and return it with the thresholds tried on it."""
     found = steps(run)
     if not found:
         return None
@@ -89,7 +89,7 @@ def _named(names: list[str], found: Mapping[str, tuple[RouteResult, Step]], name
 
 
 def _edges(run: Run, name: str, grading: Grading) -> Edges:
-    """The thresholds as set on the page; the stored ones where they are no range from 0 to 1."""
+    """Draw the thresholds and return them, or the stored ones if those are not a range from 0 to 1."""
     stored = (grading.low, grading.high)
     if not 0 <= grading.low <= grading.high <= 1:
         st.caption(
@@ -104,7 +104,7 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
             "Thresholds: passages below the lower one are doubted, from the upper one trusted",
             0.0,
             1.0,
-            step=FINE,
+            step=THRESHOLD_STEP,
             format="%.3f",
             key=key,
             width=620,
@@ -125,7 +125,7 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
 
 
 def read_edges(text: str) -> Edges:
-    """Two thresholds of an address, "0.2-0.44"; ValueError for what is no range from 0 to 1."""
+    """Return two thresholds from an address ("0.2-0.44"). Raises ValueError for an invalid range."""
     low, high = map(float, text.split("-"))
     if not 0 <= low <= high <= 1:
         raise ValueError(f"thresholds {text!r} must satisfy 0 <= low <= high <= 1")
@@ -133,7 +133,7 @@ def read_edges(text: str) -> Edges:
 
 
 def _of_mean(run: Run, name: str, result: RouteResult, step: Step, judged: Round) -> Edges:
-    """The controls of a step that decides by the mean of a round, and what they decide."""
+    """Draw the controls of a step that decides by the mean grade of a round, and what they decide."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         threshold = st.slider(
             "Mean grade that passes (1 to 5)",
@@ -180,7 +180,7 @@ def _stored(step: Step) -> Markup:
 
 
 def _decided(result: RouteResult, step: Step, low: float, high: float) -> Markup:
-    """The stored decision; the one these thresholds make, and what the route would do about it."""
+    """Return the stored decision, the decision at these thresholds, and what the route would do then."""
     parts, grading = [_stored(step)], step.output
     if not by_best(grading):
         if grading.decision:
@@ -200,7 +200,7 @@ def _decided(result: RouteResult, step: Step, low: float, high: float) -> Markup
 
 
 def _kept(result: RouteResult, step: Step, verdict: Grading) -> Markup:
-    """Which of the graded passages stay under a verdict."""
+    """Describe which of the graded passages a verdict keeps."""
     action, grading = follows(result, step, verdict), step.output
     if action is None:
         return EMPTY
@@ -217,7 +217,7 @@ def _kept(result: RouteResult, step: Step, verdict: Grading) -> Markup:
 
 
 def table(run: Run, gold: Mapping[str, int], grading: Grading, low: float, high: float) -> Markup:
-    """Every passage graded: label, grade, where it lies and where it lay; those without a grade apart."""
+    """Return every graded passage with its label, grade, and place before and after; ungraded ones apart."""
     now, then = _bands(grading, low, high), _bands(grading, grading.low, grading.high)
     graded = sorted((one for one in grading.grades if one.id in now), key=lambda one: -(one.grade or 0.0))
     heads = [

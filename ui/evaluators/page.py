@@ -20,12 +20,12 @@ from ui.evaluators.decisions import path
 from ui.evaluators.drafts import drafts
 
 TAB = "evaluators_tab"
-TOLD = 6  # sentences about passages, and lines of decisions, that are shown at once
+MAX_SENTENCES = 6  # sentences about passages, and lines of decisions, that are shown at once
 
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
-    """The whole page below the line on what run it is."""
+    """Draw the page below the line about the run."""
     views = _views(run, gold, dark=dark)
     if not views:
         st.subheader("No route of this run graded or decided anything", anchor=False)
@@ -48,14 +48,14 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
 
 
 def words(run: Run, gold: Mapping[str, int]) -> None:
-    """What to know first."""
+    """Draw the main findings."""
     found = findings(run, gold)
     if not gold:
         found = ["This question has no labels, so it is unknown whether a dropped passage was relevant."]
     elif not found:
         found = ["No grader or filter dropped a labelled passage, and none trusted an unjudged one."]
-    more = [f"{len(found) - TOLD} more."] if len(found) > TOLD else []
-    told = [held(run), *found[:TOLD], *more]
+    more = [f"{len(found) - MAX_SENTENCES} more."] if len(found) > MAX_SENTENCES else []
+    told = [held(run), *found[:MAX_SENTENCES], *more]
     ways = Counter(way for _, way in decided(run))
     titles = {way: [result.title for result, one in decided(run) if one == way] for way in ways}
     rows = sorted(ways, key=lambda way: (ways[way] > 3, -way.count("→")))
@@ -66,9 +66,9 @@ def words(run: Run, gold: Mapping[str, int]) -> None:
             f" and {ways[way] - 3} more: " if ways[way] > 3 else ": ",
             cut(way, 200),
         )
-        for way in rows[:TOLD]
+        for way in rows[:MAX_SENTENCES]
     ]
-    rest = len(rows) - TOLD
+    rest = len(rows) - MAX_SENTENCES
     if rest > 0:
         lines.append(tag("li", f"{rest} more: see Decisions", css="dim"))
     body = [tag("li", one, dir="auto") for one in told]

@@ -1,4 +1,4 @@
-"""What the sentence filter and the passage filter let pass, against a threshold that can be moved."""
+"""Passages and sentences that filters kept, against a threshold that can be moved."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ui.app.markup import EMPTY, cut, join, show, table_of, tag
 from ui.app.names import title_of
 from ui.components import saved_thresholds
 
-LONG = 400  # characters of a strip that are shown
+STRIP_CHARACTERS = 400  # characters of a strip that are shown
 CUT = "cut_step"
 Step = Recorded[SentenceFilter] | Recorded[Selection]
 
 
 def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
-    """The steps that filtered passages or sentences, by "route:span"."""
+    """Return the steps that filtered passages or sentences, by "route:span"."""
     found: dict[str, tuple[RouteResult, Step]] = {}
     for result in run.results:
         some: list[Step] = [*nears(result), *strippings(result)]
@@ -33,7 +33,7 @@ def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
 
 
 def draw(run: Run, gold: Mapping[str, int], quotes: Mapping[str, Sequence[str]]) -> None:
-    """The chosen step, with its floor as a control where the stored scores give again what was kept."""
+    """Draw the chosen step, with its floor as a control if the stored scores reproduce what was kept."""
     found = steps(run)
     names = list(found)
     address.take("cut", CUT, address.one_of(names))
@@ -71,7 +71,7 @@ def _named(names: Sequence[str], found: Mapping[str, tuple[RouteResult, Step]], 
 
 
 def strips(run: Run) -> Markup:
-    """Every step of the run that kept parts of passages, as stored; nothing at all if there is none."""
+    """Return every step that kept parts of passages, or nothing if there is none."""
     blocks = [
         _block(run, result, step.span, step.output, None, floor_of(step.output), {}, {})
         for result in run.results
@@ -102,7 +102,7 @@ def _cosine(text: str) -> float:
 def _passages(
     run: Run, result: RouteResult, span: Span, step: Selection, gold: Mapping[str, int], floor: float | None
 ) -> Markup:
-    """Whole passages against the floor."""
+    """Draw whole passages against the floor."""
     now, then = set(reaching(step, floor)), set(reaching(step, step.floor))
     lost = [id for id in step.cosines if gold.get(id, 0) > 0 and id not in now]
     passed = f"{len(now)} of {len(step.cosines)} passages passed"
@@ -172,7 +172,7 @@ def _framed(result: RouteResult, span: Span, passed: str, rule: str, what: str, 
 def _quoted(
     run: Run, id: str, some: Sequence[Sentence], quotes: Mapping[str, Sequence[str]]
 ) -> Collection[int]:
-    """Which sentences contain a labelled quote or are part of one."""
+    """Return the sentences that contain a labelled quote or are part of one."""
     passage = run.passages.get(id)
     wanted = [" ".join(quote.split()) for quote in quotes.get(passage.doc_id, ())] if passage else []
     texts = [" ".join(strip.text.split()) for strip in some]
@@ -193,7 +193,7 @@ def _passage(run: Run, id: str, some: Sequence[Sentence], gold: Mapping[str, int
 
 def _strip(strip: Sentence, before: bool, quoted: bool) -> Markup:
     mark = tag("span", "◆ ", title="labelled quote", css="new") if quoted else EMPTY
-    text = tag("span", cut(strip.text, LONG))
+    text = tag("span", cut(strip.text, STRIP_CHARACTERS))
     return tag(
         "tr",
         tag("td", join([mark, text]), css="" if strip.kept else "dim", dir="auto"),

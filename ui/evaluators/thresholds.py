@@ -1,4 +1,4 @@
-"""What the thresholds on the page would have decided over all labelled questions of the corpus."""
+"""Decisions that the thresholds on the page would make on the corpus' labelled questions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OVERFIT = (
 
 
 def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *, dark: bool) -> None:
-    """The labelled questions of the run's corpus by what thresholds decide on them, or how to get that."""
+    """Draw what thresholds would decide on the corpus' labelled questions, or how to get that."""
     show(tag("div", tag("h3", "On the labelled questions", css="rs-part"), css="rs"))
     grading = step.output
     if not by_best(grading):
@@ -52,7 +52,7 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *
 
 
 def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
-    """The grades of every labelled question by the route with the parameters of this run; asks no model."""
+    """Return every labelled question's grades with the parameters of this run; calls no model."""
     known = batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
     if known is None:
         st.caption(
@@ -67,7 +67,7 @@ def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Grad
 
 
 def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
-    """The same from stored runs, where the evaluator asks a model: none is asked for what a page shows."""
+    """Return the grades from stored runs if the evaluator calls a model: a page never calls one."""
     opening.wait_for(run.corpus)
     engine = state.engine()
     calls = sum(one.calls for one in below(result, grading.span))
@@ -118,7 +118,7 @@ def _runs(
     newest: str,  # noqa: ARG001 - part of the cache key
     run_id: str,  # noqa: ARG001 - part of the cache key
 ) -> list[Asked]:
-    """Question, history and result of `route` of the newest stored runs on this state of the corpus."""
+    """Return question, history and the route's result from the newest stored runs on this corpus state."""
     engine = state.engine()
     rows = engine.store.sessions(corpus=corpus, limit=STORED_RUNS) if engine.store is not None else []
     found: list[Asked] = []
@@ -132,7 +132,7 @@ def _runs(
 
 
 def _same(labelled: LabelledSet, results: Sequence[Asked], evaluator: str) -> dict[str, RouteResult]:
-    """The newest result of each labelled question whose grades are of the same evaluator."""
+    """Return each labelled question's newest result with grades of the same evaluator."""
     by_text = {}
     for text, turns, result in reversed(results):
         if any(one.output.evaluator == evaluator for one in gradings(result)):

@@ -1,4 +1,4 @@
-"""How far the grades of a run's evaluators can be trusted: their reliability, as measured on labels."""
+"""The reliability of a run's evaluators, as measured on labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ui.charts import describe_reliability, reliability_curve
 
 
 def draw(run: Run, *, dark: bool) -> None:
-    """A curve for each evaluator that graded here and was checked against labels; nothing where none was."""
+    """Draw a reliability curve for each evaluator that graded here and was checked against labels."""
     curves: dict[str, Reliability] = {}
     told: list[str] = []
     for name in _names(run):
@@ -38,7 +38,7 @@ def draw(run: Run, *, dark: bool) -> None:
 
 
 def judgements(run: Run, *, dark: bool) -> None:
-    """A curve for each judgement of the model that a route went by and that was calibrated."""
+    """Draw a reliability curve for each calibrated judgement that a route used."""
     curves: dict[str, Reliability] = {}
     told: list[str] = []
     for calibration in _calibrations(run):
@@ -61,7 +61,7 @@ def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: s
 
 
 def _calibrations(run: Run) -> list[DecisionCalibration]:
-    """Those of the judgements whose worth the routes of this run looked up, for the model that they had."""
+    """Return the calibrations that the run's routes looked up for their model."""
     looked_up = {
         (str(span.output.details["about"]), str(span.output.details["model"]))
         for result in run.results
@@ -82,7 +82,7 @@ def _calibrations(run: Run) -> list[DecisionCalibration]:
 
 
 def _carries(calibration: DecisionCalibration) -> str:
-    """What a judgement is worth, and by set what the threshold of the other sets is worth there."""
+    """Describe a judgement's accuracy, and how thresholds of the other sets do on each set."""
     apart = [
         f"{held.name} {held.balanced_accuracy:.2f}"
         for held in calibration.held_out

@@ -31,7 +31,7 @@ def controls(wanted: Sequence[Control], scope: str) -> dict[str, Any]:
 
 
 def reset(wanted: Sequence[Control], scope: str) -> None:
-    """Every parameter as it was in the run."""
+    """Reset every parameter to its value in the run."""
     for control in wanted:
         st.session_state[f"{scope}:{control.name}"] = control.value
 
@@ -62,7 +62,7 @@ def _draw(control: Control, key: str) -> Any:
 
 
 def read(control: Control, text: str) -> Any:
-    """A parameter from the address; ValueError for an invalid value."""
+    """Return a parameter read from the address. Raises ValueError for an invalid value."""
     if control.choices:
         if text not in control.choices:
             raise ValueError(text)

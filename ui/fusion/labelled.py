@@ -1,4 +1,4 @@
-"""What a changed fusion does to the metrics of the whole labelled set, with confidence intervals."""
+"""The effect of a changed fusion on the labelled set's metrics, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = "all"
 
 
 def draw(run: Run, result: RouteResult, fusion: Fusion, changes: Mapping[str, Any], *, ranks: bool) -> None:
-    """The part of the page about the labelled set."""
+    """Draw the effect of the changes on the labelled questions."""
     st.markdown("##### Effect on all labelled questions")
     survey = batch_run.batch_ran(run.corpus, result, _settled(result), "fusion_survey", models=False)
     if survey is None:
@@ -46,7 +46,7 @@ def draw(run: Run, result: RouteResult, fusion: Fusion, changes: Mapping[str, An
 
 
 def _settled(result: RouteResult) -> dict[str, Any]:
-    """The parameters of the run that this version has."""
+    """Return the run's parameters that this version has."""
     route = routes()[result.route]
     known: dict[str, Any] = {}
     for name, value in result.parameters.items():
@@ -63,7 +63,7 @@ def _base(key: str, _survey: BatchRun, route: str, _fusion: Fusion, ranks: bool)
 
 
 def _split(survey: BatchRun, found: Base) -> list[str]:
-    """The questions of the chosen split."""
+    """Draw the choice of a split and return its questions."""
     splits = {question.id: question.split or ALL for question in survey.labelled.questions}
     there = sorted({splits[id] for id in found.asked} - {ALL})
     options = [*there, ALL] if len(there) > 1 else [ALL]
@@ -137,7 +137,7 @@ def _table(compared: Sequence[Finding]) -> Markup:
 
 
 def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:
-    """What the figures are of."""
+    """Describe which questions the figures cover."""
     sentences = [f"{len(ids)} labelled questions, the same before and after. Intervals: t+1, 95%."]
     if not ranks:
         sentences.append(

@@ -36,7 +36,7 @@ TOP = 10  # passages whose scores are drawn
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
-    """The whole page about one run."""
+    """Draw the page about one run."""
     found = {result.route: fusions(result) for result in worked(run)}
     found = {route: steps for route, steps in found.items() if steps}
     if not found:
@@ -115,7 +115,7 @@ def _of(fusion: Fusion) -> str:
 
 
 def _stale(made: Outcome) -> None:
-    """What was not rerun with the changed values."""
+    """Draw which steps were not rerun with the changed values."""
     if not made.stale:
         return
     names = ", ".join(f"“{name}”" for name in dict.fromkeys(cut(span.name, 60) for span in made.stale))
@@ -129,7 +129,7 @@ def _stale(made: Outcome) -> None:
 def _ranks(
     run: Run, result: RouteResult, made: Outcome, fused: tuple[Scored, Scored], gold: Mapping[str, int]
 ) -> None:
-    """In words: where the gold passages went, and the metrics of this question."""
+    """Describe where the labelled passages moved and how this question's metrics changed."""
     whole = made.hits is not None
     was = tuple((hit.passage.id, hit.score) for hit in result.hits) if whole else fused[0]
     now = made.hits if made.hits is not None else fused[1]
@@ -187,7 +187,7 @@ def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) ->
 
 
 def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> Markup:
-    """Ranks before and after, and in each list."""
+    """Return ranks before and after, and in each list."""
     lists = names if fusion.method != "marginal" else ("input rank",)
     head = tag(
         "tr",

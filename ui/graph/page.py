@@ -25,12 +25,12 @@ from ui.components.route_choice import route_choice
 
 ROUTE, STEP = "graph_route", "graph_step"
 BY: Mapping[str, str] = {"name": "named", "alike": "most alike", "relation": "by a relation"}
-TOLD = 6  # names in a sentence
+MAX_NAMES = 6  # names in a sentence
 
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
-    """The whole page about one run."""
+    """Draw the page about one run."""
     found = {result.route: steps for result in worked(run) if (steps := walks(result))}
     told = _without(run)
     if not found:
@@ -58,13 +58,13 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
 
 
 def describe_walk(one: Walked, names: list[str]) -> str:
-    """What was walked, from where and how long."""
+    """Describe where the walk started, how long it was and what it reached."""
     walk = one.walk
-    seeds = ", ".join(f"“{cut(seed.phrase, 40)}”" for seed in one.entities.seeds[:TOLD])
-    more = len(one.entities.seeds) - TOLD
+    seeds = ", ".join(f"“{cut(seed.phrase, 40)}”" for seed in one.entities.seeds[:MAX_NAMES])
+    more = len(one.entities.seeds) - MAX_NAMES
     begun = f"from {seeds}{f' and {more} more' if more > 0 else ''}" if seeds else "from passages alone"
     dense = walk.begun - len(one.entities.seeds)
-    unknown = ", ".join(f"“{cut(name, 40)}”" for name in one.entities.unknown[:TOLD])
+    unknown = ", ".join(f"“{cut(name, 40)}”" for name in one.entities.unknown[:MAX_NAMES])
     first = next((name for node, name in zip(walk.nodes, names, strict=True) if node.kind == "passage"), "")
     return (
         f"The walk begins {begun}{f' and at {dense} passages of the dense search' if dense else ''}. "
@@ -97,12 +97,12 @@ def _choose(run: Run, found: Mapping[str, list[Walked]]) -> tuple[RouteResult, W
 
 
 def _without(run: Run) -> bool:
-    """Routes that looked for entities and found none to begin at; whether there was one."""
+    """Draw the routes that found no entity to start from, and return whether there was one."""
     told = False
     for result in worked(run):
         if (entities := looked(result)) is not None:
             told = True
-            names = ", ".join(f"“{cut(name, 40)}”" for name in entities.unknown[:TOLD])
+            names = ", ".join(f"“{cut(name, 40)}”" for name in entities.unknown[:MAX_NAMES])
             st.info(
                 md(
                     f"{cut(result.title, 60)}: the question names nothing that the graph has, so passages "

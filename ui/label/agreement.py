@@ -1,4 +1,4 @@
-"""How far annotators agree beyond chance, and the passages they disagree on."""
+"""Agreement of annotators beyond chance, and the passages they disagree on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw(desk: Desk) -> None:
 
 
 def sentence(one: Agreement) -> str:
-    """The agreement of two in words."""
+    """Describe the agreement of two annotators."""
     if not one.n or one.observed is None:
         return f"{one.first} and {one.second}: {one.why}."
     both = (
@@ -113,7 +113,7 @@ def _number(value: float | None, form: str) -> Markup:
 
 
 def _confusion(found: Sequence[Agreement]) -> None:
-    """The grades of two annotators against each other."""
+    """Draw the grades of two annotators against each other."""
     some = {f"{one.first} and {one.second}": one for one in found if one.n}
     if not some:
         return

@@ -24,7 +24,7 @@ ME = "me"
 
 
 def store() -> Store:
-    """The store of the labels; raises Unavailable where sessions are not stored."""
+    """Return the store of the labels. Raises Unavailable if sessions are not stored."""
     found = state.engine().store
     if found is None:
         raise Unavailable("labels are stored with the sessions, and sessions are not stored here")
@@ -32,7 +32,7 @@ def store() -> Store:
 
 
 def annotator() -> str:
-    """The name that judgements are saved under: the account, where there is a login."""
+    """Return the name that judgements are saved under: the account if there is a login."""
     return people.current().account or " ".join(str(st.session_state.get(WHO) or "").split()) or ME
 
 
@@ -56,15 +56,16 @@ def choose_annotator() -> None:
 
 
 @dataclass(slots=True)
-class Held:
-    """A set held in memory between reruns, with the order of its passages for each annotator."""
+class OpenSet:
+    """A label set cached between reruns, with each annotator's order of its passages."""
 
     desk: Desk
     orders: dict[tuple[str, str], tuple[Pair, ...]] = field(default_factory=dict)
 
     def order(self, who: str) -> tuple[Pair, ...]:
-        """As `queue.order`, made once: it stays while somebody labels. With an order in the address the
-        questions that decide most come first.
+        """Return `queue.order`, computed once so that it stays while somebody labels.
+
+        With an order in the address, the most decisive questions come first.
         """
         wanted = str(st.session_state.get(ORDER) or "")
         if (who, wanted) not in self.orders:
@@ -73,14 +74,14 @@ class Held:
 
 
 def deciding() -> tuple[str, str, str] | None:
-    """The evaluation and the two routes whose order the queue is to settle; None for the usual order."""
+    """Return the evaluation and the two routes that the queue should decide between, or None."""
     name, _, routes = str(st.session_state.get(ORDER) or "").partition(settling.ORDER)
     one, _, other = routes.partition(settling.ORDER)
     return (name, one, other) if name and one and other else None
 
 
 def _first(desk: Desk, wanted: str) -> tuple[str, ...]:
-    """The questions that decide most; none where the evaluation is gone, which the queue says."""
+    """Return the most decisive questions, or () if their evaluation is gone."""
     found = deciding() if wanted else None
     if found is None:
         return ()
@@ -90,13 +91,13 @@ def _first(desk: Desk, wanted: str) -> tuple[str, ...]:
         return ()
 
 
-def opened() -> Held:
-    """The chosen set as it is now, whoever changed it; raises BadInput where it is gone meanwhile."""
+def opened() -> OpenSet:
+    """Return the chosen set in its current state. Raises BadInput if it was deleted meanwhile."""
     return held(str(st.session_state[SET]))
 
 
-def held(name: str) -> Held:
-    """A set as it is now. Its questions and passages are read again only when they changed."""
+def held(name: str) -> OpenSet:
+    """Return a set in its current state; questions and passages are read again only if they changed."""
     labels = store()
     set_, created, judged, *pool = desks.version(labels, name)
     found = _held(str(labels.path), name, (set_, created, *pool))
@@ -106,12 +107,12 @@ def held(name: str) -> Held:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the label set")
-def _held(path: str, name: str, version: tuple[Any, ...]) -> Held:  # noqa: ARG001 - the cache key
-    return Held(desks.load(store(), name))
+def _held(path: str, name: str, version: tuple[Any, ...]) -> OpenSet:  # noqa: ARG001 - the cache key
+    return OpenSet(desks.load(store(), name))
 
 
 def attempt(change: Any) -> bool:
-    """Whether `change()` succeeded; its error is on the page."""
+    """Call `change` and return whether it succeeded; its error is drawn."""
     try:
         change()
     except RouteScopeError as error:

@@ -18,7 +18,7 @@ from ui.label.desk import annotator, store
 
 AT = "generated_at"  # the id of the question that is shown
 KIND = "generated_kind"  # "", or the kind or state that is listed
-SAID = "generated_said"
+OUTCOME = "generated_said"
 DONE = "generated_done"  # (set, question as it is now, its state and text before), for Undo
 TEXT = "generated_text"  # of a question, as it is being changed
 OPEN, EASY, EVERY = "not reviewed", "easy", "all"
@@ -88,7 +88,7 @@ def _add(desk: Desk, content: bytes) -> None:
     except (RouteScopeError, UnicodeDecodeError) as error:
         st.error(md(str(error)))
         return
-    st.session_state[SAID] = f"{new} of {len(lines)} questions were new and are in the set."
+    st.session_state[OUTCOME] = f"{new} of {len(lines)} questions were new and are in the set."
     st.rerun()
 
 
@@ -115,7 +115,7 @@ def _ended(last: job.Generating) -> None:
 
 def _review(desk: Desk, found: tuple[Question, ...]) -> None:
     listed = _listed(found)
-    if note := st.session_state.pop(SAID, None):
+    if note := st.session_state.pop(OUTCOME, None):
         st.caption(md(note))
     if not listed:
         st.success("Nothing is left here to review.")
@@ -171,7 +171,7 @@ def _question(question: Question, at: int, of: int) -> None:
 
 
 def _passages(desk: Desk, question: Question) -> None:
-    """What it was written about, and what its label is in."""
+    """Draw the passages that the question was written about, and the one with its label."""
     made = question.generated
     for id in made.passages if made else ():
         pooled = desk.pool.get(question.id, {}).get(id)
@@ -218,10 +218,10 @@ def _decide(desk: Desk, listed: list[Question], at: int, to: State) -> None:
     try:
         now = label_set.decide(store(), desk.set.name, before, to, annotator(), text)
     except RouteScopeError as error:
-        st.session_state[SAID] = str(error)
+        st.session_state[OUTCOME] = str(error)
         return
     st.session_state[DONE] = desk.set.name, now, before
-    st.session_state[SAID] = f"{to.capitalize()}: {now.query.text}"
+    st.session_state[OUTCOME] = f"{to.capitalize()}: {now.query.text}"
     _go(listed, at + 1)
 
 
@@ -230,7 +230,7 @@ def _undo() -> None:
     try:
         label_set.decide(store(), name, now, _state(before), annotator(), before.query.text)
     except RouteScopeError as error:
-        st.session_state[SAID] = str(error)
+        st.session_state[OUTCOME] = str(error)
         return
     st.session_state[AT] = before.id
 
@@ -255,7 +255,7 @@ def _word(question: Question) -> str:
 
 
 def _checks(checks: object) -> str:
-    """The results of the checks, in a line."""
+    """Describe the results of the checks in one line."""
     if not isinstance(checks, dict):
         return ""
     said = []

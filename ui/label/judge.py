@@ -18,7 +18,7 @@ from ui.app.progress import progress
 from ui.charts.confusion import confusion
 
 OF: source.Of = "label set"
-EVERY = 0.5  # seconds between looks at one that is running
+POLL_S = 0.5  # seconds between looks at one that is running
 
 
 def draw(desk: Desk) -> None:
@@ -61,7 +61,7 @@ def _begin(name: str) -> None:
         st.rerun()
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow(name: str) -> None:
     one = measure.under_way(state.engine(), OF, name)
     if one is None or one.done:
@@ -82,7 +82,7 @@ def _ended(one: Measuring) -> None:
 
 
 def _result(record: JudgeRecord, why: str | None) -> None:
-    """What was measured, on what, and what it allows; `why` it does not hold any more."""
+    """Draw what was measured and what it allows; `why` tells why it is no longer valid."""
     if why:
         st.warning(md(f"Not calibrated for these guidelines: {why}. Measure the judge again."))
     said = [words.agreement(record), words.leaves_open(record), *([] if why else [words.use(record)])]

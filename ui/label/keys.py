@@ -12,7 +12,7 @@ SHORT = {0: "not relevant", 1: "background", 2: "answers a part", 3: "answers"}
 
 
 def said(one: Judgement) -> str:
-    """A judgement in words."""
+    """Describe a judgement."""
     if one.kind == "grade" and one.grade is not None:
         words = f"{one.grade} {SHORT[one.grade]}"
     else:
@@ -21,5 +21,5 @@ def said(one: Judgement) -> str:
 
 
 def now() -> str:
-    """The time of day, where the pages are served."""
+    """Return the time of day at the server."""
     return datetime.now().astimezone().strftime("%H:%M:%S")

@@ -20,16 +20,16 @@ from ui.components import tables
 from ui.label.desk import store
 from ui.label.keys import SHORT
 
-SHOWN = "label_shown"  # which lines
+FILTER = "label_shown"  # which lines
 GIVEN = "label_given"  # grows when a file was imported, to empty the uploader
-TOLD = "label_import_told"
+IMPORT_RESULT = "label_import_told"
 ALL = "all"
 IMPORTER = "imported"  # the annotator of imported judgements without a name
 
 
 def draw(desk: Desk) -> None:
     """Draw the labels with their origin, their state in the corpus, and the files."""
-    if result := st.session_state.pop(TOLD, None):
+    if result := st.session_state.pop(IMPORT_RESULT, None):
         st.success(md(result))
     opening.wait_for(desk.set.corpus)
     found, counts, lacking = _lines(desk, _version(desk))
@@ -46,7 +46,7 @@ def draw(desk: Desk) -> None:
 
 
 def words(counts: Counts, desk: Desk) -> str:
-    """How many labels there are, by origin."""
+    """Describe the number of labels by origin."""
     graded = counts.passages - counts.how.get("unjudged", 0)
     kinds = [
         f"{counts.how[how]:,} {origin}"
@@ -84,7 +84,7 @@ def _version(desk: Desk) -> tuple[Any, ...]:
 
 @st.cache_resource(max_entries=4, show_spinner="Matching the labels to the corpus")
 def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, str]:  # noqa: ARG001
-    """The lines, their counts, and why the corpus could not be asked, "" if it could."""
+    """Return the lines, their counts, and why the corpus is unavailable ("" if it is available)."""
     finals = final(_desk)
     tied, corpus, lacking = None, None, ""
     try:
@@ -96,7 +96,7 @@ def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, s
 
 
 def _changes(found: list[Line]) -> None:
-    """The effect of a reindexed corpus on the labels."""
+    """Draw how reindexing the corpus affected the labels."""
     kinds = Counter(one.now.split(" ")[0] for one in found if one.now)
     effects = []
     if kinds["carried"]:
@@ -122,7 +122,7 @@ def _table(found: list[Line]) -> None:
     some = {name: lines for name, lines in kinds.items() if lines}
     name = choice(
         "show",
-        SHOWN,
+        FILTER,
         "Show",
         list(some),
         usual=ALL,
@@ -203,7 +203,7 @@ def _in(desk: Desk) -> None:
         except RouteScopeError as error:
             st.error(md(f"Nothing was imported. {error}"))
             return
-        st.session_state[TOLD] = result
+        st.session_state[IMPORT_RESULT] = result
         st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
         st.rerun()
 

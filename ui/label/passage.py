@@ -1,4 +1,4 @@
-"""What an annotator reads: one passage in readable type, and the question with its conversation."""
+"""The annotator's view: one passage in readable type, and the question with its conversation."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ui.components.markdown import is_markdown, rendered
 
 
 def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Markup:
-    """The passage with the words of the question lightly marked; who found it at which rank only on `routes`.
+    """Return the passage with the question's words lightly marked.
 
-    Without `routes`, the number of routes that found a passage stays hidden, as it would sway the annotator.
+    Without `routes`, it does not show which or how many routes found it, as that would bias the annotator.
     """
     read: Passage = one.passage
     found_by = _found(one) if routes else EMPTY
@@ -52,7 +52,7 @@ def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Ma
 
 
 def question(asked: Question) -> Markup:
-    """The question in full, after its conversation history; the gold answer is behind a click."""
+    """Return the question after its conversation, with the gold answer behind a click."""
     turns = [
         tag("div", tag("span", turn.role, css="who"), " ", turn.text, css="turn", dir="auto")
         for turn in asked.query.history
@@ -65,12 +65,12 @@ def question(asked: Question) -> Markup:
 
 
 def one_line(asked: Question, limit: int = 90) -> str:
-    """The question for a list: one line."""
+    """Return the question on one line of at most `limit` characters."""
     return cut(asked.query.text, limit)
 
 
 def _body(read: Passage, words: Marker) -> list[Markup]:
-    """The text of a Markdown file as it reads, with what is stored on demand; other text as stored."""
+    """Return the text of a Markdown file rendered, with its source on demand; other text as stored."""
     if not is_markdown(read.doc_id):
         return [tag("div", marked(read.text, words), css="raw", dir="auto")]
     stored = tag("div", read.text, css="raw", dir="auto")
@@ -101,7 +101,7 @@ def _words(corpus: str) -> Analyzer:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _analyzer(corpus: str, fingerprint: str | None) -> Analyzer:  # noqa: ARG001 - part of the cache key
-    """The analyzer of the corpus; whole words for one that is not indexed here."""
+    """Return the corpus' analyzer, or one for whole words if the corpus has no index here."""
     try:
         info = catalogue.describe(corpus, state.engine().settings).info
     except RouteScopeError:

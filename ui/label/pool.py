@@ -22,14 +22,14 @@ from ui.app.routes import by_family, title
 from ui.components import tables
 from ui.label.desk import store
 
-EVERY = 0.4  # seconds between looks at one that is running
+POLL_S = 0.4  # seconds between looks at one that is running
 SESSIONS = "stored sessions that asked these questions"
-TOLD = "label_pool_told"  # the result of the last import
+IMPORT_RESULT = "label_pool_told"  # the result of the last import
 
 
 def draw(desk: Desk) -> None:
     """Draw the contents of the pool, and the controls to fill it."""
-    if result := st.session_state.pop(TOLD, None):
+    if result := st.session_state.pop(IMPORT_RESULT, None):
         st.success(md(result))
     if any(desk.pool.values()):
         _held(coverage(desk))
@@ -115,9 +115,9 @@ def _begin(desk: Desk) -> None:
     )
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow(name: str) -> None:
-    """Progress with Stop; the page is redrawn at the end."""
+    """Draw progress with Stop, and redraw the page at the end."""
     one = pool.under_way(state.engine(), name)
     if one is None or one.done:
         redraw.page()
@@ -146,7 +146,7 @@ def _ended(one: Pooling) -> None:
 
 
 def _found_before(desk: Desk) -> None:
-    """The passages of stored sessions or of a saved evaluation; no route is rerun."""
+    """Draw the choice of passages from stored sessions or a saved evaluation; no route is rerun."""
     engine, name = state.engine(), desk.set.name
     origins = [
         *([SESSIONS] if store().count(corpus=desk.set.corpus) else []),
@@ -185,5 +185,5 @@ def _found_before(desk: Desk) -> None:
         result += f" {added.others} questions of the evaluation are not in this set."
     if added.missing:
         result += f" {added.missing} hits were skipped because their text no longer exists."
-    st.session_state[TOLD] = result
+    st.session_state[IMPORT_RESULT] = result
     st.rerun()

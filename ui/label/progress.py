@@ -1,4 +1,4 @@
-"""How far an annotator is: overall, in this question, and question by question."""
+"""An annotator's progress: overall, in this question, and by question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = {"judged": "graded", "cannot": "can't tell", "later": "later", "left": "
 
 
 def draw(desk: Desk, who: str, at: Pair | None) -> None:
-    """The bar over all, a line on the question that is shown, and the table of questions on demand."""
+    """Draw the overall progress, a line about the current question, and a table of questions on demand."""
     by, whole = queue.progress(desk, who)
     parts = [bar(whole)]
     if at is not None:
@@ -31,7 +31,7 @@ def draw(desk: Desk, who: str, at: Pair | None) -> None:
 
 
 def bar(one: Progress) -> Markup:
-    """A bar of the passages that are graded, undecidable, postponed and left, with the numbers below it."""
+    """Return a bar of graded, undecidable, postponed and remaining passages with their counts."""
     counts = {name: getattr(one, name) for name in NAMES}
     whole = max(1, one.total)
     shares = [

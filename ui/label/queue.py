@@ -19,7 +19,7 @@ from ui.label.keys import KEYS, SHORT, said
 from ui.label.keys import now as clock
 
 AT = "label_at"  # the (question, passage) that is shown
-SAID = "label_said"  # the effect of the last key: (css class, text)
+OUTCOME = "label_said"  # the effect of the last key: (css class, text)
 ROUTES = "label_routes"  # whether the routes that found a passage are shown
 JUMP = "label_jump"
 
@@ -30,13 +30,13 @@ def draw(desk: Desk) -> None:
     address.take("passage", AT, lambda passage: _known(desk, (question, passage)))
     address.take("order", ORDER, str)
     address.take("routes", ROUTES, lambda text: text == "1")
-    address.take("suggest", suggested.SHOWN, lambda text: text == "1")
+    address.take("suggest", suggested.SHOW_KEY, lambda text: text == "1")
     _desk()
 
 
 @st.fragment
 def _desk() -> None:
-    """What a key draws anew: nothing else of the page."""
+    """Draw what a key redraws, and nothing else of the page."""
     who = annotator()
     try:
         now = opened()
@@ -74,7 +74,7 @@ def _desk() -> None:
 
 
 def _order() -> None:
-    """What the order of the questions is for, where it is not the usual one."""
+    """Draw the purpose of the questions' order, unless it is the default."""
     address.keep("order", st.session_state.get(ORDER))
     if (found := deciding()) is None:
         return
@@ -120,7 +120,7 @@ def _passage(desk: Desk, at: Pair, mine: Judgement | None) -> None:
 
 
 def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
-    """The buttons; each belongs to the passage it was drawn for, so no key grades one not yet seen."""
+    """Draw the buttons. Each belongs to its passage, so no key grades a passage not yet seen."""
     place = order.index(at)
     with st.container(horizontal=True, gap="small"):
         for grade, letter in KEYS.items():
@@ -195,12 +195,12 @@ def _judge(at: Pair, kind: Kind, grade: int | None = None) -> None:
     try:
         desks.judge(store(), name, judgement)
     except RouteScopeError as error:
-        st.session_state[SAID] = ("bad", f"Not saved: {error}")
+        st.session_state[OUTCOME] = ("bad", f"Not saved: {error}")
         return
     now = held(name)
     desk = now.desk
     title = named(desk.set.corpus, desk.pool[at[0]][at[1]].passage)
-    st.session_state[SAID] = ("dim", f"Saved {clock()}: {said(judgement)} · {cut(title, 60)}")
+    st.session_state[OUTCOME] = ("dim", f"Saved {clock()}: {said(judgement)} · {cut(title, 60)}")
     st.session_state[AT] = onward(now.order(who), desk.by(who), at)
 
 
@@ -209,13 +209,13 @@ def _undo() -> None:
     try:
         gone = desks.undo(store(), name, who)
     except RouteScopeError as error:
-        st.session_state[SAID] = ("bad", f"Not undone: {error}")
+        st.session_state[OUTCOME] = ("bad", f"Not undone: {error}")
         return
     if gone is None:
-        st.session_state[SAID] = ("dim", "Nothing to undo: you have not judged any passage here.")
+        st.session_state[OUTCOME] = ("dim", "Nothing to undo: you have not judged any passage here.")
         return
     st.session_state[AT] = gone.pair
-    st.session_state[SAID] = ("dim", f"Withdrawn {clock()}: {said(gone)}")
+    st.session_state[OUTCOME] = ("dim", f"Withdrawn {clock()}: {said(gone)}")
 
 
 def _to(at: Pair) -> None:
@@ -228,8 +228,8 @@ def _next(at: Pair) -> None:
 
 
 def _said() -> None:
-    """One line for the effect of the last key, always there to keep the layout still."""
-    css, text = st.session_state.get(SAID, ("dim", "Each key saves immediately."))
+    """Draw the effect of the last key on one line, which is always present to keep the layout still."""
+    css, text = st.session_state.get(OUTCOME, ("dim", "Each key saves immediately."))
     show(tag("div", text, css=f"rs rs-label-saved {css}", role="status"))
 
 

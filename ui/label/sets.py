@@ -35,7 +35,7 @@ WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
 
 
 def choose() -> str | None:
-    """Draw the choice of a set and of the annotator; None, with what to do, where there is no set."""
+    """Draw the choice of a set and of the annotator; return None, with the next step, if there is no set."""
     undo()
     made = {one.name: one for one in desks.sets(store())}
     wanted = st.query_params.get("set")
@@ -67,7 +67,7 @@ def choose() -> str | None:
 
 
 def _offered(made: dict[str, LabelSet]) -> dict[str, LabelSet]:
-    """The sets to choose from: those of the corpus of the sidebar, and of others if they are asked for."""
+    """Return the sets to choose from: those of the chosen corpus, and of others on request."""
     here = st.session_state.get(state.CORPUS)
     if st.session_state.get(HERE, here) != here and not address.is_new("set"):
         st.session_state.pop(SET, None)
@@ -85,7 +85,7 @@ def _offered(made: dict[str, LabelSet]) -> dict[str, LabelSet]:
 
 
 def _own(one: LabelSet) -> bool:
-    """Whether a set is of the corpus of the sidebar, in whatever chunking."""
+    """Return whether a set is of the chosen corpus, in any chunking."""
     here = st.session_state.get(state.CORPUS)
     return here is None or base_of(one.corpus) == base_of(here)
 
@@ -187,7 +187,7 @@ def guidelines(one: LabelSet, *, height: int = 200) -> None:
 
 
 def _mine(known: dict[str, LabelSet]) -> str:
-    """The set that was made last over the corpus of the sidebar, else the one made last."""
+    """Return the newest set of the chosen corpus, else the newest of all."""
     corpus = st.session_state.get(state.CORPUS)
     return max(known.values(), key=lambda one: (one.corpus == corpus, one.created)).name
 
@@ -244,7 +244,7 @@ def _of_corpus(corpus: str, home: str, fingerprint: str | None) -> tuple[Questio
 
 
 def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
-    """Those of a split, and a sample of them if fewer are wanted."""
+    """Return the questions of a split, or a sample of them if fewer are wanted."""
     splits = sorted({one.split for one in questions if one.split})
     with st.container(horizontal=True, vertical_alignment="bottom"):
         split = st.selectbox("Split", ["all", *splits], key="label_split", width=150) if splits else "all"
@@ -266,6 +266,6 @@ def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
 
 
 def sample(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
-    """`count` of the questions, drawn with a fixed seed, in their order."""
+    """Return `count` questions drawn with a fixed seed, in their order."""
     drawn = set(random.Random(SEED).sample(range(len(questions)), count))
     return tuple(one for at, one in enumerate(questions) if at in drawn)

@@ -17,7 +17,7 @@ from ui.label.desk import SET, annotator, held, opened, store
 from ui.label.keys import KEYS, SHORT, now, said
 
 AT = "label_settle_at"
-SAID = "label_settle_said"
+OUTCOME = "label_settle_said"
 
 
 def draw(desk: Desk) -> None:
@@ -59,7 +59,7 @@ def _desk() -> None:
             pooled = desk.pool[one.question][one.passage]
             show(label_passage.passage(desk.set.corpus, desk.asked[one.question], pooled, routes=False))
             _keys(pairs, one)
-            css, text = st.session_state.get(SAID, ("dim", "Each key saves immediately."))
+            css, text = st.session_state.get(OUTCOME, ("dim", "Each key saves immediately."))
             show(tag("div", text, css=f"rs rs-label-saved {css}", role="status"))
         with st.container():
             show(_who(desk, one, pairs.index(at) + 1, len(found)))
@@ -68,7 +68,7 @@ def _desk() -> None:
 
 
 def _who(desk: Desk, one: Disagreement, place: int, count: int) -> Markup:
-    """The grade and note of each annotator, and the final grade if there is one."""
+    """Return each annotator's grade and note, and the final grade if there is one."""
     rows = []
     for who, grade in one.grades:
         note = desk.by(who)[one.question, one.passage].note
@@ -156,16 +156,16 @@ def _settle(at: Pair, kind: Kind, grade: int | None = None) -> None:
     try:
         desks.judge(store(), name, judgement)
     except RouteScopeError as error:
-        st.session_state[SAID] = ("bad", f"Not saved: {error}")
+        st.session_state[OUTCOME] = ("bad", f"Not saved: {error}")
         return
-    st.session_state[SAID] = ("dim", f"Saved {now()}: final grade {said(judgement)}")
+    st.session_state[OUTCOME] = ("dim", f"Saved {now()}: final grade {said(judgement)}")
     open_ = [one for one in agreement.disagreements(held(name).desk) if one.adjudication is None]
     if open_:
         st.session_state[AT] = (open_[0].question, open_[0].passage)
 
 
 def _undo() -> None:
-    """Withdraw the annotator's adjudication of the passage that is shown."""
+    """Withdraw the annotator's final grade of the passage shown."""
     name = st.session_state[SET]
     at: Pair = st.session_state[AT]
     gone = held(name).desk.adjudicated().get(at)
@@ -175,9 +175,9 @@ def _undo() -> None:
     try:
         desks.judge(store(), name, withdrawn)
     except RouteScopeError as error:
-        st.session_state[SAID] = ("bad", f"Not undone: {error}")
+        st.session_state[OUTCOME] = ("bad", f"Not undone: {error}")
         return
-    st.session_state[SAID] = ("dim", f"Withdrawn {now()}: final grade {said(gone)}")
+    st.session_state[OUTCOME] = ("dim", f"Withdrawn {now()}: final grade {said(gone)}")
 
 
 def _to(at: Pair) -> None:

@@ -12,8 +12,8 @@ from ui.app import address, redraw, state
 from ui.app.markup import cut, md, show, tag
 from ui.app.progress import progress
 
-SHOWN = "label_suggest"
-EVERY = 0.5  # seconds between looks at one that is running
+SHOW_KEY = "label_suggest"
+POLL_S = 0.5  # seconds between looks at one that is running
 
 
 def switch(desk: Desk) -> None:
@@ -21,16 +21,16 @@ def switch(desk: Desk) -> None:
     if desk.models():
         st.toggle(
             "Show suggestions",
-            key=SHOWN,
+            key=SHOW_KEY,
             persist_state="session",
             help="Shows the grade a model suggests. Grade first: a suggestion sways you.",
         )
-    address.keep("suggest", "1" if desk.models() and st.session_state.get(SHOWN) else None)
+    address.keep("suggest", "1" if desk.models() and st.session_state.get(SHOW_KEY) else None)
 
 
 def of(desk: Desk, at: Pair) -> None:
     """Draw the suggestions for a passage, if they are switched on."""
-    if not st.session_state.get(SHOWN):
+    if not st.session_state.get(SHOW_KEY):
         return
     lines = []
     for model in desk.models():
@@ -72,7 +72,7 @@ def ask(desk: Desk) -> None:
                     st.rerun()
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow(name: str) -> None:
     one = suggest.under_way(state.engine(), name)
     if one is None or one.done:

@@ -16,7 +16,7 @@ TAB = "latency_tab"
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, *, dark: bool) -> None:
-    """The whole page below the line on what run it is."""
+    """Draw the page below the line about the run."""
     views: dict[str, Callable[[], None]] = {
         "This run": lambda: latency_run.draw(run, dark=dark),
         "Where the time goes": lambda: time_breakdown.draw(run),

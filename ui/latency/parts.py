@@ -10,7 +10,7 @@ from markupsafe import Markup
 from ui.app import address
 from ui.app.markup import EMPTY, tag
 
-SHOWN = (
+STEP_OPTIONS = (
     "show",
     {"all": "All", "retrieval": "Retrieval only"},
     "Leaves out the language model's steps, which dwarf the searches",
@@ -18,15 +18,15 @@ SHOWN = (
 
 
 def sentences(said: Sequence[str]) -> Markup:
-    """What to know first, one line each."""
+    """Return the main findings, one line each."""
     lines = [tag("li", one, dir="auto") for one in said if one]
     return tag("div", tag("ul", *lines), css="rs rs-latency-words") if lines else EMPTY
 
 
 def switch(label: str, name: str, options: Mapping[str, str], help: str | None = None) -> str:
-    """A choice of a few: its value, kept in the address under `name` unless it is the first one.
+    """Draw a choice and return its value, kept in the address under `name` unless it is the first.
 
-    `options` has a label for each value.
+    `options` maps values to labels.
     """
     key = f"latency_{name}"
     usual = next(iter(options))
@@ -48,7 +48,7 @@ def switch(label: str, name: str, options: Mapping[str, str], help: str | None =
 
 
 def meter(low: float, high: float, colour: str = "", css: str = "") -> Markup:
-    """A bar from `low` to `high`, both 0 to 1 of its width."""
+    """Return a bar from `low` to `high`, as shares of its width."""
     left, width = 100 * min(1.0, max(0.0, low)), 100 * min(1.0, max(0.0, high - low))
     style = f"left:{left:.2f}%;width:{width:.2f}%" + (f";background:{colour}" if colour else "")
     return tag("div", tag("i", style=style, css=css), css="rs-latency-bar")

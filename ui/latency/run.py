@@ -1,4 +1,4 @@
-"""The times of one run: the waterfall of its routes, a table beside it, and one route with all its calls."""
+"""The times of one run: the waterfall of its routes, a table, and one route with all its calls."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ui.app.plot import plot
 from ui.charts.style import KINDS
 from ui.charts.waterfall import waterfall, without_model, zooms
 from ui.components.grid import STATUS
-from ui.latency.parts import SHOWN, meter, sentences, switch
+from ui.latency.parts import STEP_OPTIONS, meter, sentences, switch
 
 SPANS = 400  # that are listed of one route
 ROUTE = "latency_route"
 
 
 def draw(run: Run, *, dark: bool) -> None:
-    """Words, the waterfall with its choices, the table of times, one route in full."""
+    """Draw the findings, the waterfall, the table of times, and one route in full."""
     if not any(result.spans for result in run.results):
         none = "No route of this run recorded a step. See Compare for the reason."
         waiting = "No route of this run has ended yet."
@@ -36,7 +36,7 @@ def draw(run: Run, *, dark: bool) -> None:
     said = [*said, prompt_cache.in_words(prompt_cache.prompt_cache(run)), *_embedded(run)]
     show(sentences(said))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        only = switch("Steps", *SHOWN) == "retrieval"
+        only = switch("Steps", *STEP_OPTIONS) == "retrieval"
         calls = switch("Inside steps", "calls", {"no": "Hidden", "yes": "Shown below"})
         until = _zoom(run)
     if only and (retrieval := without_model(run)):
@@ -62,7 +62,7 @@ def draw(run: Run, *, dark: bool) -> None:
 
 
 def _embedded(run: Run) -> list[str]:
-    """What routes embedded while the question waited, and the command that makes it before."""
+    """Describe what routes embedded during the query, with the command that precomputes it."""
     needs = {result.title: made for result in run.results if (made := prepared_by(result.spans))}
     if not needs:
         return []
@@ -74,8 +74,9 @@ def _embedded(run: Run) -> list[str]:
 
 
 def times(run: Run) -> Markup:
-    """A row a route, in the waterfall's order: its time alone and in this run, what of it was reused, and the
-    step that takes longest.
+    """Return a row for each route in the waterfall's order.
+
+    It has the time alone and in this run, the reused part, and the longest step.
     """
     rows = [_row(run, result) for result in sorted(run.results, key=_order)]
     heads = ["Alone", "In this run", "Shared", "Cached", "Recorded"]
@@ -124,7 +125,7 @@ def _order(result: RouteResult) -> tuple[bool, bool, float]:
 
 
 def _zoom(run: Run) -> float | None:
-    """The first milliseconds to show; None for all of the time."""
+    """Draw the choice of a zoom and return it in ms; None shows the full time."""
     offered = {"": "Full time"} | {f"{ms:g}": f"The first {milliseconds(ms)}" for ms in zooms(run)}
     address.take("zoom", "latency_zoom", address.one_of(list(offered)))
     if st.session_state.get("latency_zoom") not in offered:
@@ -160,7 +161,7 @@ def _one_route(run: Run) -> None:
 
 
 def spans(result: RouteResult) -> Markup:
-    """Every span below the one it was done in, with when, how long, and whose time it is."""
+    """Return every span below its parent, with its start, duration and origin."""
     within, path, end = on_path(result), critical(result), ended(result) or 1.0
     depth: dict[int | None, int] = {None: -1}
     for span in result.spans:

@@ -18,7 +18,7 @@ from ui.app import account, state
 from ui.app.help_mark import term
 from ui.app.markup import md, show, table_of, tag
 from ui.app.plot import plot
-from ui.charts.percentiles import SHOWN, range_plot
+from ui.charts.percentiles import ROWS_SHOWN, range_plot
 from ui.components import tables
 from ui.components.cost import costs, money
 from ui.latency.parts import sentences, switch
@@ -30,7 +30,7 @@ Found = tuple[Traces, list[Latency], list[Latency], list[Usage]]
 
 
 def draw(run: Run, *, dark: bool) -> None:
-    """Percentiles over the stored runs in words, as a chart and as a table."""
+    """Draw latency percentiles over the stored runs, in sentences, as a chart and as a table."""
     wrote = any(result.answer for result in run.results)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         scope = _scope(run)
@@ -55,8 +55,8 @@ def draw(run: Run, *, dark: bool) -> None:
         return
     show(sentences(said))
     plot(range_plot(rows, dark=dark), "percentiles", " ".join(said), table=False)
-    if len(rows) > SHOWN:
-        st.caption(f"The chart shows the {SHOWN} slowest of {len(rows)}; the table shows all.")
+    if len(rows) > ROWS_SHOWN:
+        st.caption(f"The chart shows the {ROWS_SHOWN} slowest of {len(rows)}; the table shows all.")
     _table(rows)
     st.caption(
         md(
@@ -70,7 +70,7 @@ def draw(run: Run, *, dark: bool) -> None:
 
 
 def tokens(run: Run) -> None:
-    """Model use by route: in this run, then on average over the stored runs."""
+    """Draw model use by route, in this run and on average over the stored runs."""
     show(tag("div", tag("h4", "In this run"), css="rs rs-block"))
     show(costs(run))
     show(tag("div", tag("h4", "Average over stored runs"), css="rs rs-block"))
@@ -103,7 +103,7 @@ def _scope(run: Run) -> str:
 
 
 def _found(corpus: str | None) -> Found | None:
-    """The times of the stored runs; None, with the reason on screen, where they cannot be read."""
+    """Return the latencies of stored runs, or None, with the reason on the page, if unreadable."""
     store = state.engine().store
     if store is None:
         st.info("Run storage is off, so there are no other runs to compare with.")

@@ -1,4 +1,4 @@
-"""Where the time of a run went: by kind of step, then by step, each distinct work counted once."""
+"""The time of a run by kind of step, then by step; shared work counts once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from core.domain.format import brief, milliseconds
 from core.domain.types import Run
 from ui.app.markup import cut, join, show, table_of, tag
 from ui.charts.style import KINDS
-from ui.latency.parts import SHOWN, meter, sentences, switch
+from ui.latency.parts import STEP_OPTIONS, meter, sentences, switch
 
 STEPS = 25  # that are listed
 
 
 def draw(run: Run) -> None:
-    """The finding in words and two tables."""
-    only = switch("Steps", *SHOWN) == "retrieval"
+    """Draw the finding and two tables."""
+    only = switch("Steps", *STEP_OPTIONS) == "retrieval"
     everything, steps = by_kind(run), by_step(run)
     if not steps:
         show(tag("div", "No route of this run has a timed step.", css="rs dim"))

@@ -25,7 +25,7 @@ Entries = tuple[PlaylistEntry, ...]
 
 
 def known() -> dict[str, Entries]:
-    """Every playlist by name: the sample questions of the corpus, then those people made."""
+    """Return playlists by name: the corpus' sample questions first, then those made by people."""
     corpus = st.session_state[state.CORPUS]
     built_in = {SAMPLES.format(corpus): sample_entries(corpus)} if sample_entries(corpus) else {}
     store = state.engine().store
@@ -34,7 +34,7 @@ def known() -> dict[str, Entries]:
 
 
 def store() -> Store:
-    """Where playlists are stored; raises Unavailable where runs are not stored."""
+    """Return the store of the playlists. Raises Unavailable if runs are not stored."""
     found = state.engine().store
     if found is None:
         raise Unavailable("playlists are stored with the runs, and run storage is off")
@@ -107,7 +107,7 @@ def _contents(name: str, entries: Entries, *, own: bool) -> None:
 
 
 def edit(name: str, entries: Sequence[PlaylistEntry], at: int) -> None:
-    """Move, note and remove one entry."""
+    """Draw how to move, annotate and remove one entry."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         note = st.text_input("Note", entries[at].note, key=f"entry_note:{name}:{at}", max_chars=500)
         if st.button("Save note", key="entry_save"):
@@ -159,7 +159,7 @@ def _make(lists: Mapping[str, Entries]) -> None:
 
 
 def of(run: Run) -> PlaylistEntry:
-    """A run as an entry: shown from the store, whatever the index is by then."""
+    """Return a playlist entry that shows the stored run, whatever the index is then."""
     return PlaylistEntry(
         run.query.text, run.corpus, run.id, run.query.history, tuple(result.route for result in run.results)
     )

@@ -28,11 +28,11 @@ from ui.components.grid import View, grid
 PLAYING, AT = "slide_playing", "slide_at"
 DEPTH = 5
 BEGUN = 1000  # questions shown without a run whose runs are remembered
-EVERY = 0.3  # seconds between looks at a run under way
+POLL_S = 0.3  # seconds between looks at a run under way
 
 
 def play(name: str, entries: Sequence[PlaylistEntry]) -> None:
-    """The slide at its place; the next one's run is begun meanwhile."""
+    """Draw the current slide and start the next one's run."""
     at = min(max(0, st.session_state.get(AT, 0)), len(entries) - 1)
     st.session_state[AT] = at
     st.html(DATA / "slide.css")
@@ -88,12 +88,15 @@ def _leave() -> None:
 
 @st.cache_resource(show_spinner=False)
 def begun() -> Recent[tuple[object, ...], str]:
-    """The run of each question that was shown without one: not begun again by whoever shows it next."""
+    """Return the cache of runs started for questions without one, so that each is started once."""
     return Recent(200)
 
 
 def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
-    """The entry's run, and its job if it was begun here. Without one it is run from recordings alone."""
+    """Return the entry's run, and its job if started here.
+
+    Without a stored run, the question is replayed from recordings.
+    """
     engine = state.engine()
     if entry.run:
         return engine.run(entry.run), None
@@ -122,7 +125,7 @@ def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
 
 
 def _keep(name: str, at: int, entry: PlaylistEntry, run_id: str) -> None:
-    """Note the run of an entry, so that its playlist shows the very same from now on."""
+    """Save the run of an entry in its playlist, which then shows the same run again."""
     store = state.engine().store
     if not people.current().may("edit"):
         return  # it is found again among the runs that this process began
@@ -132,7 +135,7 @@ def _keep(name: str, at: int, entry: PlaylistEntry, run_id: str) -> None:
             store.save_playlist(name, entries)
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _wait(job: Job) -> None:
     if job.done:
         redraw.page()

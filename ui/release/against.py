@@ -24,7 +24,7 @@ KEPT = "release_snapshot"  # (name, content) of the snapshot that was given last
 
 
 def found(measured: Measured, decision: Decision) -> Against | None:
-    """The comparison with the snapshot that was given, for the report; None without one that can be read."""
+    """Return the comparison with the uploaded snapshot, or None without a readable one."""
     uploaded = st.session_state.get(KEPT)
     if uploaded is None:
         return None
@@ -35,7 +35,7 @@ def found(measured: Measured, decision: Decision) -> Against | None:
 
 
 def draw(measured: Measured, decision: Decision) -> None:
-    """The tab."""
+    """Draw the comparison with an earlier release."""
     given = st.file_uploader("Snapshot of an earlier release", type="json", key=UPLOADED)
     if given is not None:
         st.session_state[KEPT] = (given.name, given.getvalue())

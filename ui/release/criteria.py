@@ -21,7 +21,7 @@ METRIC = "release_metric"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One control: the field of Criteria it sets, its parameter of the address, and how it is drawn."""
+    """A control for one field of Criteria."""
 
     field: str
     parameter: str
@@ -119,7 +119,7 @@ def chosen(measured: Measured) -> Criteria:
 
 
 def _limit(one: Limit, of: str, begin: float | None) -> float | None:
-    """The value of one limit, which belongs to an evaluation and a metric, as it was derived from them."""
+    """Draw one limit's field and return its value; it belongs to an evaluation and a metric."""
     key = f"release:{one.field}:{of}"
     address.take(one.parameter, key, _reader(one))
     st.session_state.setdefault(key, begin)

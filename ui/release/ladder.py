@@ -25,7 +25,7 @@ MARKS = {
 
 
 def draw(measured: Measured, decision: Decision) -> None:
-    """The ladder in words, then rung by rung."""
+    """Draw the ladder's finding, then each rung."""
     ladder = climb(measured, decision)
     *rungs, last = in_words(ladder, measured)
     st.markdown(f"**{md(last)}**")

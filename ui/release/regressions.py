@@ -25,14 +25,14 @@ from ui.app.markup import md
 from ui.components import tables
 
 SIGNS = {"passed": "✓ passed", "broken": "✗ broke again", "cannot be told": "? cannot be determined"}
-NONE = (
+NO_SETS = (
     "No question of this corpus was reported yet. “Wrong…” on Compare, Why and Sessions makes a wrong answer "
     "a question that every later release must pass."
 )
 
 
 def summary(measured: Measured, decision: Decision) -> None:
-    """One line a set below the verdict; nothing where nobody complained."""
+    """Draw one line for each set below the verdict, or nothing without reported questions."""
     for desk in _sets(measured):
         found = _checked(desk, _route(decision))
         if found is None:
@@ -47,10 +47,10 @@ def summary(measured: Measured, decision: Decision) -> None:
 
 
 def draw(measured: Measured, decision: Decision) -> None:
-    """The tab: each set with its questions; those that broke again open in Why."""
+    """Draw each regression set with its questions; those that broke again open in Why."""
     sets = _sets(measured)
     if not sets:
-        st.caption(NONE, help=term("regression set"))
+        st.caption(NO_SETS, help=term("regression set"))
         return
     for desk in sets:
         found = _checked(desk, _route(decision))
@@ -84,7 +84,7 @@ def _of_sets(path: str, corpus: str, versions: tuple[Any, ...]) -> list[Desk]:  
 
 
 def _checked(desk: Desk, route: str) -> tuple[Evaluation, Regressions] | None:
-    """The newest evaluation of the set with this route, and what it shows."""
+    """Return the set's newest evaluation with this route, and its outcome."""
     settings = state.engine().settings
     stamps = tuple(
         (name, experiment_store.stamp(experiment_store.place(settings, name)))
@@ -143,7 +143,7 @@ def _table(desk: Desk, evaluation: Evaluation, found: Regressions) -> None:
 
 
 def _ask(desk: Desk, decision: Decision, measured: Measured, since: Evaluation | None = None) -> None:
-    """How to ask the questions of the set, or to ask them anew."""
+    """Draw how to ask the questions of the set, or to ask them again."""
     if since is None:
         title = decision.of(_route(decision)).title
         st.caption(md(f"{title} was not asked these {len(desk.questions)} questions yet."))

@@ -18,7 +18,7 @@ SIGNS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "cannot be told": 
 
 
 def table(decision: Decision) -> Markup:
-    """Passing routes first; the figure of each criterion, and the reason where it is not passed."""
+    """Return the routes, passing ones first, with the figure of each criterion and why one was missed."""
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
     checks = {check.name: check for one in ordered for check in one.checks}
     heads = [

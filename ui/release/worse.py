@@ -1,4 +1,4 @@
-"""Where the route to ship is worse than another: kinds of question, and questions that open in Why."""
+"""Metrics and questions on which the route to ship is worse than another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUTE, OTHER, QUESTION = "release_route", "release_other", "release_question"
 
 
 def draw(measured: Measured, decision: Decision) -> None:
-    """The tab."""
+    """Draw what the chosen route does worse than another."""
     routes = list(measured.routes)
     if len(routes) < 2:
         st.caption("Only one route was measured, so there is no other to compare it with.")
@@ -48,7 +48,7 @@ def _choice(label: str, parameter: str, key: str, options: list[str], begin: str
 
 
 def _kinds(decision: Decision, route: str) -> None:
-    """Kinds of question on which the mean is below the baseline's, with the test's result."""
+    """Return the modes whose mean is below the baseline's, with the test results."""
     below = sorted(
         (one for one in decision.losses if one.route == route and one.delta < 0), key=lambda one: one.delta
     )

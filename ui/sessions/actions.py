@@ -1,4 +1,4 @@
-"""What can be done with picked runs: open, compare, run again, tag, note, export, delete and its undo."""
+"""Actions on selected runs: open, compare, rerun, tag, note, export, and delete with Undo."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ui.sessions import pair, replay
 from ui.sessions.run_list import changed
 
 DELETED = "sessions_deleted"  # ids of the last deletion and when that was (monotonic), for Undo
-MOST = 500  # runs of one export: a bundle is made in memory
+MAX_EXPORTED = 500  # runs of one export: a bundle is made in memory
 OPEN = "Shows the stored run without searching again or calling a model."
 
 
 def actions(store: Store, picked: Sequence[SessionRow]) -> None:
-    """The buttons for the picked rows; for one row also its tags and note."""
+    """Draw the buttons for the selected rows; for a single row also its tags and note."""
     ids = [row.id for row in picked]
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(picked) == 1:
@@ -62,13 +62,13 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
 
 
 def export_found(store: Store, search: str, only: Filters) -> None:
-    """All runs that were found as one bundle."""
+    """Draw a download of all runs found, as one bundle."""
     total = store.count(search, **only)
     if not total:
         return
-    if total > MOST:
+    if total > MAX_EXPORTED:
         st.caption(
-            f"{total:,} runs match; one export holds at most {MOST}. Narrow the search or filters, "
+            f"{total:,} runs match; one export holds at most {MAX_EXPORTED}. Narrow the search or filters, "
             "or select rows."
         )
         return
@@ -101,7 +101,7 @@ def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
 
 
 def _files(store: Store, run_id: str) -> None:
-    """One run in the formats that other tools read."""
+    """Draw downloads of one run in the formats of other tools."""
     with st.popover("Other formats", key="files", width="content"):
         st.download_button(
             "Rankings as a TREC run file",
@@ -124,7 +124,7 @@ def _files(store: Store, run_id: str) -> None:
 
 
 def _words(store: Store, row: SessionRow) -> None:
-    """Tags and note of one run."""
+    """Draw the tags and the note of one run."""
     st.text(row.question)
     with st.form(f"words:{row.id}", border=False):
         tags = st.text_input("Tags, separated by commas", ", ".join(row.tags), key=f"tags:{row.id}")
@@ -138,7 +138,7 @@ def _words(store: Store, row: SessionRow) -> None:
 
 
 def undo(store: Store) -> None:
-    """The last deletion, to be taken back until the runs are gone for good."""
+    """Draw Undo for the last deletion while it can still be undone."""
     ids, since = st.session_state.get(DELETED, ((), 0.0))
     left = store.deletion.undo_s - (time.monotonic() - since)
     if not ids or left <= 0:

@@ -21,7 +21,7 @@ OF = "session_of"  # the route that is looked at
 
 
 def draw(first: str, second: str) -> None:
-    """The comparison of two stored runs, or what is wrong with one of the ids."""
+    """Draw the comparison of two stored runs, or the error in one of the ids."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("All runs", key="back", on_click=pair.back)
         st.button("Swap", key="exchange", on_click=pair.show, args=(second, first))
@@ -50,7 +50,7 @@ def _compared(before: Run, after: Run, diff: RunDiff) -> None:
 
 
 def _pick(diff: RunDiff) -> RouteDiff:
-    """Which route's traces are shown; at first the first that differs."""
+    """Draw the choice of a route whose traces to show, at first the first that differs."""
     ordered = [
         *sorted(diff.differing, key=lambda one: one.same_result),
         *(route for route in diff.routes if route.same),
@@ -70,7 +70,7 @@ def _pick(diff: RunDiff) -> RouteDiff:
 
 
 def _heads(before: Run, after: Run) -> None:
-    """What the two runs are, with a link to each."""
+    """Draw what the two runs are, with a link to each."""
     for column, which, run in zip(st.columns(2), ("First", "Second"), (before, after), strict=True):
         facts = (
             f"{run.created[:19].replace('T', ' ')} UTC · corpus {run.corpus} · {len(run.results)} routes · "

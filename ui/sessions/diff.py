@@ -18,19 +18,19 @@ SPOKEN = {"question": "Question", "history": "Conversation", "corpus": "Corpus",
 
 
 def words(text: str) -> Markup:
-    """A sentence in which `names` are set as code."""
+    """Return a sentence with its `names` set as code."""
     parts = _CODE.split(text)
     return join([tag("code", part) if n % 2 else part for n, part in enumerate(parts)])
 
 
 def asked(diff: RunDiff) -> Markup:
-    """What of the question differs; nothing where it is the same."""
+    """Return the differences in the question, or nothing if it is the same."""
     rows = [_row(SPOKEN.get(change.name, change.name), change) for change in diff.asked]
     return _table("Question and corpus", ("", "First", "Second"), rows) if rows else EMPTY
 
 
 def settings_table(diff: RunDiff) -> Markup:
-    """The settings that differ, and how many do not."""
+    """Return the settings that differ, and how many are equal."""
     equal = f"{diff.equal} equal setting{'s' * (diff.equal != 1)}"
     if not diff.settings:
         return tag("div", f"Settings: {equal}, no difference.", css="dim rs-block")
@@ -40,7 +40,7 @@ def settings_table(diff: RunDiff) -> Markup:
 
 
 def routes_table(diff: RunDiff) -> Markup:
-    """Every route that differs with why, what it came to and its times; the others by name."""
+    """Return every route that differs, with the reason, the outcome and times; the others by name."""
     parts: list[Markup] = []
     if diff.differing:
         heads = ("Route", "Why it differs", "Difference", "First", "Second")
@@ -59,7 +59,7 @@ def routes_table(diff: RunDiff) -> Markup:
 
 
 def side(given: object) -> Markup:
-    """One side of a change."""
+    """Return one side of a change."""
     if given is MISSING:
         return tag("span", "missing", css="dim")
     return tag("span", value(given), dir="auto")

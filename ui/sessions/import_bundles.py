@@ -12,12 +12,12 @@ from core.store import Store
 from ui.app.markup import cut, md
 from ui.sessions.run_list import changed
 
-TOLD = "sessions_imported"  # [(name of a file, ids that were new, what went wrong)] of the last import
+IMPORTED = "sessions_imported"  # [(name of a file, ids that were new, what went wrong)] of the last import
 LINKS = 20  # runs that are listed with a link
 
 
 class File(Protocol):
-    """A file as it was uploaded."""
+    """An uploaded file."""
 
     name: str
 
@@ -35,7 +35,7 @@ def bring_in(store: Store) -> None:
             "Bundles", type="zip", key="bundle", label_visibility="collapsed", accept_multiple_files=True
         )
         if given and st.button(f"Import {len(given)}", key="import"):
-            st.session_state[TOLD] = take_in(store, given)
+            st.session_state[IMPORTED] = take_in(store, given)
             changed()
             st.rerun()
     draw_imported(store)
@@ -53,8 +53,8 @@ def take_in(store: Store, files: Sequence[File]) -> list[tuple[str, list[str], s
 
 
 def draw_imported(store: Store) -> None:
-    """What the last import brought, with links; gone when it is closed."""
-    imported: list[tuple[str, list[str], str]] = st.session_state.get(TOLD, [])
+    """Draw what the last import brought, with links, until it is closed."""
+    imported: list[tuple[str, list[str], str]] = st.session_state.get(IMPORTED, [])
     if not imported:
         return
     with st.container(border=True):
@@ -72,7 +72,7 @@ def draw_imported(store: Store) -> None:
         if len(new) > LINKS:
             st.caption(f"{len(new) - LINKS} more in the list above.")
         if st.button("Close", key="close_import", type="tertiary"):
-            st.session_state.pop(TOLD)
+            st.session_state.pop(IMPORTED)
             st.rerun()
 
 

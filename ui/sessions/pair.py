@@ -1,4 +1,4 @@
-"""Which two runs are compared, and which one is to be run again: the address alone says it."""
+"""The two runs to compare, or the run to repeat, kept in the address alone."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def run_again(run_id: str) -> None:
 
 
 def back() -> None:
-    """The list of all runs."""
+    """Return to the list of all runs."""
     st.query_params.clear()
 
 
 def pair() -> tuple[str, str] | None:
-    """The ids of the two runs to compare, the first before the second; None where there are no two."""
+    """Return the ids of the two runs to compare, or None without two."""
     first, second = st.query_params.get("a"), st.query_params.get("b")
     return (first, second) if first and second else None
 
 
 def chosen() -> str | None:
-    """The id of the run to run again."""
+    """Return the id of the run to repeat, or None."""
     return st.query_params.get("again") or None

@@ -20,7 +20,7 @@ from ui.app import state
 from ui.app.answer_style import ANSWERS
 from ui.app.markup import cut, md
 from ui.app.routes import by_family, title
-from ui.compare.ask import LONGEST
+from ui.compare.ask import MAX_PASTED
 from ui.components import parameters
 from ui.sessions import pair
 
@@ -76,7 +76,7 @@ def begin(run_id: str, request: Request) -> None:
 
 
 def known(run: Run) -> Again:
-    """The request of a stored run, with what of it is not here."""
+    """Return a stored run's request with what of it is not available here."""
     engine = state.engine()
     corpora = {one.name: one for one in catalogue.known(engine.settings) if one.askable}
     fingerprints = {name: one.fingerprint for name, one in corpora.items()}
@@ -121,7 +121,7 @@ def form(run: Run) -> None:
 
 
 def draw_differences(found: Again) -> None:
-    """What of the stored run is not here, or not as it was."""
+    """Draw what of the stored run is unavailable or has changed."""
     if found.gone:
         st.warning(md(f"No longer available and left out: {'; '.join(found.gone)}."))
     if found.other:
@@ -185,7 +185,7 @@ def _corpus(request: Request) -> Request:
 
 def _question(request: Request) -> Request:
     text = st.text_area(
-        "Question", request.query.text, key="again_question", height=80, width=720, max_chars=LONGEST
+        "Question", request.query.text, key="again_question", height=80, width=720, max_chars=MAX_PASTED
     )
     turns = request.query.history
     if turns:

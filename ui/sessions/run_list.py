@@ -21,7 +21,7 @@ PAGES = "session_pages"  # the last ids of the pages before the one shown
 REVISION = "session_revision"  # grows with every change, so that no pick outlives its row
 SEARCH = "session_search"
 KEY = "session_{}"  # of a filter's widget
-EVERY = {"corpus": "All corpora", "route": "Any route", "tag": "Any tag", "status": "Any status"}
+ALL_LABELS = {"corpus": "All corpora", "route": "Any route", "tag": "Any tag", "status": "Any status"}
 STATUSES = {
     "done": "done",
     "running": "running",
@@ -31,12 +31,12 @@ STATUSES = {
 
 
 def changed() -> None:
-    """Rows came, went or changed: picks are dropped."""
+    """Drop the selection, since rows were added, removed or changed."""
     st.session_state[REVISION] = st.session_state.get(REVISION, 0) + 1
 
 
 def first_page() -> None:
-    """Another search or filter begins at the newest run."""
+    """Go to the newest run for another search or filter."""
     st.session_state[PAGES] = []
     changed()
 
@@ -69,7 +69,7 @@ def listing(store: Store) -> tuple[list[SessionRow], str, Filters]:
 
 
 def _filters(choices: Choices) -> tuple[str, Filters]:
-    """The widgets, which the address fills in; what is offered is what is stored."""
+    """Draw the filters, set from the address, and return the search text and the filters."""
     address.take("search", SEARCH, str)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         search = st.text_input(
@@ -101,7 +101,7 @@ def _choice(name: str, options: Sequence[str], spoken: Callable[[str], str]) -> 
         name.capitalize(),
         [None, *options],
         key=key,
-        format_func=lambda one: EVERY[name] if one is None else spoken(one),
+        format_func=lambda one: ALL_LABELS[name] if one is None else spoken(one),
         width=170,
         on_change=first_page,
         persist_state="session",
@@ -131,7 +131,7 @@ def _day(name: str, label: str) -> date | None:
 
 def _clear() -> None:
     st.session_state[SEARCH] = ""
-    for name in (*EVERY, "since", "until"):
+    for name in (*ALL_LABELS, "since", "until"):
         st.session_state[KEY.format(name)] = None
     first_page()
 

@@ -19,12 +19,12 @@ from ui.app.names import named
 from ui.components.rewrites import word_diff
 from ui.sessions.diff import side, words
 
-LONG = 4000  # characters of a text that are compared word by word
+MAX_COMPARED = 4000  # characters of a text that are compared word by word
 ARROWS = {"better": "▲", "worse": "▼", "new": "new", "same": ""}
 
 
 def draw_route(diff: RunDiff, route: RouteDiff, before: Run, after: Run) -> None:
-    """Everything about one route in both runs, as one element."""
+    """Return everything about one route in both runs, as one element."""
     parts = [_sentence(diff, route)]
     changed = {change.name: change for change in route.result}
     if "answer" in changed:
@@ -50,7 +50,7 @@ def _sentence(diff: RunDiff, route: RouteDiff) -> Markup:
 
 
 def _rankings(route: RouteDiff, before: Run, after: Run) -> Markup:
-    """The first ten of both beside each other, with where each passage came from."""
+    """Return both top tens side by side, with the rank changes."""
     first, second = route.before.hits[:DEPTH], route.after.hits[:DEPTH]
     moved = moves(route.before.hits, route.after.hits, DEPTH)
     rows = []
@@ -91,7 +91,7 @@ def _title(hits: Ranking, n: int, run: Run) -> Markup:
 
 
 def _trace(route: RouteDiff) -> Markup:
-    """The steps of both in order, each with what differs."""
+    """Return the steps of both runs in order, each with its differences."""
     depths = (_depths(route.before.spans), _depths(route.after.spans))
     heads = [tag("th", "Step"), tag("th", "First", css="num"), tag("th", "Second", css="num")]
     rows = [_step(step, depths) for step in route.steps]
@@ -133,7 +133,7 @@ def _step(step: StepDiff, depths: tuple[dict[int, int], dict[int, int]]) -> Mark
 
 
 def _reuse(before: Span | None, after: Span | None) -> Markup:
-    """Where the two took their work from, if not from the same."""
+    """Describe where the two steps took their work from, if they differ."""
     was_from, now_from = (_from(span) for span in (before, after))
     if before is None or after is None or was_from == now_from:
         return EMPTY
@@ -161,14 +161,18 @@ def _differences(step: StepDiff) -> list[Markup]:
 
 
 def _texts(before: str, after: str) -> Markup:
-    """A word diff; of long texts only the beginnings are compared."""
-    cut_off = max(len(before), len(after)) > LONG
-    note = tag("div", f"Compares the first {LONG:,} characters only.", css="dim") if cut_off else EMPTY
-    return tag("div", word_diff(before[:LONG], after[:LONG]), note, css="rs-quote", dir="auto")
+    """Return a word diff; long texts are compared only at their beginning."""
+    cut_off = max(len(before), len(after)) > MAX_COMPARED
+    note = (
+        tag("div", f"Compares the first {MAX_COMPARED:,} characters only.", css="dim") if cut_off else EMPTY
+    )
+    return tag(
+        "div", word_diff(before[:MAX_COMPARED], after[:MAX_COMPARED]), note, css="rs-quote", dir="auto"
+    )
 
 
 def _text(given: Output) -> str:
-    """What a step came to: the text where it is one, else all its facts."""
+    """Return a step's output as text, or all its facts as JSON if it has none."""
     found = texts(given)
     if found:
         return "\n".join(found)

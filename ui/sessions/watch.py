@@ -9,11 +9,11 @@ from core.engine.job import Job
 from ui.app import redraw, state
 from ui.app.markup import md
 from ui.compare import results
-from ui.compare.live import EVERY
+from ui.compare.live import POLL_S
 
 
 def under_way(run: Run) -> bool:
-    """Whether the run still runs; then its progress is shown, and the page drawn again when it ends."""
+    """Return whether the run still runs; if so, draw its progress and redraw the page when it ends."""
     job = state.engine().job(run.id)
     if job is not None and not job.done:
         _follow(job)
@@ -25,7 +25,7 @@ def under_way(run: Run) -> bool:
     return False
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow(job: Job) -> None:
     if job.done:
         redraw.page()

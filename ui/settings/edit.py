@@ -1,4 +1,4 @@
-"""Every setting with its value and where that comes from; changes are checked, written, in force at once."""
+"""Every setting with its value and origin; changes are checked, saved and applied at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUND = "settings_round"  # new widgets once something was saved: they show what
 
 
 def draw() -> None:
-    """One form for each group; a setting of the environment is shown and cannot be changed here."""
+    """Draw one form for each group; settings from the environment are shown but cannot be changed."""
     home = state.engine().settings.home
     st.caption(
         md(

@@ -17,7 +17,7 @@ from ui.app.markup import md, show, tag
 
 
 def draw() -> None:
-    """Every known model with its size and use; a button fetches what is not here."""
+    """Draw every known model with its size and use, and a button to download missing ones."""
     settings = state.engine().settings
     st.caption(
         md(f"Stored in {settings.models_dir}, verified by SHA-256, shared by every checkout on this machine.")
@@ -72,7 +72,7 @@ def _fetch(name: str) -> None:
 
 
 def _server() -> None:
-    """The embedded server: whether it runs, and starting or ending it for every program that uses it."""
+    """Draw the embedded server's state, with buttons that start or stop it for all programs."""
     settings = state.engine().settings
     now = server_state(settings)
     if now is None:

@@ -1,4 +1,4 @@
-"""Who has which role, how many tokens each used today, and what people did last; owners change roles."""
+"""People with their roles, today's tokens and recent actions; owners change roles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEANS = {
 
 
 def draw() -> None:
-    """Roles, a form for owners, and the newest of what people did."""
+    """Draw roles, a form for owners, and the newest actions."""
     engine = state.engine()
     if not engine.settings.login:
         st.info(

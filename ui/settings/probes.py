@@ -1,4 +1,4 @@
-"""What is called, where, and what it can do when it is tried."""
+"""Endpoints: their addresses, and the abilities found by testing them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ui.app.markup import md, show, tag
 
 
 def draw() -> None:
-    """Each endpoint with what is known of it and a button to try it."""
+    """Draw each endpoint with its known abilities and a button to test it."""
     st.caption(
         "A test makes a few small calls that bypass every cache. It starts an embedded model that is off."
     )
@@ -45,7 +45,7 @@ def draw() -> None:
 
 
 def _learned(profile: Profile) -> Markup:
-    """What an endpoint accepts and how its model replies, by its own replies."""
+    """Return what an endpoint accepts and how its model replies, as measured."""
     told = {True: "yes", False: "no", None: "not known"}
     facts = {
         "token probabilities": told[profile.probabilities],
@@ -78,7 +78,7 @@ def _begin(endpoint: ProbedEndpoint) -> None:
 
 @st.fragment(run_every=0.5)
 def _wait(name: str) -> None:
-    """Looks at the work until it has ended; its Stop is in the sidebar with those of builds."""
+    """Follow the work until it has ended; its Stop is in the sidebar."""
     work = builds.get(name)
     if work is None or work.done:
         redraw.page()

@@ -1,4 +1,4 @@
-"""What works on this machine, and which versions of what are installed."""
+"""Health of this machine, and the installed versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails",
 
 
 def health() -> None:
-    """Every finding with its fix; looked at anew for each visitor, and when asked."""
+    """Draw every finding with its fix, checked again for each visitor and on request."""
     st.caption("What works on this machine, what does not, and how to fix it. This check loads no model.")
     if FOUND not in st.session_state or st.button("Check again", key="check_again"):
         with st.spinner("Checking packages, disk, corpora, models, web search…", show_time=True):
@@ -46,7 +46,7 @@ def health() -> None:
 
 
 def draw() -> None:
-    """Versions of the interpreter and of every direct dependency, against those it was tested with."""
+    """Draw the versions of the interpreter and of direct dependencies, next to the tested ones."""
     lines = (PROJECT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.strip().split("==") for line in lines if "==" in line and not line.startswith("#"))
     rows = [("Python", platform.python_version(), "3.11 or newer")]

@@ -20,7 +20,7 @@ CLICKED = "transform_clicked"
 
 
 def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
-    """The chosen passage, the map, and the table of its cosines."""
+    """Draw the choice of a passage, the map, and the passage's cosines."""
     chosen = picked.pick(run, gold)
     found = points(run, gold, depth)
     known = space(run, found)
@@ -38,7 +38,7 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
 
 
 def describe_space(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
-    """How far to trust the map, where its nearest point is not the true one, and which passages it shows."""
+    """Describe how far to trust the map, where it misleads, and which passages it shows."""
     at = _row(known, chosen)
     name, among = (
         ("the question", _passages(known)) if at is None else ("the selected passage", _texts(known))
@@ -67,7 +67,7 @@ def clicked(ids: list[str]) -> None:
 
 
 def table(known: Space, chosen: str) -> pd.DataFrame:
-    """The true cosines of the chosen passage with each text, highest first."""
+    """Return the exact cosines of the chosen passage with each text, highest first."""
     at = _row(known, chosen)
     if at is None:
         return pd.DataFrame(columns=["Cosine", "Text", "Kind", "Routes"])

@@ -1,4 +1,4 @@
-"""How each route rewrote the question: a summary, then rewrites, tree, hypothetical passages and the map."""
+"""Rewrites of the question: a summary, then rewrites, tree, hypothetical passages and the map."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ui.transform import embedding_map, proxies, tree
 
 DEPTH = 10
 TAB = "transform_tab"
-NAMED = 4  # routes, finds or losses that a sentence names
+MAX_NAMED = 4  # routes, finds or losses that a sentence names
 
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run) -> None:
-    """The page below the run's own line."""
+    """Draw the page below the line about the run."""
     gold = gold_grades(run)
     if not worked(run):
         st.info("No route in this run has a result yet, so there are no queries to show.")
@@ -40,7 +40,7 @@ def draw(run: Run) -> None:
 
 
 def describe_rewrites(run: Run, found: Outcome, gold: Mapping[str, int]) -> list[str]:
-    """What rewriting changed, in a few sentences."""
+    """Describe in a few sentences what rewriting changed."""
     count = len(found.changed) + len(found.same) + len(found.silent)
     if not count:
         return []
@@ -60,7 +60,7 @@ def describe_rewrites(run: Run, found: Outcome, gold: Mapping[str, int]) -> list
 
 
 def _by_first(run: Run, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Passages by what found or lost them, in words."""
+    """Describe passages by the query that found or lost them."""
     ids: dict[str, list[str]] = {}
     for one, id in pairs:
         ids.setdefault(one, []).append(_title(run, id))
@@ -68,8 +68,8 @@ def _by_first(run: Run, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str
 
 
 def _some(parts: list[str]) -> str:
-    more = f"; and {len(parts) - NAMED} more" if len(parts) > NAMED else ""
-    return f"{'; '.join(parts[:NAMED])}{more}." if parts else ""
+    more = f"; and {len(parts) - MAX_NAMED} more" if len(parts) > MAX_NAMED else ""
+    return f"{'; '.join(parts[:MAX_NAMED])}{more}." if parts else ""
 
 
 def _title(run: Run, id: str) -> str:

@@ -1,4 +1,4 @@
-"""Hypothetical passages beside a real one: whether they are nearer to it than the question is."""
+"""Hypothetical passages next to a real one: whether they are nearer to it than the question is."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ui.app.markup import EMPTY, join, show, tag
 from ui.components.rewrites import passage as titled
 from ui.transform.vectors import Space, space
 
-MOST = 12  # texts that are set beside the passage
+MAX_TEXTS = 12  # texts that are set beside the passage
 
 
 def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
-    """A passage, and each hypothetical one beside it, or a message where the run has none."""
+    """Draw a passage next to each hypothetical one, or a message if the run has none."""
     found = points(run, gold, depth)
     proxies = [one for one in found if one.kind == "imagined"]
     if not proxies and not any(map(searched_keys, run.results)):
@@ -50,8 +50,9 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
 
 
 def fallback(known: Space, gold: Mapping[str, int]) -> str | None:
-    """Without a choice: the passage of the best label, else the one nearest to the first hypothetical
-    passage, else to the question.
+    """Return the passage to show first.
+
+    That is the best labelled one, else the nearest to the first hypothetical passage, else to the question.
     """
     rows = [n for n, one in enumerate(known.points) if one.kind == "passage"]
     best = max(rows, key=lambda n: gold.get(known.points[n].key, 0), default=None)
@@ -89,13 +90,13 @@ def _beside(
         tag("span", f" Cosines by {known.embedder}. {known.note} ", mark("cosine similarity"), css="dim"),
         dir="auto",
     )
-    more = [f"{len(texts) - MOST} more texts are not shown."] if len(texts) > MOST else []
-    pairs = [_pair(one, near[one.key], run.passages[id], known) for one in texts[:MOST]]
+    more = [f"{len(texts) - MAX_TEXTS} more texts are not shown."] if len(texts) > MAX_TEXTS else []
+    pairs = [_pair(one, near[one.key], run.passages[id], known) for one in texts[:MAX_TEXTS]]
     return [lead, *pairs, *[tag("div", one, css="dim") for one in more]]
 
 
 def _pair(one: Point, near: Nearness, passage: Passage, known: Space) -> Markup:
-    """The text at the left, the passage at the right, words that both have marked; figures above."""
+    """Return the text next to the passage, with common words marked and cosines above."""
     by = ", ".join(one.routes)
     hypothetical = one.kind == "imagined"
     kind = (
@@ -121,12 +122,12 @@ def _pair(one: Point, near: Nearness, passage: Passage, known: Space) -> Markup:
 
 
 def verdict(near: Nearness) -> tuple[bool, str]:
-    """Whether a hypothetical passage is nearer to the passage than the question is, and in words."""
+    """Return whether a hypothetical passage is nearer to the passage than the question is, and a sentence."""
     return _compared(near.own, near.question, "the passage", "the question is")
 
 
 def verdict_of_key(near: Nearness) -> tuple[bool, str]:
-    """The same of a text that stands for the passage: whether the question finds it more easily."""
+    """Return whether the question finds a text that stands for the passage more easily, and a sentence."""
     return _compared(near.drift, near.question, "the question", "the passage itself is")
 
 

@@ -1,4 +1,4 @@
-"""Which query came from which, and what each found: a tree for every route that searched with several."""
+"""The tree of queries: which query came from which, and what each found."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TOP = 3  # passages that a text is shown with
 
 
 def trees(run: Run, depth: int) -> list[tuple[RouteResult, Branch]]:
-    """The routes with a tree."""
+    """Return the routes that have a tree of queries."""
     return [(one, found) for one in run.results if (found := tree(run, one, depth))]
 
 
 def drawn(run: Run, grown: list[tuple[RouteResult, Branch]], gold: Mapping[str, int], depth: int) -> Markup:
-    """All trees, one below the other."""
+    """Return all trees, one below the other."""
     lead = tag(
         "div",
         f"Each query with the first {TOP} passages it found. A filled dot means that the passage is in the"

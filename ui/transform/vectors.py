@@ -20,8 +20,9 @@ from ui.app.markup import md
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Points with their unit vectors, shape (n, dim), in the same order. `note` says where the passages'
-    vectors are from, where it is not the index; `analyzer` cuts texts into terms.
+    """Points with their unit vectors, shape (n, dim), in the same order.
+
+    `note` is the origin of the passages' vectors if it is not the index; `analyzer` splits texts into terms.
     """
 
     points: tuple[Point, ...]
@@ -32,8 +33,9 @@ class Space:
 
 
 def space(run: Run, points: list[Point]) -> Space | None:
-    """The vectors of `points`; None, and why, where there is no embedder. Progress is shown; what was
-    embedded before a Stop is kept.
+    """Return the vectors of `points`, or None, with the reason on the page, without an embedder.
+
+    Progress is shown; vectors computed before a Stop are kept.
     """
     engine = state.engine()
     corpus, note = _corpus(run)
@@ -53,13 +55,13 @@ def space(run: Run, points: list[Point]) -> Space | None:
 
 
 def placed(run: Run, found: Space) -> Plane:
-    """The points on a plane, worked out once for a run as it is."""
+    """Return the points on a plane, computed once for a run."""
     with st.spinner("Placing the points", show_time=False):
         return _placed(run.id, found.embedder, len(found.points), found.note, found.vectors)
 
 
 def _corpus(run: Run) -> tuple[Corpus | None, str]:
-    """The corpus, where it is as the run searched it."""
+    """Return the corpus if it is unchanged since the run, and a note if it is not."""
     opening.wait_for(run.corpus)
     try:
         corpus = state.engine().corpus(run.corpus)
@@ -86,7 +88,7 @@ def _fill(
 
 @st.cache_resource(max_entries=50, show_spinner=False)
 def _kept(run_id: str, embedder: str, fingerprint: str) -> dict[tuple[str, str], Vector]:  # noqa: ARG001 - the cache's key
-    """One for a run and an embedder, filled as vectors are made; they are never changed."""
+    """Return the cache of vectors for a run and an embedder; its vectors never change."""
     return {}
 
 

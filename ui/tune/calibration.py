@@ -25,7 +25,7 @@ Source = tuple[str, ...]  # what the cases are from: equal for equal ones
 
 
 def draw() -> None:
-    """The tab."""
+    """Draw the tab Calibration."""
     st.caption(
         "Choose a threshold on dev questions and test it on held-out ones. This uses the stored scores, so no"
         " route is rerun."
@@ -37,7 +37,10 @@ def draw() -> None:
 
 
 def _of(evaluation: Evaluation) -> None:
-    """The choice of a threshold of the evaluation, or of a route that can be run now, and its figures."""
+    """Draw the choice of a threshold with its figures.
+
+    It comes from the evaluation, or from a route that can run now.
+    """
     in_runs = gathered(evaluation)
     names = list(dict.fromkeys(target.route for target in in_runs.targets))
     asked_now = [route.name for route in threshold_candidates.batch_runnable() if route.name not in names]
@@ -70,7 +73,7 @@ def _of(evaluation: Evaluation) -> None:
 def _chosen(
     found: Found, route: str, labelled: LabelledSet, where: Source, evaluation: Evaluation, steps: object
 ) -> None:
-    """One threshold of a route by one objective."""
+    """Draw one threshold of a route by one objective."""
     targets = {target.key: target for target in found.targets if target.route == route}
     reasons = [f"“{step}”: {why}." for (of, step), why in found.unjudged.items() if of == route]
     if reasons:
@@ -96,7 +99,7 @@ def _chosen(
 
 
 def _objective() -> tuple[Objective, float | None]:
-    """By what the threshold is chosen."""
+    """Draw the choice of the objective."""
     address.take("objective", OBJECTIVE, address.one_of(list(OBJECTIVES)))
     address.take("wanted", WANTED_KEY, _share)
     st.session_state.setdefault(WANTED_KEY, 0.9)
@@ -131,7 +134,7 @@ def _objective() -> tuple[Objective, float | None]:
 
 
 def named(target: Target) -> str:
-    """What a threshold is called in the list."""
+    """Return a threshold's name in the list."""
     each = {"question": "", "passage": ", passage by passage", "strip": ", piece by piece"}[target.unit]
     name = {"threshold": "", "strip_floor": "floor · ", "floor": "floor · "}.get(
         target.name, f"{target.name} · "
@@ -140,7 +143,7 @@ def named(target: Target) -> str:
 
 
 def gathered(evaluation: Evaluation) -> Found:
-    """The thresholds in the runs of an evaluation; read once while its folder does not change."""
+    """Return the thresholds in an evaluation's runs, cached until its folder changes."""
     known, key = _remembered(), (str(evaluation.folder), experiment_store.stamp(evaluation.folder))
     if key not in known:
         bar = st.progress(0.0, "Reading the steps of the runs")
@@ -161,7 +164,7 @@ def _remembered() -> dict[tuple[str, tuple[float, ...]], Found]:
 
 
 def _nothing(evaluation: Evaluation, found: Found) -> None:
-    """Why there is no threshold to calibrate, and the evaluation that would have one."""
+    """Draw why there is no threshold to calibrate, and which evaluation would have one."""
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
     st.subheader("No threshold in this evaluation", anchor=False)
     reasons = "; ".join(

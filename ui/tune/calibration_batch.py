@@ -19,9 +19,7 @@ from ui.components import batch_run
 
 
 def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
-    """The route over the labelled questions of the corpus, with the evaluation's parameters; None, and how to
-    get it on the page, while there is none.
-    """
+    """Return the route's batch run with the evaluation's parameters, or None with a way to start it."""
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
     parameters = dict((evaluation.spec.get("parameters") or {}).get(route, {}))
     if batches.begun(state.engine(), corpus, {route: parameters}, models=False) is None:
@@ -42,7 +40,7 @@ def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the scores")
 def found(name: str, _batch: BatchRun) -> Found:  # noqa: ARG001 - the name is the cache key
-    """The thresholds in a finished batch run."""
+    """Return the thresholds in a finished batch run."""
     quotes = threshold_candidates.quoted(state.engine().settings, {"corpus": _batch.corpus, "split": "all"})
     pairs = ((id, result) for id, by in _batch.results.items() for result in by.values())
     return threshold_cases.found(pairs, _batch.labelled, quotes)

@@ -39,7 +39,7 @@ def draw(
     *,
     asked: int,
 ) -> None:
-    """All of it; where no threshold can be chosen, the reason replaces the finding."""
+    """Draw the calibration, or the reason if no threshold can be chosen."""
     missing = left_out(target, asked)
     found = _calibrated((*where, target.route, target.key), target, parts, objective, wanted)
     if isinstance(found, str):
@@ -57,7 +57,7 @@ def draw(
 
 
 def table(found: Calibration) -> Markup:
-    """Chosen and in use on the held-out questions, with intervals; and the chosen one on dev."""
+    """Return the chosen and the current threshold on held-out questions, and the chosen one on dev."""
     rows = [
         ("chosen, held out", found.chosen),
         ("in use, held out", found.shipped),
@@ -85,7 +85,7 @@ def _cell(one: Measured) -> Markup:
 
 
 def _curves(target: Target, parts: Split, where: tuple[str, ...], found: Calibration | None) -> None:
-    """Precision and recall over all thresholds; and whether scores are probabilities."""
+    """Draw precision and recall over all thresholds, and whether scores are probabilities."""
     if not target.cases:
         return
     names = ("first half", "second half") if parts.made else ("dev", "held out")
@@ -111,7 +111,7 @@ def _calibrated(
     objective: Objective,
     wanted: float | None,
 ) -> Calibration | str:
-    """The calibration, or why there is none."""
+    """Return the calibration, or the reason it failed."""
     try:
         return calibrate(_target, _parts, objective, wanted)
     except BadInput as error:

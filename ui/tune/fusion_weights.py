@@ -19,11 +19,11 @@ from ui.tune.test_split import divided
 
 SPLIT, CHOSEN, NAME = "fit_split", "fit_lists", "fit_name"
 FAILED = "fit_failed"  # why the last fit could not be begun
-EVERY = 0.5  # seconds between looks at one that is running
+POLL_S = 0.5  # seconds between looks at one that is running
 
 
 def draw() -> None:
-    """The tab."""
+    """Draw the tab Learned fusion."""
     st.caption(
         "Fit the weight of each list on labels, cross-validated by question, and compare the result with"
         " fusions that need no labels. This does not call a language model."
@@ -37,7 +37,7 @@ def draw() -> None:
 
 
 def _fit(evaluation: Evaluation, corpus: str) -> None:
-    """The form, the button, and the progress or result of a fit."""
+    """Draw the form, the button, and the progress or result of a fit."""
     st.markdown("##### Fit")
     running = fusion_weights.under_way(state.engine(), corpus)
     split = _split(evaluation)
@@ -84,7 +84,7 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
 
 
 def _split(evaluation: Evaluation) -> str | None:
-    """The questions to fit on; None if all are of split test and that was not asked for."""
+    """Draw the choice of questions to fit on; None if all are test questions and that was not confirmed."""
     options = fusion_weights.splits(evaluation.labelled)
     if options == [TEST, ALL]:
         return TEST if divided(evaluation.labelled) else None
@@ -110,7 +110,7 @@ def _split(evaluation: Evaluation) -> str | None:
 
 
 def _lists(corpus: str) -> tuple[str, ...]:
-    """The lists to fuse, with the reason for each that is not available."""
+    """Draw the lists to fuse, with the reason for each unavailable one, and return the chosen ones."""
     there = _available(corpus, str(state.engine().settings.home))
     able = [name for name, why in there.items() if why is None]
     address.take("lists", CHOSEN, lambda text: [one for one in text.split(",") if one in able])
@@ -139,7 +139,7 @@ def _available(corpus: str, home: str) -> dict[str, str | None]:  # noqa: ARG001
 
 
 def _begin(wanted: Wanted) -> None:
-    """Begin; an error is shown beside the button."""
+    """Start the fit, or remember the error for the page."""
     st.session_state.pop(FAILED, None)
     st.session_state[fusion_weights_view.WEIGHTS] = wanted.name
     try:
@@ -148,7 +148,7 @@ def _begin(wanted: Wanted) -> None:
         st.session_state[FAILED] = str(error)
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow(running: Fitting) -> None:
     if running.done:
         redraw.page()
@@ -157,7 +157,7 @@ def _follow(running: Fitting) -> None:
 
 
 def _ended(running: Fitting | None) -> None:
-    """The result of the last fit, where it failed or was stopped."""
+    """Draw why the last fit failed or was stopped."""
     if failed := st.session_state.get(FAILED):
         st.error(md(failed))
     elif running is not None and running.error:

@@ -32,7 +32,7 @@ PARTS = ("held out", "out of fold")  # of the figures, the ones that count more 
 
 
 def draw(corpus: str) -> None:
-    """The choice of saved weights, with their figures and actions."""
+    """Draw the choice of saved weights, with their figures and actions."""
     st.markdown("##### Fitted weights")
     home = state.engine().settings.home
     names = files.names(home, corpus)
@@ -77,7 +77,7 @@ def _state(found: FittedWeights) -> None:
 
 
 def _worth(found: FittedWeights) -> None:
-    """The figures on questions that the weights were not fitted on, against fusions without labels."""
+    """Draw the figures on questions not used in the fit, compared with fusions without labels."""
     parts = [part for part in PARTS if found.made.get(part)]
     if not parts:
         st.caption("These weights contain no record of how they were fitted or measured.")
@@ -145,7 +145,7 @@ def use(route: Route, found: FittedWeights) -> None:
 
 
 def unuse() -> None:
-    """The inputs as they were before `use`."""
+    """Restore the inputs from before `use`."""
     st.session_state.pop(USED, None)
     next_run.undo()
 

@@ -50,7 +50,7 @@ Where = tuple[str, tuple[float, ...]]  # an evaluation's folder and stamp
 
 
 def draw() -> None:
-    """The tab."""
+    """Draw the tab Sweeps."""
     evaluation = evaluated.chosen()
     if evaluation is not None:
         _of(evaluation)
@@ -102,7 +102,7 @@ def _of(evaluation: Evaluation) -> None:
 
 
 def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None:
-    """Measure each new point, with progress; another choice meanwhile ends it."""
+    """Measure each new point with progress, until another choice is made."""
     new = [point for point in points if not rankings.measured(point)]
     if not new:
         return
@@ -114,7 +114,7 @@ def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None
 
 
 def _parameters(route: Route) -> list[ParameterSpec]:
-    """Those whose values can be listed: not free text."""
+    """Return the parameters whose values can be listed, that is all but free text."""
     return [parameter for parameter in route.parameters if parameter.type is not str or parameter.choices]
 
 
@@ -127,14 +127,14 @@ def _one(
     width: int,
     first: str | None = None,
 ) -> str:
-    """A choice that is in the address; `first` (else the first option) is as ever and needs no mention."""
+    """Draw a choice kept in the address, which leaves out the default: `first`, or else the first option."""
     return choice(
         name, key, label, options, usual=first, always=name == "route", format_func=said, width=width
     )
 
 
 def _grids(route: Route, chosen: tuple[str, ...], now: Point) -> tuple[Point, ...] | None:
-    """The points to try, from a field for each parameter; None, with an error, where one cannot be read."""
+    """Draw a field for each parameter and return the points to try; None if one is invalid."""
     by_name = {parameter.name: parameter for parameter in route.parameters}
     grids: list[Grid] = []
     try:
@@ -167,7 +167,7 @@ def _grid(route: str, parameter: ParameterSpec, now: Any, at: int, *, paired: bo
 
 
 def _shown(found: Curve) -> None:
-    """Words, the picture, the table."""
+    """Draw the findings, the chart and the table."""
     sentences = in_words(found)
     body = tag(
         "div",

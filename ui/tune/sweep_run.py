@@ -13,13 +13,13 @@ from ui.app import redraw, state, workers
 from ui.app.markup import cut, md
 from ui.app.progress import progress
 
-AT_ONCE = 10.0  # seconds: a run that calls no model and takes no longer starts by itself
-EVERY = 0.5  # seconds between looks at one that is running
-NAMED = 6  # values that are listed
+AUTOMATIC_S = 10.0  # seconds: a run that calls no model and takes no longer starts by itself
+POLL_S = 0.5  # seconds between looks at one that is running
+MAX_VALUES = 6  # values that are listed
 
 
 def draw(running: Running, todo: Todo) -> None:
-    """The part of `todo` that can be run and its cost, or the run in progress, or its result."""
+    """Draw what of `todo` can run and its cost, or the run in progress or its result."""
     if not running.done:
         with st.container(key="sweep_progress"):
             _follow(running)
@@ -41,9 +41,9 @@ def draw(running: Running, todo: Todo) -> None:
 
 
 def _free(running: Running, todo: Todo) -> None:
-    """Points that call no model: started automatically where that is quick."""
+    """Draw points that call no model; they start automatically if they are fast."""
     cost = sweep_run.cost(running.subject, todo)
-    known = cost.seconds is not None and cost.seconds <= AT_ONCE
+    known = cost.seconds is not None and cost.seconds <= AUTOMATIC_S
     if known and running.error is None and not running.cancelled and not running.errors:
         running.ask(todo)
         with st.container(key="sweep_progress"):
@@ -67,7 +67,7 @@ def _free(running: Running, todo: Todo) -> None:
 
 
 def _asking(running: Running, todo: Todo) -> None:
-    """Points at which a model may be called: never started automatically."""
+    """Draw points that may call a model; they never start automatically."""
     cost = sweep_run.cost(running.subject, todo)
     if cost.calls is None or cost.seconds is None:
         estimate = "the number of calls is not known, because the route made none in this evaluation"
@@ -96,7 +96,7 @@ def _asking(running: Running, todo: Todo) -> None:
     st.code(f"{COMMAND} sweep {about.evaluation.name} {parameters} {given} --ask", language=None)
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=POLL_S)
 def _follow(running: Running) -> None:
     if running.done:
         redraw.page()
@@ -104,7 +104,7 @@ def _follow(running: Running) -> None:
 
 
 def _ended(running: Running) -> None:
-    """The result of the last run of this process."""
+    """Draw the result of this process' last run."""
     if running.error:
         st.error(md(f"The run failed: {running.error}"))
     elif running.cancelled:
@@ -115,5 +115,5 @@ def _ended(running: Running) -> None:
 
 def _values(todo: Todo) -> str:
     values = [" and ".join(map(shown, point)) for point in todo]
-    more = f" and {len(values) - NAMED} more" if len(values) > NAMED else ""
-    return f"Value{'s' * (len(values) > 1)} {', '.join(values[:NAMED])}{more}"
+    more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
+    return f"Value{'s' * (len(values) > 1)} {', '.join(values[:MAX_VALUES])}{more}"

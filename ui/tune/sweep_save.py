@@ -20,7 +20,7 @@ POINT = "sweep_point"
 
 
 def draw(curve: Curve, route: Route) -> None:
-    """The choice of a value, and the two places to save it."""
+    """Draw the choice of a value and the two places to save it."""
     about = curve.subject
     st.markdown("##### Use a value")
     points = [one.point for one in curve.tried]

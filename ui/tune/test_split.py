@@ -15,7 +15,7 @@ KEY = "tune_on_test"
 
 
 def divided(labelled: LabelledSet, ids: Sequence[str] | None = None) -> Split | None:
-    """The questions divided; None, with a box to tick, if all are of split test."""
+    """Return the questions divided, or None, with a box to confirm, if all are of split test."""
     try:
         return split(labelled, ids)
     except BadInput:

@@ -17,12 +17,12 @@ from ui.app.names import named
 from ui.charts.style import ERROR, KINDS
 
 GREY = "#8A8D91"  # a kind of step that is not known here
-SHOWN = 1  # lost passages in a diagnosis; the others are further below
+MAX_LOST = 1  # lost passages in a diagnosis; the others are further below
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What a drawing needs: the routes, how many hits count, grades, and passages by id."""
+class DiagnosisView:
+    """The data of a drawing: the routes, the number of hits that count, grades, and passages by id."""
 
     funnels: Sequence[PassageTrace]
     depth: int
@@ -31,7 +31,7 @@ class View:
     corpus: str
 
     def title(self, id: str, limit: int = 70) -> str:
-        """A passage as a sentence names it."""
+        """Return a passage's name for a sentence."""
         passage = self.passages.get(id)
         return (
             cut(named(self.corpus, passage), limit)
@@ -43,7 +43,7 @@ class View:
 
 
 def headline(made: Sequence[Diagnosis], mode: Mode | None, depth: int) -> Markup:
-    """The run in two sentences."""
+    """Return the run in two sentences."""
     hard = EMPTY
     if mode is not None:
         hard = tag(
@@ -55,15 +55,15 @@ def headline(made: Sequence[Diagnosis], mode: Mode | None, depth: int) -> Markup
     return tag("div", tag("div", words.headline(made, depth), css="rs-why-head"), hard, css="rs")
 
 
-def diagnoses(made: Sequence[Diagnosis], view: View) -> Markup:
-    """A row for all routes with the same verdict, worst first; then the others, briefly."""
+def diagnoses(made: Sequence[Diagnosis], view: DiagnosisView) -> Markup:
+    """Return a row for each group of routes with the same verdict, worst first, then the other routes."""
     rows = [_diagnosis(group, view) for group in words.groups(made)]
     head = tag("tr", *(tag("th", text) for text in ("Route", "Verdict", "Lost at", "Possible fix")))
     table = table_of(head, rows, css="rs-why-table rs-why-verdicts") if rows else EMPTY
     return tag("div", table, _well(made), _unable(made), css="rs")
 
 
-def _diagnosis(group: list[Diagnosis], view: View) -> Markup:
+def _diagnosis(group: list[Diagnosis], view: DiagnosisView) -> Markup:
     one = group[0]
     names = join([tag("b", cut(each.result.title, 40)) for each in group], ", ")
     lost = [(id, fate) for id, fate in one.lost if fate is one.blamed]
@@ -71,7 +71,7 @@ def _diagnosis(group: list[Diagnosis], view: View) -> Markup:
     lines = [tag("div", words.verdict(group, view.depth))]
     if losses := words.losses(one):
         lines.append(tag("div", losses))
-    for id, fate in lost[:SHOWN]:
+    for id, fate in lost[:MAX_LOST]:
         name = tag("span", f"{view.title(id)}: ", css="dim") if one.of > 1 else EMPTY
         lines.append(tag("div", name, fate.words, css="rs-why-words", dir="auto"))
     blame = _blame(one)
@@ -124,8 +124,8 @@ def _unable(made: Sequence[Diagnosis]) -> Markup:
     )
 
 
-def passage(id: str, view: View, *, known: bool = True) -> Markup:
-    """The fate of one passage in every route, in words: the routes that lost it first."""
+def passage(id: str, view: DiagnosisView, *, known: bool = True) -> Markup:
+    """Return one passage's fate in every route, with the routes that lost it first."""
     fates = words.fates(view.funnels, id, view.depth)
     inside = [(funnel, fate) for funnel, fate in fates if in_top(fate, view)]
     groups = words.alike(fates, view.depth)
@@ -144,8 +144,8 @@ def passage(id: str, view: View, *, known: bool = True) -> Markup:
     )
 
 
-def _held(id: str, view: View, fates: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:
-    """Which lists have it, for the routes that lack it."""
+def _held(id: str, view: DiagnosisView, fates: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:
+    """Describe which lists contain the passage, for the routes that lack it."""
     if all(in_top(fate, view) for _, fate in fates):
         return EMPTY
     told = words.best_searches(view.funnels, id)
@@ -165,7 +165,7 @@ def _ranked(inside: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:
     return tag("div", *chips, css="rs-why-chips")
 
 
-def _fate_row(rows: list[tuple[PassageTrace, LossEvidence]], view: View) -> Markup:
+def _fate_row(rows: list[tuple[PassageTrace, LossEvidence]], view: DiagnosisView) -> Markup:
     fate = rows[0][1]
     names = ", ".join(cut(funnel.result.title, 40) for funnel, _ in rows)
     lost = not in_top(fate, view)
@@ -175,12 +175,12 @@ def _fate_row(rows: list[tuple[PassageTrace, LossEvidence]], view: View) -> Mark
     return tag("tr", tag("td", tag("b", names)), tag("td", kind), tag("td", cut(fate.words, 700), dir="auto"))
 
 
-def in_top(fate: LossEvidence, view: View) -> bool:
-    """Whether the passage counts as found."""
+def in_top(fate: LossEvidence, view: DiagnosisView) -> bool:
+    """Return whether the passage counts as found."""
     return words.in_top(fate, view.depth)
 
 
 def colour(step: Span | None) -> str:
-    """The style that gives an element the colour of a kind of step."""
+    """Return the style that gives an element the colour of its kind of step."""
     kind = ERROR if step is None else KINDS.get(step.kind, ("", GREY))[1]
     return f"--kind:{kind}"

@@ -15,11 +15,11 @@ from ui.app.markup import cut, md, tag
 from ui.app.picked import PASSAGE
 
 WORDS = "why_find"
-FOUND = 10  # passages that are offered
+MAX_RESULTS = 10  # passages that are offered
 
 
 def corpus_of(run: Run) -> Corpus | None:
-    """The corpus as it is indexed now, or None where it is not."""
+    """Return the corpus as it is indexed now, or None without an index."""
     opening.wait_for(run.corpus)
     try:
         return state.engine().corpus(run.corpus)
@@ -28,13 +28,13 @@ def corpus_of(run: Run) -> Corpus | None:
 
 
 def beyond(corpus: Corpus | None, run: Run, ids: list[str]) -> dict[str, Passage]:
-    """Those of `ids` that the run does not hold, from the corpus."""
+    """Return those of `ids` that the run does not contain, from the corpus."""
     missing = [id for id in ids if id and id not in run.passages]
     return corpus.by_ids(missing) if corpus is not None and missing else {}
 
 
 def find(corpus: Corpus | None, run: Run) -> None:
-    """A box for words or an id; a choice of what is found becomes the passage looked at."""
+    """Draw a search by words or id; the chosen result becomes the selected passage."""
     with st.popover("Find a passage", key="why_find_box"):
         if corpus is None:
             st.caption(md(f"Corpus {run.corpus} is not indexed here, so you cannot search it."))
@@ -44,7 +44,7 @@ def find(corpus: Corpus | None, run: Run) -> None:
         if not words:
             return
         known = corpus.by_ids([words])
-        found = [*known.values()] or [hit.passage for hit in corpus.search_sparse(words, FOUND)]
+        found = [*known.values()] or [hit.passage for hit in corpus.search_sparse(words, MAX_RESULTS)]
         if not found:
             st.caption("No passage contains any of these words.")
             return
@@ -64,7 +64,7 @@ def _take(key: str) -> None:
 
 
 def unfound(corpus: Corpus | None, run: Run, id: str) -> Markup:
-    """Why no list of the run contains a passage, as far as the index alone can show."""
+    """Describe why no list of the run contains a passage, as far as the index shows."""
     if corpus is None or id not in corpus.by_ids([id]):
         return tag(
             "div",

@@ -39,7 +39,7 @@ PAGES = {
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
 def draw(run: Run, gold: Mapping[str, int]) -> None:
-    """All of the page below the line on the run."""
+    """Draw the page below the line about the run."""
     if not run.results:
         st.info("No route in this run has finished. Run the question again from Compare.")
         return
@@ -57,7 +57,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         find.find(corpus, run)
         looked_at = {**run.passages, **beyond}.get(chosen or "")
         complaint.popover(run, "wrong_here", gold, wanted=looked_at)
-    view = diagnoses.View(funnels, depth, gold, {**run.passages, **beyond}, run.corpus)
+    view = diagnoses.DiagnosisView(funnels, depth, gold, {**run.passages, **beyond}, run.corpus)
     if wanted:
         _diagnosed(run, view, corpus)
     else:
@@ -83,7 +83,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
 
 
 def _depths(run: Run) -> None:
-    """How deep pipelines that are not ours can be looked into."""
+    """Draw how far external pipelines can be inspected."""
     said = [words for result in run.results if (words := external.depth(result))]
     if said:
         st.caption(md(" ".join(said)))
@@ -93,7 +93,7 @@ def _depth() -> int:
     return choice("depth", "depth", "Top", DEPTHS, usual=10, segmented=True)
 
 
-def _diagnosed(run: Run, view: diagnoses.View, corpus: Corpus | None) -> None:
+def _diagnosed(run: Run, view: diagnoses.DiagnosisView, corpus: Corpus | None) -> None:
     made = diagnose(run, view.funnels, view.gold, view.depth)
     terms = corpus.analyzer.terms if corpus is not None else None
     mode = mode_of(run, view.gold, labelled_mode(run), view.passages, terms)
@@ -102,7 +102,7 @@ def _diagnosed(run: Run, view: diagnoses.View, corpus: Corpus | None) -> None:
 
 
 def _look_closer(made: Sequence[Diagnosis]) -> None:
-    """Links to where the blamed steps can be examined, of the worst routes of different steps."""
+    """Draw links to where the losing steps can be examined, for the worst routes of different steps."""
     seen: dict[object, Diagnosis] = {}
     for one in made:
         if one.ran and one.blamed is not None:
@@ -129,8 +129,8 @@ def _disputed(run: Run, depth: int) -> list[str]:
     return [id]
 
 
-def _pictures(ids: Sequence[str], view: diagnoses.View) -> None:
-    """The first is open; the labelled ones after it open on a click."""
+def _pictures(ids: Sequence[str], view: diagnoses.DiagnosisView) -> None:
+    """Draw the first passage open and the other labelled ones folded."""
     parts = [tag("h3", "Rank after each step", css="rs-part")]
     for at, id in enumerate(ids[:DRAWN]):
         summary = tag("summary", view.title(id, 140), dir="auto")

@@ -11,11 +11,11 @@ from core.analysis.lineage import is_search
 from core.analysis.passage_trace import LossEvidence, PassageTrace, Stage
 from ui.app.markup import cut, table_of, tag
 from ui.charts.style import KINDS
-from ui.why.diagnoses import View, colour, in_top
+from ui.why.diagnoses import DiagnosisView, colour, in_top
 
 
-def picture(id: str, view: View) -> Markup:
-    """A row a route, best first: the passage's rank after every step, the step that lost it marked."""
+def picture(id: str, view: DiagnosisView) -> Markup:
+    """Return a row for each route, best first: the passage's rank after each step, the losing step marked."""
     rows = [(funnel, funnel.fate(id, view.depth)) for funnel in view.funnels if funnel.flow.lists]
     rows.sort(key=lambda one: (one[1].kind == "no ranking", one[1].rank or 10**9))
     body = [
@@ -32,14 +32,14 @@ def picture(id: str, view: View) -> Markup:
     return tag("div", legend(view), table, css="rs", role="figure", aria_label=picture_words(rows, view))
 
 
-def picture_words(rows: Sequence[tuple[PassageTrace, LossEvidence]], view: View) -> str:
-    """What the picture shows, for those who do not see it."""
+def picture_words(rows: Sequence[tuple[PassageTrace, LossEvidence]], view: DiagnosisView) -> str:
+    """Describe the picture for screen readers."""
     inside = sum(in_top(fate, view) for _, fate in rows)
     return f"{inside} of {len(rows)} routes have it in their top {view.depth}. A row shows its rank by step."
 
 
-def legend(view: View) -> Markup:
-    """What colours and marks mean."""
+def legend(view: DiagnosisView) -> Markup:
+    """Return what colours and marks mean."""
     present = {span.kind for funnel in view.funnels for span in funnel.flow.lists}
     kinds = [
         tag("span", label, css="rs-why-step", style=f"--kind:{colour}")
@@ -52,14 +52,14 @@ def legend(view: View) -> Markup:
     return tag("div", *kinds, tag("span", marks, css="dim"), css="rs-why-flow")
 
 
-def _final(fate: LossEvidence, view: View) -> Markup:
+def _final(fate: LossEvidence, view: DiagnosisView) -> Markup:
     if in_top(fate, view):
         return tag("b", fate.rank, css="up")
     return tag("span", fate.rank if fate.rank is not None else "–", css="bad")
 
 
 def _chips(funnel: PassageTrace, id: str, fate: LossEvidence) -> list[Markup]:
-    """The steps in order; searches of one name that stand together are one."""
+    """Return the steps in order, with neighbouring searches of one name merged."""
     chips: list[Markup] = []
     for searching, run in groupby(funnel.stages(id), key=lambda stage: is_search(stage.span)):
         stages = list(run)

@@ -1,4 +1,4 @@
-"""Your pipeline: the pipelines of one's own, what became of each, and how to add one.
+"""Your pipeline: connected pipelines, trials of them, and how to add one.
 
-Imports core, ui.app and ui.components. Nothing here adds, changes or names code that is run.
+It imports core, ui.app and ui.components. Nothing here adds, changes or names code that is run.
 """

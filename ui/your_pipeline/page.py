@@ -1,4 +1,4 @@
-"""The page of pipelines of one's own: the state of each, a trial, and how to add one."""
+"""The page Your pipeline: the state of each pipeline, a trial, and how to add one."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.tabs import tabs
 
 TAB = "your_pipeline_tab"
-SHOWN = 20  # hits of a trial
+MAX_HITS = 20  # hits of a trial
 SAMPLE = "How do I start a return?"
-WIDE = 90  # characters of a hit's text
+TEXT_CHARACTERS = 90  # characters of a hit's text
 HEAD = ("Field", "Unlocks", "Fate of a passage that it makes known")
 
 
 def draw() -> None:
-    """Both tabs."""
+    """Draw both tabs."""
     tabs({"Pipelines": pipelines, "Add one": add}, TAB)
 
 
 def pipelines() -> None:
-    """Each pipeline with its state and a trial."""
+    """Draw each pipeline with its state and a trial."""
     for problem in problems():
         st.error(md(problem))
     known = own_pipelines()
@@ -103,7 +103,7 @@ def _begin(name: str, question: str) -> None:
 
 @st.fragment(run_every=0.5)
 def _wait(name: str) -> None:
-    """Looks at the trial until it has ended; its Stop is in the sidebar."""
+    """Follow the trial until it has ended; its Stop is in the sidebar."""
     work = builds.get(_work(name))
     if work is None or work.done:
         redraw.page()
@@ -154,7 +154,7 @@ def _state(pipeline: Pipeline, now: DoorState) -> Markup:
 
 
 def trial(tried: Trial) -> Markup:
-    """What a trial gave: the share matched, the stages, the hits."""
+    """Return a trial's matched share, stages and hits."""
     head = f"Tried at {tried.when[11:16]} UTC on corpus {tried.corpus}: “{cut(tried.question, 120)}”"
     lines = [tag("div", head, css="dim", dir="auto")]
     if tried.reply is None or tried.matched is None:
@@ -189,7 +189,7 @@ def _hits(tried: Trial) -> Markup:
         passages.setdefault(placed.at, []).append(placed.passage.id)
     rows = []
     for at, (hit, rule) in enumerate(zip(tried.reply.hits, tried.matched.rules, strict=True)):
-        if at >= SHOWN:
+        if at >= MAX_HITS:
             break
         matched = tag("span", "not in the corpus", css="chip") if rule is None else tag("span", f"by {rule}")
         rows.append(
@@ -199,18 +199,18 @@ def _hits(tried: Trial) -> Markup:
                 tag("td", "–" if hit.score is None else f"{hit.score:.4g}", css="num"),
                 tag("td", matched),
                 tag("td", cut(", ".join(passages.get(at, [])) if rule else hit.doc_id, 60), dir="auto"),
-                tag("td", cut(hit.text, WIDE), dir="auto"),
+                tag("td", cut(hit.text, TEXT_CHARACTERS), dir="auto"),
             )
         )
     heads = ("Rank", "Score", "Matched", "Passage, or its document", "Text")
     head = tag("tr", *(tag("th", text, css="num" if text in heads[:2] else "") for text in heads))
-    more = len(tried.reply.hits) - SHOWN
+    more = len(tried.reply.hits) - MAX_HITS
     rest = tag("div", f"{more} more hits.", css="dim") if more > 0 else EMPTY
     return tag("div", table_of(head, rows), rest, css="rs-wide")
 
 
 def add() -> None:
-    """How to add one, and what each field of a reply is good for."""
+    """Draw how to add a pipeline, and what each field of a reply unlocks."""
     guide = table("pipeline_guide")
     examples = guide["examples"]
     st.markdown("A pipeline becomes a route in one of two ways. This page never adds or runs what it shows.")

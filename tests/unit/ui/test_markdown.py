@@ -11,7 +11,7 @@ from core.analysis.term_contributions import Marker
 from core.backends.terms import analyzer
 from tests.runs import HOSTILE
 from tests.unit.ui.test_markup import payloads
-from ui.components.markdown import LONGEST, is_markdown, rendered
+from ui.components.markdown import MAX_RENDERED, is_markdown, rendered
 
 ALLOWED = {
     "p": {"class", "dir"},
@@ -199,16 +199,16 @@ def test_words_of_the_question_are_marked_in_every_part():
 @pytest.mark.slow
 def test_what_is_long_or_made_to_be_slow_is_soon_there():
     for text in (
-        "[" * LONGEST,
-        "*a **" * (LONGEST // 5),
-        "> " * (LONGEST // 2),
-        "`" * LONGEST,
-        "|" * LONGEST,
+        "[" * MAX_RENDERED,
+        "*a **" * (MAX_RENDERED // 5),
+        "> " * (MAX_RENDERED // 2),
+        "`" * MAX_RENDERED,
+        "|" * MAX_RENDERED,
     ):
         began = time.perf_counter()
         read(text)
         assert time.perf_counter() - began < 10
-    assert read("# " + "x" * LONGEST).tags == ["div"]
+    assert read("# " + "x" * MAX_RENDERED).tags == ["div"]
 
 
 def test_only_markdown_files_are_markdown():

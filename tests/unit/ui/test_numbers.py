@@ -6,7 +6,7 @@ import pytest
 from core.evaluation.pairs import pair
 from core.evaluation.verdict import Verdict
 from tests.runs import HOSTILE, make_run
-from ui.app.plot import MOST, as_table
+from ui.app.plot import MAX_ROWS, as_table
 from ui.charts import waterfall
 from ui.charts.confusion import confusion
 from ui.charts.numbers import numbers
@@ -55,5 +55,5 @@ def test_text_of_a_chart_stays_text_in_its_table(evil):
     assert "<script" not in table
     assert "<svg" not in table
     assert "Show numbers" in table
-    assert "Show" in as_table([{"a": "1"}] * (MOST + 1))
-    assert f"Showing the first {MOST} of {MOST + 1}." in as_table([{"a": "1"}] * (MOST + 1))
+    assert "Show" in as_table([{"a": "1"}] * (MAX_ROWS + 1))
+    assert f"Showing the first {MAX_ROWS} of {MAX_ROWS + 1}." in as_table([{"a": "1"}] * (MAX_ROWS + 1))
