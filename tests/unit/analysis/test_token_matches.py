@@ -14,7 +14,7 @@ from core.store.codec import from_document, to_document
 from tests.fakes import FakeEngine
 from tests.runs import HOSTILE
 from ui.charts import describe_match, match_heatmap
-from ui.charts.match import NAMED
+from ui.charts.match import NAMED_TOKENS
 
 
 def result(*outputs):
@@ -93,10 +93,10 @@ def test_the_heatmap_shows_the_matrix_and_rings_each_rows_best():
 
 
 def test_a_long_passages_tokens_are_named_in_the_hover_alone():
-    columns = tuple(f"t{at}" for at in range(NAMED + 1))
+    columns = tuple(f"t{at}" for at in range(NAMED_TOKENS + 1))
     figure = match_heatmap(changed(passage=columns, cosines=((0.5,) * len(columns),)))
     assert list(figure.layout.xaxis.ticktext) == []
-    assert list(figure.data[0].customdata[0][NAMED]) == ["keys", f"t{NAMED}"]
+    assert list(figure.data[0].customdata[0][NAMED_TOKENS]) == ["keys", f"t{NAMED_TOKENS}"]
 
 
 def test_the_heatmap_is_told_in_words_closest_first():
