@@ -7,10 +7,13 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
+from email import message_from_bytes
+from email.policy import default
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from core.corpus import html
 from core.corpus.types import FileRecord
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import INSTALLED, PROJECT
@@ -83,7 +86,9 @@ def converted(raw: bytes, ending: str, record: FileRecord) -> tuple[str, str]:
 
 
 def _prepared(raw: bytes, ending: str, record: FileRecord) -> bytes:
-    """Return a .docx without hidden text, and with the characters replaced that kreuzberg would drop."""
+    """Return a file without hidden text; in a .docx, replace the characters that kreuzberg would drop."""
+    if ending == ".eml":
+        return _shown_mail(raw, record)
     if ending != ".docx":
         return raw
     out = io.BytesIO()
@@ -98,6 +103,20 @@ def _prepared(raw: bytes, ending: str, record: FileRecord) -> bytes:
                 content = _RUN.sub(lambda run: _swapped(run[0]), text).encode()
             new.writestr(part.filename, content)
     return out.getvalue()
+
+
+def _shown_mail(raw: bytes, record: FileRecord) -> bytes:
+    """Return an e-mail whose HTML is plain text, without the elements that a reader of mail does not show."""
+    mail = message_from_bytes(raw, policy=default)
+    changed = False
+    for part in mail.walk():
+        if part.get_content_type() == "text/html" and not part.is_attachment():
+            page = html.read(part.get_payload(decode=True))
+            for why, text in page.dropped.items():
+                record.drop(why, text)
+            part.set_content(page.text)
+            changed = True
+    return mail.as_bytes() if changed else raw
 
 
 def _swapped(run: str) -> str:

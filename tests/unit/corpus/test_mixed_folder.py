@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 import zipfile
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -467,3 +468,20 @@ def test_an_entity_that_grows_is_not_filled_in(tmp_path: Path) -> None:
     (tmp_path / "bomb.xml").write_text(f'<!DOCTYPE r [<!ENTITY e0 "ha">{grown}]><r>&e8; end</r>')
     found = list(documents(tmp_path))
     assert all(len(one.text) < 10_000_000 for one in found)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_a_mail_hides_is_left_out(tmp_path: Path, plain: bool) -> None:
+    pytest.importorskip("kreuzberg", reason=NEEDS_KREUZBERG)
+    mail = EmailMessage()
+    mail["Subject"] = "Fees"
+    if plain:
+        mail.set_content("The fee is five.")
+    page = "<p>The fee is <b>five</b>.</p><div style='display:none'>preheader</div>"
+    (mail.add_alternative if plain else mail.set_content)(page, subtype="html")
+    (tmp_path / "fees.eml").write_bytes(bytes(mail))
+    report = LoadReport()
+    (found,) = documents(tmp_path, report)
+    assert "The fee is five." in found.text
+    assert "preheader" not in found.text
+    assert "without hidden elements" in report.kinds
