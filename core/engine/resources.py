@@ -190,7 +190,7 @@ class Resources:
         pipeline = pipelines().get(name)
         if pipeline is None:
             raise Unavailable(f"pipeline {name} is not set up")
-        replies = Replies(self.settings.home / "cache" / "pipelines.sqlite")
+        replies = Replies(self.settings.home / "cache" / "replies.sqlite")
         from_file = pipeline.door == "file"
         replayed = (mode or self.settings.llm_mode) == "replay" and not from_file
 
@@ -206,7 +206,7 @@ class Resources:
             live = doors.live(pipeline, self.settings.secrets())
             called = live.ask(asked, timeout=seconds, cancel=cancel)
             if not from_file:
-                replies.put(key, name, called.text, called.ms, called.inside_ms)
+                replies.put(key, called.text, called.ms, called.inside_ms)
             return ExternalReply(called.reply, called.ms, called.inside_ms)
 
         return ExternalCall(pipeline.door, pipeline.timeout_s, ask)

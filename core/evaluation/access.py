@@ -441,12 +441,12 @@ def _with_canaries(
     scratch = home / "indexes" / NAME
     if corpus.folder is not None and not corpus.info.place:  # its vectors need not be made again
         shutil.copytree(corpus.folder, scratch / corpus.folder.name)
-    answers = engine.settings.home / "cache" / "llm.sqlite"
+    answers = engine.settings.home / "cache" / "answers.sqlite"
     if answers.is_file():  # what a model wrote for enrichments need not be asked for again
         (home / "cache").mkdir()
         with (
             closing(sqlite3.connect(answers)) as known,
-            closing(sqlite3.connect(home / "cache" / "llm.sqlite")) as copy,
+            closing(sqlite3.connect(home / "cache" / "answers.sqlite")) as copy,
         ):
             known.backup(copy)
     begin = gate(settings, confirmed=False)

@@ -23,7 +23,7 @@ def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
     """
     return CachedLLM(
         RemoteLLM(settings) if settings.llm_base_url else EmbeddedLLM(settings),
-        cache=CompletionCache(settings.home / "cache" / "llm.sqlite", settings.llm_cache_mb),
+        cache=CompletionCache(settings.home / "cache" / "answers.sqlite", settings.llm_cache_mb),
         recordings=Recordings(recordings),
         mode=settings.llm_mode,
         daily=settings.daily_tokens,
@@ -41,7 +41,7 @@ def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> Cac
         )
     return CachedLLM(
         ReflectionLLM(settings),
-        cache=CompletionCache(settings.home / "cache" / "llm.sqlite", settings.llm_cache_mb),
+        cache=CompletionCache(settings.home / "cache" / "answers.sqlite", settings.llm_cache_mb),
         recordings=Recordings(recordings),
         mode=settings.llm_mode,
         daily=settings.daily_tokens,

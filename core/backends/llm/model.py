@@ -248,14 +248,14 @@ class CachedLLM:
             noted = charging.noting(charge, written)
             made = self.backend.complete(request, timeout=timeout, cancel=cancel, written=noted)
             charge.answer = made
-        self._cache.put(key, request, made)
+        self._cache.keep(key, made)
         if self._mode == "record":
             self._recordings.add(key, request, made, endpoint=self.endpoint, model=self._name)
         return made
 
     def remember(self, request: LLMRequest, completion: Completion) -> None:
         """Keep an answer that another process got from the same model."""
-        self._cache.put(self._key(request), request, completion)
+        self._cache.keep(self._key(request), completion)
 
     @property
     def _name(self) -> str:
@@ -265,7 +265,7 @@ class CachedLLM:
         return key_of(request, endpoint=self.endpoint, model=self._name)
 
     def _recall(self, key: str) -> Completion | None:
-        cached = None if self._mode == "record" else self._cache.get(key)
+        cached = None if self._mode == "record" else self._cache.completion(key)
         return cached or self._recordings.get(key)
 
 

@@ -104,7 +104,7 @@ class Rerankers:
 
     def _load_blend(self) -> BlendReranker:
         tokens = self._tokens()
-        cache = self._settings.home / "cache" / "token-vectors.sqlite"
+        cache = self._settings.home / "cache" / "tokens.sqlite"
         return BlendReranker(tokens, TokenCache(cache, tokens.name))
 
     def _load(self, name: str) -> Reranker:

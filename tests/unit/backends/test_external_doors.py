@@ -689,11 +689,11 @@ def test_replies_are_kept_by_question(tmp_path: Path) -> None:
     assert first != key_of(pipeline, PipelineRequest("why?", 4))
     assert first != key_of(pipeline, PipelineRequest("why?", 3, (Turn("user", "hi"),)))
     assert replies.get(first) is None
-    replies.put(first, "mine", "[]", 12.5, None)
+    replies.put(first, "[]", 12.5, None)
     found = replies.get(first)
     assert found is not None
     assert (found.text, found.ms) == ("[]", 12.5)
     for number in range(20):
-        replies.put(f"k{number}", "mine", "x" * 50_000, 1.0, None)
+        replies.put(f"k{number}", "x" * 50_000, 1.0, None)
     assert replies.get("k19") is not None
     assert replies.get("k0") is None  # the oldest went

@@ -235,7 +235,7 @@ def test_a_damaged_row_is_a_miss(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     model = Model()
     call(cached(tmp_path, model))
     with sqlite3.connect(tmp_path / "home" / "llm.sqlite") as db:
-        db.execute("update completions set completion = '{\"text\": 1}'")
+        db.execute("update entries set value = '{\"text\": 1}'")
     assert call(cached(tmp_path, model)).source == "live"
     assert "cannot be read" in caplog.text
 
@@ -262,7 +262,7 @@ def test_threads_and_processes_share_the_cache(tmp_path: Path) -> None:
         "from core.backends.llm.cache import CompletionCache\n"
         "ask, done = pickle.loads(bytes.fromhex(sys.argv[4]))\n"
         "cache = CompletionCache(pathlib.Path(sys.argv[2]))\n"
-        "[cache.put(f'{sys.argv[3]}-{n}', ask, done) for n in range(50)]\n"
+        "[cache.keep(f'{sys.argv[3]}-{n}', done) for n in range(50)]\n"
         "sys.exit(cache.problem or 0)\n"
     )
     given = pickle.dumps((ASK, DONE)).hex()
@@ -271,11 +271,11 @@ def test_threads_and_processes_share_the_cache(tmp_path: Path) -> None:
     ]
     cache = CompletionCache(path)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: cache.put(f"t-{n}", ASK, DONE), range(100)))
+        list(pool.map(lambda n: cache.keep(f"t-{n}", DONE), range(100)))
     assert [other.wait() for other in others] == [0, 0]
     assert cache.problem is None
     with sqlite3.connect(path) as db:
-        assert db.execute("select count(*) from completions").fetchone() == (200,)
+        assert db.execute("select count(*) from entries").fetchone() == (200,)
 
 
 @pytest.mark.process
@@ -344,7 +344,7 @@ def test_a_local_file_is_a_model_of_its_own(tmp_path: Path) -> None:
 
 
 def kept(cache: CompletionCache, keys: range) -> list[int]:
-    return [n for n in keys if cache.get(f"key {n}") is not None]
+    return [n for n in keys if cache.completion(f"key {n}") is not None]
 
 
 def stored(path: Path) -> int:
@@ -356,12 +356,12 @@ def test_the_cache_stays_within_its_bound_and_forgets_what_was_used_longest_ago(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = [20_000 * 86_400.0]
-    monkeypatch.setattr("core.backends.llm.cache.time.time", lambda: day[0])
+    monkeypatch.setattr("core.backends.cache_file.time.time", lambda: day[0])
     cache = CompletionCache(tmp_path / "llm.sqlite", limit_mb=1)
 
     def put(keys: range) -> None:
         for n in keys:
-            cache.put(f"key {n}", ASK, replace(DONE, text="x" * 20_000, created=f"2026, {n:04}"))
+            cache.keep(f"key {n}", replace(DONE, text="x" * 20_000, created=f"2026, {n:04}"))
 
     put(range(40))
     assert kept(cache, range(40)) == list(range(40))
@@ -373,38 +373,17 @@ def test_the_cache_stays_within_its_bound_and_forgets_what_was_used_longest_ago(
     assert set(range(60, 70)) < set(there), "and what is new"
     assert not set(there) & set(range(5, 15)), "what was used longest ago is gone"
     with sqlite3.connect(cache.path) as db:
-        assert db.execute("select count(*) from uses").fetchone()[0] == len(there)
+        assert db.execute("select count(*) from entries").fetchone()[0] == len(there)
     put(range(1000, 1100))
     assert stored(cache.path) < 8_000_000  # the file, with the log that is emptied now and then
     assert cache.problem is None
 
 
-def test_a_cache_of_an_earlier_version_is_read_and_its_answers_go_first(tmp_path: Path) -> None:
-    path = tmp_path / "llm.sqlite"
-    with sqlite3.connect(path) as db:
-        db.execute(
-            "create table completions (key text primary key, prompt text not null, model text not null,"
-            " created text not null, completion text not null) without rowid"
-        )
-        rows = [
-            (f"key {n}", "p", "m", "2026", canonical(to_plain(replace(DONE, text="x" * 20_000))))
-            for n in range(40)
-        ]
-        db.executemany("insert into completions values (?, ?, ?, ?, ?)", rows)
-    cache = CompletionCache(path, limit_mb=1)
-    assert kept(cache, range(3)) == [0, 1, 2]
-    for n in range(40, 60):
-        cache.put(f"key {n}", ASK, replace(DONE, text="x" * 20_000))
-    assert kept(cache, range(3)) == [0, 1, 2]
-    assert kept(cache, range(40, 60)) == list(range(40, 60))
-    assert len(kept(cache, range(60))) < 50
-
-
 def test_an_answer_is_read_where_nothing_can_be_written(tmp_path: Path) -> None:
     cache = CompletionCache(tmp_path / "llm.sqlite")
-    cache.put("key", ASK, DONE)
+    cache.keep("key", DONE)
     with sqlite3.connect(cache.path) as db:
-        db.execute("update uses set day = 1")
-        db.execute("create trigger no before insert on uses begin select raise(abort, 'read only'); end")
-    assert cache.get("key") == replace(DONE, source="cache")
+        db.execute("update entries set used = 1")
+        db.execute("create trigger no before update on entries begin select raise(abort, 'read only'); end")
+    assert cache.completion("key") == replace(DONE, source="cache")
     assert "read only" in (cache.problem or "")

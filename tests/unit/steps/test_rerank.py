@@ -1,5 +1,6 @@
 """Reranking: the blend against a plain reading of its definition, and the step with each reranker."""
 
+import itertools
 import json
 import math
 import threading
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from semantic_text_splitter import TextSplitter
 
+from core.backends import cache_file
 from core.backends.base import Completion, TokenLogprob
 from core.backends.rerankers.blend import (
     BlendReranker,
@@ -177,7 +179,9 @@ def test_a_passage_is_read_once_and_scores_the_same_afterwards(tmp_path):
     assert other.get(list(TEXTS.values())) == {}
 
 
-def test_what_was_used_longest_ago_goes_when_the_cache_is_full(tmp_path):
+def test_what_was_used_longest_ago_goes_when_the_cache_is_full(tmp_path, monkeypatch):
+    now = itertools.count(1.0, 2 * cache_file.USED_S)
+    monkeypatch.setattr(cache_file.time, "time", lambda: next(now))
     cache = TokenCache(tmp_path / "a.sqlite", "m", limit=400_000)
     ones = np.ones((64, 64), np.float32)
     for number in range(60):

@@ -132,7 +132,7 @@ def test_a_canary_key_is_nowhere(call: Any, caplog: Any) -> None:
             else data.decode()
         )
     files = [path for path in call.home.rglob("*") if path.is_file()]
-    assert {"llm.sqlite", "routescope.sqlite", "echo.jsonl"} <= {path.name for path in files}
+    assert {"answers.sqlite", "routescope.sqlite", "echo.jsonl"} <= {path.name for path in files}
     places |= {
         str(path.relative_to(call.home)): path.read_bytes().decode("utf-8", "replace") for path in files
     }
