@@ -103,13 +103,7 @@ def build_each(
         )
 
 
-def open_corpus(
-    name: str,
-    *,
-    settings: Settings,
-    progress: Progress = lambda _stage, _done, _total: None,
-    cancel: threading.Event | None = None,
-) -> Corpus:
+def open_corpus(name: str, *, settings: Settings) -> Corpus:
     """Open an indexed corpus; a damaged index is never used but rebuilt, with `Corpus.warnings` saying so.
 
     Raises BadInput for an unknown name, Unavailable when it is not built or its embedding model changed.
@@ -129,7 +123,7 @@ def open_corpus(
                 found = now  # a build deleted it while it was read: never rebuilt the way it was before
                 continue
             log.warning("%s; rejected and built again", error)
-            corpus = build(None, found.source, settings=settings, progress=progress, cancel=cancel)
+            corpus = build(None, found.source, settings=settings)
             corpus.warnings = (f"{error}; it was rejected and built again",)
         break
     if embedder_identity(corpus.info.embedder, settings) != corpus.info.embedder_identity:

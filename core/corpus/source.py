@@ -137,9 +137,7 @@ def from_record(record: Mapping[str, Any]) -> Source:
     return Source(**{**record, "path": path, **more})
 
 
-def from_path(
-    path: Path, *, name: str | None = None, chunking: Chunking | None = None, language: str = AUTO
-) -> Source:
+def from_path(path: Path, *, name: str | None = None, chunking: Chunking | None = None) -> Source:
     """The source at `path`, called after it by default; passages of BEIR folders and tables of a database
     are cut only if `chunking` says so. The language is found when it is indexed. What stands around the
     content of HTML pages is left out.
@@ -151,7 +149,7 @@ def from_path(
     )
     whole = is_beir(path) or found[0].suffix.lower() in DATABASES
     cut = chunking if chunking is not None else WHOLE if whole else Chunking()
-    return Source(called, "indexed", path, cut, language, reading=NEW)
+    return Source(called, "indexed", path, cut, AUTO, reading=NEW)
 
 
 def slug(name: str) -> str:

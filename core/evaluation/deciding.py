@@ -97,15 +97,15 @@ def _paid(outcomes: Outcomes, routes: Sequence[str], prices: Mapping[str, Prices
     return found
 
 
-def measured_cost(outcomes: Outcomes, route: str, spent: float | None = None, *, timed: bool = True) -> Cost:
-    """Return what a question costs by one route. `spent` is its price if that is known, else tokens count;
-    times count if `timed`.
+def measured_cost(outcomes: Outcomes, route: str, spent: float | None = None) -> Cost:
+    """Return what a question costs by one route. `spent` is its price if that is known, else tokens
+    count.
     """
     ended = [one for by in outcomes.values() if (one := by.get(route)) is not None and one.status == "ok"]
     times = {
         question: by[route].ms
         for question, by in outcomes.items()
-        if timed and route in by and by[route].status == "ok" and not isnan(by[route].ms)
+        if route in by and by[route].status == "ok" and not isnan(by[route].ms)
     }
     n = len(ended)
     calls, tokens = sum(one.calls for one in ended), sum(map(_tokens, ended))

@@ -30,7 +30,7 @@ def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
     )
 
 
-def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
+def load_reflection(settings: Settings) -> CachedLLM:
     """Return the configured reflection-token model's client; calls nobody. Raises Unavailable if none is
     configured.
     """
@@ -42,7 +42,7 @@ def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> Cac
     return CachedLLM(
         ReflectionLLM(settings),
         cache=CompletionCache(settings.home / "cache" / "answers.sqlite", settings.llm_cache_mb),
-        recordings=Recordings(recordings),
+        recordings=Recordings(RECORDINGS),
         mode=settings.llm_mode,
         daily=settings.daily_tokens,
     )

@@ -89,15 +89,15 @@ def about(written: Written) -> list[str]:
     return [*([read] if written.format else []), *written.remarks]
 
 
-def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Question, ...]:
-    """Return the questions of a corpus' newest `limit` runs, each question with its conversation once, the
-    newest first. Its id is made of both, so that it is the same wherever it is asked again.
+def of_sessions(store: Store, corpus: str) -> tuple[Question, ...]:
+    """Return the questions of a corpus' newest `NEWEST` runs, each with its conversation once, the newest
+    first. The id is a hash of both, so it is the same wherever the question is asked again.
     """
     with reading(store.path) as connection:
         found = connection.execute(
             "SELECT r.history, t.text FROM runs r JOIN texts t ON t.hash = r.question "
             "WHERE NOT r.deleted AND r.corpus = ? ORDER BY r.created DESC, r.id DESC LIMIT ?",
-            (bind(corpus), limit),
+            (bind(corpus), NEWEST),
         ).fetchall()
         hashes = {hash for row in found for _, hash in parsed(row["history"])}
         said = {
