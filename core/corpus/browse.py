@@ -30,12 +30,11 @@ def browse(
     start: int = 0,
     limit: int = 50,
 ) -> Page:
-    """A page of the passages of a corpus, or of a `document` in reading order.
+    """Return a page of the passages of a corpus, or of a `document` in reading order.
 
-    `words` ranks those that share a term with it by BM25; `vector`, shape (dim,), ranks all by cosine.
-    Without either they come by id. A page costs the same wherever it is, but for rankings, which are made up
-    to it.
-    Raises BadInput for a document that is not there.
+    `words` ranks passages that share a term with it by BM25; `vector`, shape (dim,), ranks all by cosine.
+    Without either they are ordered by id. Every page costs the same, except for rankings, which are computed
+    up to it. Raises BadInput if the document does not exist.
     """
     start, end = max(0, start), max(0, start) + limit
     if document is not None:

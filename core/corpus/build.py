@@ -33,7 +33,7 @@ SAMPLE = 200  # passages used as questions to measure the recall of an approxima
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the first stage found: enough to tell whether the index is there already."""
+    """The result of the first stage: enough to decide whether the index already exists."""
 
     documents: int
     passages: int
@@ -51,7 +51,7 @@ class Content:
         return self.analyzer.language
 
     def fingerprint_by(self, identity: str) -> str:
-        """The fingerprint of an index of this content by an embedder."""
+        """Return the fingerprint of an index of this content by an embedder."""
         *first, approximate = self.decides
         facts = json.dumps([*first, identity, approximate])
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
@@ -127,8 +127,8 @@ def finish(
     stages: Stages,
     place: Place | None = None,
 ) -> manifest.CorpusInfo:
-    """Make the rest of the index in `folder`, after `read`; with `place` passages and vectors go there. What
-    is there already, whoever put it there, is not made again.
+    """Build the rest of the index in `folder`, after `read`; with `place` passages and vectors are stored
+    there. Existing parts are not built again.
     """
     known = place.known(content.fingerprint) if place is not None else None
     store = passages.PassageStore(folder / manifest.PASSAGES)

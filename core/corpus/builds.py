@@ -41,17 +41,17 @@ class Build(BackgroundJob):
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was stopped before its end."""
+        """Return True if the build was stopped before its end."""
         return self._stopped
 
     @property
     def result(self) -> Any:
-        """What the work gave."""
+        """Return the result of the work."""
         return self._made
 
     @property
     def left(self) -> None:
-        """Not told: its stages take different times."""
+        """Estimate nothing: the stages take different times."""
         return
 
     def _progress(self, stage: str, done: int, total: int) -> None:
@@ -74,10 +74,10 @@ def start(
     confirmed: bool = False,
     always: bool = False,
 ) -> Build:
-    """Begin building a corpus, by `workers` where some are given; BadInput if it is being built already,
-    NotAllowed for who may not read what it is made of: other files than those uploaded are the owners'.
-    `confirmed`: also if embedding by a service passes a limit of the settings; `always`: its cost has to be
-    confirmed below the limits too.
+    """Start building a corpus, by `workers` if given. Raises BadInput if it is being built already,
+    NotAllowed if the person may not read its files: only owners may index files that were not uploaded.
+    `confirmed`: build even if embedding by a service passes a limit of the settings; `always`: its cost must
+    be confirmed even below the limits.
     """
     path = source.path if isinstance(source, Source) else source if isinstance(source, Path) else None
     if path is not None and not _is_known(name, Path(path), settings):
@@ -102,7 +102,7 @@ def start(
 
 
 def _is_known(name: str, path: Path, settings: Settings) -> bool:
-    """Whether these files were uploaded, belong to the program, or are what the corpus is made of already."""
+    """Return True if these files were uploaded, belong to the program, or are already the corpus' source."""
     found = index_record.current(name, settings)
     own = [one.path for one in BUILT_IN.values() if one.path is not None]
     return (
@@ -178,7 +178,7 @@ def start_chunkings(
 
 
 def chunkings_of(base: str) -> str:
-    """What the build of a corpus' chunkings is called."""
+    """Return the name of the build of a corpus' chunkings."""
     return f"{base} chunkings"
 
 
@@ -197,10 +197,10 @@ def _begin(
 
 
 def get(name: str) -> Build | None:
-    """The latest build of a corpus, or of an enrichment ("corpus name"), in this process."""
+    """Return the latest build of a corpus, or of an enrichment ("corpus name"), in this process."""
     return jobs.latest(Build, name)
 
 
 def under_way() -> list[Build]:
-    """Builds that have not ended."""
+    """Return the running builds."""
     return [job for job in jobs.under_way() if isinstance(job, Build)]

@@ -70,11 +70,11 @@ class Known:
 
 
 def known(settings: Settings) -> list[Known]:
-    """Every corpus, built-in ones first, its chunkings behind each; states are told by names, sizes and
-    times, reading no index.
+    """List every corpus, built-in ones first, each followed by its chunkings; states are derived from names,
+    sizes and times, without reading an index.
 
-    One that is damaged, or of another copy of the program, is listed with what is wrong and the way out: it
-    is never the reason why the others are not.
+    A damaged corpus, or one of another copy of the program, is listed with the problem and the remedy, and
+    does not affect the others.
     """
     first = {name: place for place, name in enumerate(BUILT_IN)}
     names = sorted(
@@ -107,7 +107,7 @@ def describe(name: str, settings: Settings) -> Known:
 
 
 def _base(origin: Source) -> Known:
-    """What is known of a corpus without its index."""
+    """Describe a corpus without its index."""
     where = str(origin.path) if origin.path else "installed packages"
     base = variants.base_of(origin.name)
     return Known(
@@ -123,7 +123,7 @@ def _base(origin: Source) -> Known:
 
 
 def _table(name: str, settings: Settings) -> Known:
-    """A table in place: ready if it can be read, which is looked at every few seconds."""
+    """Describe a table in place; it is ready if it can be read, which is checked every few seconds."""
     origin = table.source(name, settings)
     base = Known(name, origin.title, origin.kind, "not built", "", origin.title, True)
     try:
@@ -134,7 +134,7 @@ def _table(name: str, settings: Settings) -> Known:
 
 
 def _without_record(name: str, why: str, settings: Settings) -> Known:
-    """A corpus whose record cannot be read, so that it is not known where it came from, or is of old."""
+    """Describe a corpus whose record is unreadable or outdated, so that its source is unknown."""
     try:
         origin = source(name, settings=settings, known_only=True)
     except BadInput:
@@ -172,7 +172,9 @@ def _freshness(
 
 
 def _stamp(origin: Source, found: index_record.Current) -> str:
-    """The source's stamp, not older than `LOOK_AGAIN_S`: pages ask at each click, and it reads many files."""
+    """Return the source's stamp, at most `LOOK_AGAIN_S` old: pages ask at each click, and it reads many
+    files.
+    """
     key, now = (origin, found.folder), time.monotonic()
     seen = _seen.get(key)
     if seen is None or now - seen[0] >= LOOK_AGAIN_S:
@@ -181,7 +183,7 @@ def _stamp(origin: Source, found: index_record.Current) -> str:
 
 
 def _same_content(origin: Source, found: index_record.Current, stamp: str) -> bool:
-    """Whether files that were written again have the bytes they had; looked at once for each stamp."""
+    """Return True if rewritten files have the same bytes as before; checked once per stamp."""
     if not found.content:
         return False
     key = (found.folder, stamp)
@@ -200,9 +202,10 @@ def source(
     reading: Reading | None = None,
     known_only: bool = False,
 ) -> Source:
-    """The source that a name or path means, with what is given changed; raises BadInput with the known names.
+    """Return the source that a name or path means, with the given changes. Raises BadInput with the known
+    names.
 
-    A corpus indexed before is refreshed as it was: from the same path, cut in the same way.
+    A corpus indexed before is refreshed unchanged: from the same path, with the same chunking.
     """
     if isinstance(what, Source):
         origin = what
@@ -222,14 +225,14 @@ def source(
 
 
 def _new(path: Path, name: str | None, settings: Settings) -> Source:
-    """The source at `path`, as it was last time if it was indexed under this name before."""
+    """Return the source at `path`, with its earlier settings if it was indexed under this name before."""
     origin = from_path(path, name=name)
     before = index_record.current(origin.name, settings)
     return before.source if before and before.source.path == origin.path else origin
 
 
 def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | None:
-    """The known corpus called `what` or made of the path `what`; None for a path that is new."""
+    """Return the known corpus called `what` or built from the path `what`, or None for a new path."""
     if isinstance(what, str):
         if table.is_table(what, settings):  # whose name was chosen by who wrote the settings file
             return table.source(what, settings)
@@ -260,7 +263,7 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
 
 
 def _built_in(name: str, settings: Settings) -> Source:
-    """A built-in source, kept where it was put and with the embedders chosen for it."""
+    """Return a built-in source with its place and embedders."""
     before = index_record.current(name, settings)
     if before is None:
         return BUILT_IN[name]
@@ -268,7 +271,9 @@ def _built_in(name: str, settings: Settings) -> Source:
 
 
 def _variant(name: str, settings: Settings) -> Source | None:
-    """The source of a chunking as that of its corpus is now; None for another name, or where that is gone."""
+    """Return the source of a chunking derived from its corpus' current source; None for another name, or if
+    that source no longer exists.
+    """
     base, key = variants.base_of(name), variants.key_of(name)
     if key is None:
         return None
@@ -278,7 +283,7 @@ def _variant(name: str, settings: Settings) -> Source | None:
 
 
 def _check_name(wanted: Source, settings: Settings) -> None:
-    """A name means one source, cut as it says: another one must not take it over unnoticed."""
+    """Check that a name means one source with its chunking: another source must not replace it unnoticed."""
     if (key := variants.key_of(wanted.name)) is not None and not variants.fits(wanted, key):
         raise BadInput(
             f"{wanted.name!r} is the name of {variants.base_of(wanted.name)} as {key}; for other "

@@ -1,4 +1,4 @@
-"""What to warn of about a corpus or a question, before a figure or an answer is trusted."""
+"""Warnings about a corpus or a question, shown before a figure or an answer is trusted."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _named(found: Collection[str]) -> str:
 
 
 def _unread(info: CorpusInfo) -> Caution | None:
-    """Warn of text behind what the embedder reads of a passage."""
+    """Warn of text beyond the part of a passage that the embedder reads."""
     unread = info.unread
     if unread is None or unread.share < WORTH:
         return None
@@ -116,7 +116,7 @@ def _unread(info: CorpusInfo) -> Caution | None:
 
 
 def _longer(info: CorpusInfo, limit: int) -> NamedModel | None:
-    """An embedder that reads more, one that is on this machine first, and that knows the same languages."""
+    """Return an embedder that reads more, preferably one on this machine, and supports the same languages."""
     names = list(info.languages) or [languages.FALLBACK]
     fitting = [
         model

@@ -27,15 +27,15 @@ By = Literal["size", "headings", "sentences"]
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """How documents are cut: `size` and `overlap` in characters; size 0 keeps each document whole.
+    """The way documents are split into passages.
 
-    A passage holds at most `size` characters, a quarter more where a heading or a scrap is joined on.
-    `by` "headings": a passage a section, longer ones cut to `size`. `by` "sentences": whole sentences of one
-    section, up to `size`; a longer sentence is a passage of its own.
+    A passage has at most `size` characters, a quarter more if a heading or a scrap is joined to it. `by`
+    "headings": one passage per section, longer ones split to `size`. `by` "sentences": whole sentences of one
+    section, up to `size`; a longer sentence is its own passage.
     """
 
-    size: int = 700
-    overlap: int = 0
+    size: int = 700  # characters; 0 keeps each document whole
+    overlap: int = 0  # characters
     by: By = "size"
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Chunking:
             )
 
     def label(self) -> str:
-        """The choice in words, as shown with the corpus."""
+        """Return the choice in words, as shown with the corpus."""
         if self.by == "headings":
             return f"a passage a section, sections above {self.size} characters cut at paragraphs"
         if self.by == "sentences":
@@ -88,7 +88,7 @@ ALLOWED = (
 
 
 def is_key(key: str) -> bool:
-    """Whether a chunking is called so."""
+    """Return True if `key` names a chunking."""
     try:
         return bool(KEY.fullmatch(key)) and chunking_of(key).key == key
     except BadInput:
@@ -96,7 +96,9 @@ def is_key(key: str) -> bool:
 
 
 def chunking_of(key: str) -> Chunking:
-    """The chunking called `key`; BadInput lists what there is."""
+    """Return the chunking called `key`. Raises BadInput, listing the known ones, if there is no such
+    chunking.
+    """
     name = key.strip().lower().replace("/", "-")
     if not KEY.fullmatch(name):
         raise BadInput(f"unknown chunking {key.strip()!r}; give {ALLOWED}")
@@ -112,16 +114,16 @@ def chunking_of(key: str) -> Chunking:
 
 
 def passages(document: Document, chunking: Chunking) -> list[Passage]:
-    """The passages of a document in order; `passage.text == document.text[passage.start:passage.end]`.
+    """Return the passages of a document in order; `passage.text == document.text[passage.start:passage.end]`.
 
-    Ids are `document:start-end`, or the document's own id when documents are kept whole. Together the
-    passages hold every character but white space at their edges.
+    Ids are `document:start-end`, or the document's own id if documents are kept whole. Together the passages
+    contain every character except white space at their edges.
     """
     return made(document, spans(document, chunking), chunking)
 
 
 def made(document: Document, cut: Sequence[Span], chunking: Chunking) -> list[Passage]:
-    """The passages of a document that was cut at `cut`."""
+    """Return the passages of a document split at `cut`."""
     id, title, text = document.id, document.title, document.text
     if not chunking.size:
         return [Passage(id, id, title, text, 0, len(text))]
@@ -129,7 +131,7 @@ def made(document: Document, cut: Sequence[Span], chunking: Chunking) -> list[Pa
 
 
 def spans(document: Document, chunking: Chunking) -> list[Span]:
-    """Where the passages of a document begin and end, in order."""
+    """Return the start and end of each passage of a document, in order."""
     text, size = document.text, chunking.size
     if not size:
         return [(0, len(text))]
@@ -141,7 +143,7 @@ def spans(document: Document, chunking: Chunking) -> list[Span]:
 
 
 def _within_sections(text: str, chunking: Chunking, markdown: bool) -> list[Span]:
-    """The passages of a document none of which holds parts of two sections."""
+    """Return the passages of a document, none of which contains parts of two sections."""
     most = max(chunking.size, NAMED["headings"]) if chunking.by == "sentences" else chunking.size
     found: list[Span] = []
     for start, end in sections.sections(text, markdown=markdown):
@@ -159,17 +161,17 @@ def _within_sections(text: str, chunking: Chunking, markdown: bool) -> list[Span
 
 
 def long(text: str, chunking: Chunking) -> bool:
-    """Whether a text is cut in more than one window."""
+    """Return True if a text is split in more than one window."""
     return bool(chunking.size) and len(text) > _window(chunking.size)
 
 
 def pieces(
     text: str, size: int | tuple[int, int], overlap: int = 0, *, markdown: bool = False
 ) -> Iterator[Span]:
-    """Where the pieces of a text begin and end: of at most `size` characters, or of about as many.
+    """Yield the start and end of the pieces of a text: of at most `size` characters, or of about that many.
 
-    The splitter looks at all that is left of its text for each piece it makes, so a long text is given to it
-    a window at a time; what ends near the end of a window is cut again with what follows.
+    The splitter scans the whole remaining text for each piece, so a long text is passed to it in windows;
+    pieces near the end of a window are split again with the following text.
     """
     if isinstance(size, int) and 0 < len(text) <= size and not (text[0].isspace() or text[-1].isspace()):
         yield 0, len(text)  # as the splitter has it, which takes a while to say so

@@ -1,4 +1,4 @@
-"""Which columns of a file of rows are text, which one is the title, and how that is said."""
+"""The text and title columns of a file of rows, and their description."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the columns of a file are."""
+    """The roles of a file's columns."""
 
     columns: tuple[str, ...]
     text: tuple[str, ...]  # written as paragraphs
@@ -56,7 +56,7 @@ class Plan:
 
     @property
     def rows(self) -> bool:
-        """Whether each row is a document; else one document describes the table."""
+        """Return True if each row is a document; otherwise one document describes the table."""
         return bool(self.text or self.lines)
 
     def in_words(self) -> str:
@@ -119,12 +119,12 @@ def _is_words(cell: object) -> bool:
 
 
 def _fits_line(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a column is no nested metadata."""
+    """Return True if a column is not nested metadata."""
     return not any(isinstance(cell, dict) for cell in _cells((name,), sample))
 
 
 def _identifies(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether each row has a short value of its own."""
+    """Return True if each row has a short value of its own."""
     cells = [str(cell) for cell in _cells((name,), sample)]
     return len(cells) == len(sample) == len(set(cells)) and max(map(len, cells), default=0) <= SHORT
 
@@ -142,7 +142,7 @@ def _is_prose(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _words(cell: str) -> float:
-    """How many words a cell has; two characters are about one where words are not set apart."""
+    """Count the words of a cell; in unspaced scripts two characters count as about one word."""
     cell = cell[:5_000]
     return len(cell.split()) + len(_UNSPACED.findall(cell)) / 2
 

@@ -68,7 +68,9 @@ class Corpus:
         index: FaissIndex | PgVectorIndex | None = None,
         warnings: Sequence[str] = (),
     ) -> None:
-        """Set up what every corpus has, wherever its parts are; an index that is None is read when needed."""
+        """Set the common attributes of every corpus, wherever its parts are; an index that is None is read on
+        first use.
+        """
         self.info = info
         self.name, self.fingerprint, self.size = info.name, info.fingerprint, info.passages
         self.warnings = tuple(warnings)
@@ -89,7 +91,7 @@ class Corpus:
         self._store.close()
 
     def passages(self, rows: Sequence[int]) -> list[Passage]:
-        """The passages of `rows`, in that order."""
+        """Return the passages of `rows`, in that order."""
         found = self._store.at(rows)
         if missing := [row for row in rows if row not in found]:
             raise BadInput(f"corpus {self.name} has no row {missing[0]}; rows go from 0 to {self.size - 1}")
@@ -100,7 +102,7 @@ class Corpus:
         return self._store.everything()
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """The passages of `ids` by id; ids the corpus does not have are left out."""
+        """Return the passages of `ids` by id; unknown ids are omitted."""
         found = self._store.by_ids(ids)
         others = {id: same for id in ids if id not in found and (same := composed(id)) != id}
         if others:
@@ -109,7 +111,7 @@ class Corpus:
         return found
 
     def row(self, id: str) -> int:
-        """The row of a passage; rows are sorted by id. Raises BadInput for an unknown id."""
+        """Return the row of a passage; rows are sorted by id. Raises BadInput for an unknown id."""
         row = self._store.row(id)
         row = self._store.row(composed(id)) if row is None else row
         if row is None:
@@ -117,23 +119,23 @@ class Corpus:
         return row
 
     def document(self, id: str) -> tuple[Document, list[Passage]]:
-        """A document and its passages in order; raises BadInput for an unknown id."""
+        """Return a document and its passages in order. Raises BadInput for an unknown id."""
         found = self._store.document(id) or self._store.document(composed(id))
         if found is None:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found
 
     def has_document(self, id: str) -> bool:
-        """Whether a document of that id is in the corpus."""
+        """Return True if the corpus has a document of that id."""
         return self._store.document(id) is not None
 
     @cached_property
     def readings(self) -> tuple[FileRecord, ...]:
-        """How each file of the source was read; empty for a corpus that was not made of files."""
+        """Return how each file of the source was read; () for a corpus without files."""
         return manifest.readings(self.folder) if self.folder is not None else ()
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
-        """The passages of a document that have characters of [start, end), in order."""
+        """Return the passages of a document with characters in [start, end), in order."""
         return self._store.spanning(document, start, end)
 
     @cached_property
@@ -158,7 +160,7 @@ class Corpus:
         return self._store.documents(holding, after, limit)
 
     def lengths(self) -> tuple[int, float, int]:
-        """The least, the mean and the greatest length of a passage in characters; zeros without any."""
+        """Return the minimum, mean and maximum length of a passage in characters; zeros without passages."""
         return self._store.lengths()
 
     @cached_property
@@ -172,8 +174,8 @@ class Corpus:
         return Metadata(self._store.heads())
 
     def allowed(self, where: Sequence[Filter]) -> Mask | None:
-        """Which rows meet every condition, shape (size,); None where there is no condition. Raises BadInput
-        for a field that no document has, or a value that is not of its kind.
+        """Return the mask of rows that meet every condition, shape (size,), or None without conditions.
+        Raises BadInput for a field that no document has, or a value of another kind.
         """
         if not where:
             return None
@@ -185,12 +187,12 @@ class Corpus:
         return self.metadata.meeting(where)[self._owners]
 
     def value(self, id: str, field: str) -> str | None:
-        """What the document of a passage has in a field; None for nothing. BadInput for an unknown id."""
+        """Return the value of a field of a passage's document, or None. Raises BadInput for an unknown id."""
         return self.metadata.value(int(self._owners[self.row(id)]), field)
 
     def days(self, field: str) -> NDArray[np.float64]:
-        """The day of each row's document in a field of dates, as an ordinal, shape (size,); NaN without one.
-        BadInput for a field that holds no dates.
+        """Return the day of each row's document in a date field, as an ordinal, shape (size,); NaN without
+        one. Raises BadInput for a field without dates.
         """
         return self.metadata.days(field)[self._owners]
 
@@ -201,10 +203,10 @@ class Corpus:
     def search_sparse(
         self, text: str, k: int, engine: str = "bm25s", where: Sequence[Filter] = ()
     ) -> Ranking:
-        """The `k` passages of highest BM25 score among those that meet every condition of `where`; those
-        without a common term are no hits.
+        """Return the `k` passages of highest BM25 score among those that meet every condition of `where`;
+        those without a common term are not hits.
 
-        `engine` computes it: "bm25s", the stored index, or "rank-bm25", made in memory when first asked for.
+        `engine` computes it: "bm25s", the stored index, or "rank-bm25", built in memory on first use.
         """
         engines: dict[str, Callable[[], SparseIndex]] = {
             "bm25s": lambda: self._words,
@@ -217,8 +219,8 @@ class Corpus:
     def search_terms(
         self, terms: Mapping[str, float], k: int, told: int = 0, where: Sequence[Filter] = ()
     ) -> tuple[Ranking, list[tuple[str, list[tuple[str, float]]]]]:
-        """The `k` passages with the highest sum over `terms` (as `terms` gives them) of BM25's score for the
-        term times its weight; and by id, for the first `told` of them, what each term adds.
+        """Return the `k` passages with the highest weighted sum of the BM25 scores of `terms`, and, by id,
+        each term's contribution for the first `told` of them.
         """
         rows = top_k(self._words.weighted(terms), k, self.allowed(where))
         hits = self._hits(rows)
@@ -231,8 +233,8 @@ class Corpus:
     def search_coded(
         self, vector: Vector, kind: Kind, k: int, where: Sequence[Filter] = ()
     ) -> tuple[Ranking, int]:
-        """The `k` passages whose coded vectors are nearest to `vector`, shape (dim,), and the bytes of all
-        codes; they are made when they are first asked for.
+        """Return the `k` passages whose coded vectors are nearest to `vector`, shape (dim,), and the bytes of
+        all codes, which are computed on first use.
         """
         with self._coding:
             if kind not in self._codes:
@@ -246,7 +248,7 @@ class Corpus:
         return self._words.why_nothing(text)
 
     def search_dense(self, vector: Vector, k: int, where: Sequence[Filter] = ()) -> Ranking:
-        """The `k` passages nearest to `vector`, shape (dim,), by inner product; with conditions see
+        """Return the `k` passages nearest to `vector`, shape (dim,), by inner product; for conditions see
         `search_dense_by`.
         """
         if where:
@@ -276,8 +278,8 @@ class Corpus:
         return self._hits(index.search_exact(vector, k) if exact else index.search(vector, k, effort=effort))
 
     def search_full_text(self, text: str, k: int, where: Sequence[Filter] = ()) -> Ranking:
-        """The `k` passages of highest ts_rank_cd, PostgreSQL's rank of words that stand near each other. Not
-        BM25. Raises Unavailable where the corpus is not in PostgreSQL.
+        """Return the `k` passages of highest ts_rank_cd, PostgreSQL's rank by the proximity of words, not
+        BM25. Raises Unavailable if the corpus is not in PostgreSQL.
         """
         index = self._nearest()
         if not isinstance(index, PgVectorIndex):
@@ -298,51 +300,55 @@ class Corpus:
         return self._hits(self._nearest().search_exact(vector, k)) if self.size else ()
 
     def explain(self, text: str, passage_id: str) -> dict[str, float]:
-        """What each word of `text` adds to the BM25 score of a passage; they add up to the score."""
+        """Return the contribution of each word of `text` to the BM25 score of a passage; they sum to the
+        score.
+        """
         return self._words.explain(text, self.row(passage_id))
 
     def bm25(self, text: str, rows: Sequence[int]) -> Vector:
-        """The BM25 scores of `rows` for `text`, shape (n,); 0 for one without a common term."""
+        """Return the BM25 scores of `rows` for `text`, shape (n,); 0 for one without a common term."""
         return self._words.scores(text)[list(rows)]
 
     def bm25_place(self, text: str, passage_id: str) -> tuple[int, int]:
-        """The BM25 rank of a passage for `text`, from 1 (0: it has none), and how many passages have one."""
+        """Return the BM25 rank of a passage for `text`, from 1 (0 if it has none), and how many passages have
+        one.
+        """
         return self._words.place(text, self.row(passage_id))
 
     def bm25_found(self, text: str) -> int:
-        """How many passages share a term with `text`."""
+        """Count the passages that share a term with `text`."""
         return self._words.having(self._words.scores(text))
 
     @property
     def analyzer(self) -> Analyzer:
-        """How texts become terms here."""
+        """Return the analyzer that converts texts to terms."""
         return self._words.analyzer
 
     def idf(self, words: Sequence[str]) -> list[float]:
-        """The weight BM25 gives each word; 0 for one that does not count, such as a stop word."""
+        """Return the weight of each word in BM25; 0 for one that does not count, such as a stop word."""
         return self._words.idf(words)
 
     def terms(self, text: str) -> list[tuple[str, float]]:
-        """The terms of `text` as BM25 sees them, in order, repeats included, each with its IDF."""
+        """Return the terms of `text` for BM25, in order, repeats included, each with its IDF."""
         return self._words.terms(text)
 
     def neighbours(self, rows: Sequence[int], k: int) -> list[Rows]:
-        """The `k` rows nearest to the vector of each of `rows`; of those equally near, any."""
+        """Return the `k` rows nearest to the vector of each of `rows`, ties in any order."""
         return self._nearest().near_many(self._vectors[list(rows)], k)
 
     def vectors(self, rows: Sequence[int]) -> Matrix:
-        """The vectors of `rows`, shape (n, dim)."""
+        """Return the vectors of `rows`, shape (n, dim)."""
         return self._vectors[list(rows)]
 
     @property
     def _words(self) -> BM25Index:
-        """The BM25 index; a corpus that has none says so here."""
+        """Return the BM25 index. Raises Unavailable if the corpus has none."""
         if self._found_words is None:
             raise Unavailable(f"corpus {self.name} has no BM25 index")
         return self._found_words
 
     def _nearest(self) -> FaissIndex | PgVectorIndex:
-        """The vector index, loaded when it is first needed."""
+        """Return the vector index, loaded on first use."""
         with self._lock:
             if self._index is None:
                 graph = None
@@ -352,7 +358,7 @@ class Corpus:
             return self._index
 
     def _second_words(self) -> RankBM25Index:
-        """The passages' terms in rank-bm25, made when they are first needed."""
+        """Return the passages' terms in rank-bm25, computed on first use."""
         with self._second_lock:
             if self._second is None:
                 words = self._words

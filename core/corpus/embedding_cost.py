@@ -1,4 +1,4 @@
-"""What embedding texts by a service will cost and take, told before it begins."""
+"""The cost and duration of embedding texts by a service, estimated before it starts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ UNPRICED = 1_000_000  # tokens above which a service without a price is asked ab
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is about to be embedded: `cost` is None without a price, `seconds` is a guess from one request."""
+    """An estimate of an embedding job."""
 
     embedder: str
     texts: int
     tokens: int
-    cost: float | None
-    seconds: float
+    cost: float | None  # None without a price
+    seconds: float  # extrapolated from one request
     elsewhere: bool  # whether the service may ask money: it is not on this machine
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Estimate:
         )
 
     def above(self, settings: Settings) -> str:
-        """Which limit of the settings it passes, in words; "" for none."""
+        """Return the limit of the settings that the estimate exceeds, or ""."""
         if self.cost is not None and self.cost > settings.embed_limit_cost:
             return f"above embed_limit_cost ({settings.embed_limit_cost:g})"
         if self.cost is None and self.elsewhere and self.tokens > UNPRICED:
@@ -52,7 +52,7 @@ Begin = Callable[[Estimate], None]
 
 
 def estimate(embedder: HostedEmbedder, tokens: int, texts: int) -> Estimate:
-    """What `texts` of so many tokens cost and take."""
+    """Estimate the cost and duration of embedding `texts` texts with `tokens` tokens in all."""
     from urllib.parse import urlsplit
 
     spec = embedder.spec

@@ -48,7 +48,7 @@ class Searched(Protocol):
 
 
 def keys(store: Searched, identity: str) -> Keys:
-    """A content hash of each passage's text and the embedder, in the order of rows."""
+    """Return a content hash of each passage's text and the embedder, in the order of rows."""
     salt = identity.encode() + b"\0"
     digests = (
         hashlib.blake2b(salt + text.encode(), digest_size=KEY_BYTES).digest() for text in store.texts()
@@ -64,8 +64,8 @@ class Checkpoint:
         self._prefix = f"embedded-{hashlib.sha256(identity.encode()).hexdigest()[:12]}-"
 
     def sound(self) -> Iterator[tuple[Keys, Matrix]]:
-        """What was embedded so far, mapped: keys, shape (n, KEY_BYTES), and their vectors, shape (n, dim), of
-        each file. The first damaged record of one and all behind it are cut off.
+        """Yield the embedded part of each file, mapped: keys, shape (n, KEY_BYTES), and their vectors, shape
+        (n, dim). A file is truncated at its first damaged record.
         """
         for path in sorted(self._folder.glob(f"{self._prefix}*.part")):
             kind = _record(int(path.stem.rsplit("-", 1)[1]))
@@ -93,35 +93,31 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Gives every passage its vector.
-
-    `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former`
-    are indexes whose vectors are sound; of those that are `elsewhere`, the keys with what gives the vectors.
-    `helpers` embed in place of this process. Before a service is asked, `begin` hears what that costs.
-    """
+    """A source of vectors for all passages."""
 
     name: str
-    identity: str
-    load: Callable[[], Embedder]
-    former: Sequence[Path]
+    identity: str  # identifies the embedder's weights
+    load: Callable[[], Embedder]  # called only if a text has to be embedded
+    former: Sequence[Path]  # indexes with sound vectors
     checkpoint: Checkpoint
-    helpers: Helpers | None = None
-    elsewhere: Sequence[tuple[Keys, Any]] = ()
-    begin: Begin = lambda _estimate: None
+    helpers: Helpers | None = None  # embed instead of this process
+    elsewhere: Sequence[tuple[Keys, Any]] = ()  # for indexes outside files, their keys with their vectors
+    begin: Begin = lambda _estimate: None  # receives the estimated cost before a service is called
     used: list[HostedEmbedder] = field(default_factory=list)  # the service that was asked
 
     def paid(self) -> dict[str, Any]:
-        """The tokens that the service reported, and their cost; nothing if none was asked."""
+        """Return the tokens reported by the service and their cost; {} if none was called."""
         if not self.used or not self.used[0].tokens:
             return {}
         tokens, price = self.used[0].tokens, self.used[0].spec.price
         return {"tokens": tokens, "cost": None if price is None else round(tokens * price / 1e6, 6)}
 
     def write(self, store: Searched, folder: Path, tick: Tick) -> tuple[int, int]:
-        """Write the vectors of all passages and their keys; returns their dimension and how many were known.
+        """Write the vectors of all passages and their keys. Return their dimension and the number of known
+        ones.
 
-        Equal texts are embedded once. The room on the disk is taken before the first text is embedded: raises
-        OSError where there is none, and ModelFailed, Cancelled.
+        Equal texts are embedded once. Disk space is reserved before the first text is embedded. Raises
+        OSError if there is no room, ModelFailed, Cancelled.
         """
         wanted = keys(store, self.identity)
         known = self._known()
@@ -141,7 +137,7 @@ class Vectors:
         return dim, len(wanted) - len(missing)
 
     def _embedded(self, store: Searched, waiting: Rows, tick: Tick) -> Iterator[tuple[Rows, Matrix]]:
-        """The rows `waiting`, step by step, with vectors, shape (n, dim); by helpers in any order."""
+        """Yield the rows `waiting`, step by step, with vectors, shape (n, dim); with helpers in any order."""
         if not len(waiting):
             return
         model = self.load()
@@ -210,7 +206,7 @@ class Vectors:
             raise problem
 
     def _known(self) -> Known:
-        """What need not be embedded: what comes with the program, was made just now, or is in an index."""
+        """Collect the known vectors: those shipped with the program, just computed, or in an index."""
         indexes = (_vectors_of(index) for index in self.former)
         found = [shipped_vectors.read(self.identity), *self.checkpoint.sound(), *indexes, *self.elsewhere]
         return Known(found)
@@ -220,26 +216,26 @@ class Known:
     """Vectors by content key: the keys are held in memory, sorted; vectors stay where they are mapped."""
 
     def __init__(self, sources: Iterable[tuple[Keys, Matrix]]) -> None:
-        """`sources` are keys, shape (n, KEY_BYTES), with their vectors, shape (n, dim)."""
+        """Store sources of keys, shape (n, KEY_BYTES), with their vectors, shape (n, dim)."""
         self._sources = []
         for found, vectors in sources:
             order = np.argsort(_sortable(found), kind="stable")
             self._sources.append((_sortable(found)[order], order, vectors))
 
     def has(self, wanted: Keys) -> NDArray[np.bool_]:
-        """Which of `wanted` are known, shape (n,)."""
+        """Return the mask of known keys among `wanted`, shape (n,)."""
         known = np.zeros(len(wanted), bool)
         for source in self._sources:
             known |= _rows(source, wanted) >= 0
         return known
 
     def dim(self, wanted: Keys) -> int:
-        """The dimension of the vector of the first of `wanted`; 0 where there is none."""
+        """Return the dimension of the vector of the first of `wanted`, or 0 if it is unknown."""
         first = wanted[:1]
         return next((s[2].shape[1] for s in self._sources if len(first) and _rows(s, first)[0] >= 0), 0)
 
     def take(self, wanted: Keys, dim: int) -> Matrix:
-        """The vectors of `wanted`, all of which are known, shape (n, dim)."""
+        """Return the vectors of `wanted`, all of which are known, shape (n, dim)."""
         taken = np.empty((len(wanted), dim), np.float32)
         left = np.ones(len(wanted), bool)
         for source in self._sources:
@@ -258,7 +254,7 @@ Source = tuple[NDArray[np.bytes_], NDArray[np.intp], Matrix]  # keys in order, t
 
 
 def _rows(source: Source, wanted: Keys) -> NDArray[np.intp]:
-    """The row of each of `wanted` in a source, -1 for one it has not."""
+    """Return the row of each of `wanted` in a source, -1 for an unknown one."""
     known, order, _ = source
     if not len(known):
         return np.full(len(wanted), -1)
@@ -273,14 +269,14 @@ def _sortable(found: Keys) -> NDArray[np.bytes_]:
 
 
 def _vectors_of(index: Path) -> tuple[Keys, Matrix]:
-    """The keys of an index and their vectors, which stay in their mapped file."""
+    """Return the keys of an index and their vectors, which stay in their mapped file."""
     stored = np.load(index / KEYS, allow_pickle=False)
     vectors = np.load(index / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
     return stored, vectors
 
 
 def _whole(path: Path, kind: np.dtype[Any]) -> int:
-    """How many records from the beginning of a file are undamaged."""
+    """Count the undamaged records at the beginning of a file."""
     good, count = 0, path.stat().st_size // kind.itemsize
     with path.open("rb") as file:
         while good < count:

@@ -1,4 +1,4 @@
-"""Which files are read, by their ending, and what is said of those that are not."""
+"""The file endings that are read, and the reasons for ignoring others."""
 
 from __future__ import annotations
 

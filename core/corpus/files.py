@@ -97,7 +97,7 @@ def flattened(value: object, path: str = "") -> Iterator[str]:
 
 
 class _Asked:
-    """What a reader is given besides the path."""
+    """A reader's arguments besides the path."""
 
     def __init__(self, name: str, reading: Reading, report: LoadReport, record: FileRecord) -> None:
         self.name, self.reading, self.report, self.record = name, reading, report, record

@@ -19,28 +19,26 @@ FRESH_NS = 100_000_000  # a folder changed so lately may change again within one
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a walk found: the visible files by ending (in small letters) and, for each folder, when it was
-    last changed.
-    """
+    """The result of a walk."""
 
-    files: Mapping[str, Sequence[str]]
-    folders: Mapping[str, int]
+    files: Mapping[str, Sequence[str]]  # visible files by lower-case ending
+    folders: Mapping[str, int]  # time of each folder's last change
     settled: bool  # whether a change since the walk is sure to be seen
 
     def having(self, endings: Sequence[str]) -> list[Path]:
-        """The files of these endings, sorted by their path's parts."""
+        """Return the files of these endings, sorted by their path's parts."""
         return [Path(name) for name in self.names(endings)]
 
     def names(self, endings: Sequence[str]) -> list[str]:
-        """The same as plain texts: a hundred thousand paths take a while to make."""
+        """Return the same as plain texts, as creating a hundred thousand paths takes a while."""
         found = [name for ending in dict.fromkeys(endings) for name in self.files.get(ending, ())]
         return sorted(found, key=lambda name: name.split(os.sep))
 
 
 def walk(root: Path, report: LoadReport | None = None) -> Listing:
-    """Every visible file below `root`: hidden files and folders and links that lead out of it are left out.
+    """List every visible file below `root`, without hidden files and folders and links that lead out of it.
 
-    What is left out is told in `report`, and so is a folder that cannot be looked into.
+    Omitted files and unreadable folders are added to `report`.
     """
     report = report if report is not None else LoadReport()
     found: dict[str, list[str]] = {}
@@ -82,22 +80,22 @@ def _unread(entry: os.DirEntry[str], inside: str) -> str:
 
 
 def _told(path: str, root: Path) -> str:
-    """A path below `root` as text that UTF-8 can hold."""
+    """Return a path below `root` as text that UTF-8 can hold."""
     return os.fsencode(os.path.relpath(path, root)).decode("utf-8", "replace")
 
 
 @dataclass(slots=True)
 class Watch:
-    """Listings by folder, walked again where one of the folders has changed. Safe in threads.
+    """Listings by folder, repeated if one of the folders has changed. Thread-safe.
 
-    What is in the files is not looked at: whoever wants to know reads their sizes and times.
+    The content of files is not checked: callers compare their sizes and times.
     """
 
     _known: dict[Path, Listing] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def listing(self, root: Path) -> Listing:
-        """The files below `root` as they are now."""
+        """Return the current files below `root`."""
         with self._lock:
             known = self._known.get(root)
             if known is None or not known.settled or any(_changed(known)):

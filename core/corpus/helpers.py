@@ -1,7 +1,7 @@
-"""Workers that embed passages and ask models for an index: what they are told, and what they answer.
+"""Workers that embed passages and call models for an index, and their messages.
 
-Texts go there a step at a time, as one process embeds them, so that the vectors are the same; what comes back
-is kept by who asked, as it comes.
+Texts are sent in steps, as one process embeds them, so that the vectors are equal; the client stores results
+as they arrive.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ class Helpers:
             self._pool = None
 
     def embed(self, name: str, known_as: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, Matrix]]:
-        """The vectors of each step, shape (n, dim), in the order they come. Ends early where stopped."""
+        """Yield the vectors of each step, shape (n, dim), in order of completion. Stops early on request."""
         about = {"name": name, "identity": known_as}
         for number, data in self._each(f"{__name__}:embedded", about, batches, stop):
             rows = int.from_bytes(data[:8], "little")
             yield number, np.frombuffer(data, np.float32, offset=8).reshape(rows, -1)
 
     def made(self, task: str, name: str, batches: Batches, stop: Stop) -> Iterator[tuple[int, bytes]]:
-        """The content of the file that an enrichment keeps of each step: `task` is its function for that."""
+        """Yield the content of an enrichment's file for each step; `task` is its function for that."""
         yield from self._each(task, {"name": name, "identity": identity(name)}, batches, stop)
 
     def complete(
         self, llm: str, requests: Sequence[LLMRequest], stop: Stop
     ) -> Iterator[tuple[int, Completion | ModelFailed]]:
-        """The answer of model `llm`, as the settings name it, to each request, in the order they come."""
+        """Yield the answer of model `llm` of the settings to each request, in order of completion."""
         pool = self._open(stop)
         calls = ((number, {"llm": llm, "request": asdict(one)}) for number, one in enumerate(requests))
         for number, data in pool.each(f"{__name__}:completed", calls, stop):
@@ -86,12 +86,12 @@ class Helpers:
 
 
 def helpers(place: WorkPlace | None, settings: Settings) -> AbstractContextManager[Helpers | None]:
-    """The workers of a place while it is entered; None for this process."""
+    """Return the workers of a place as a context; None for this process."""
     return nullcontext() if place is None else Helpers(place, settings)
 
 
 def _answer(told: Mapping[str, Any]) -> Completion | ModelFailed:
-    """What a worker's model said, or why it failed; where it was read from is the worker's."""
+    """Return a worker's completion or failure, with the worker's source."""
     if "failed" in told:
         return ModelFailed(told["failed"])
     made = from_plain(told["completion"], "recording")
@@ -102,14 +102,14 @@ def _answer(told: Mapping[str, Any]) -> Completion | ModelFailed:
 
 
 def embedded(settings: Settings, payload: Mapping[str, Any]) -> bytes:
-    """The vectors of some texts: their number, 8 bytes, then float32 by rows, both little-endian."""
+    """Return the vectors of some texts: their number, 8 bytes, then float32 by rows, both little-endian."""
     embedder = _embedder(settings, payload["name"], payload["identity"])
     vectors = np.ascontiguousarray(embedder.embed(payload["texts"]), "<f4")
     return len(vectors).to_bytes(8, "little") + vectors.tobytes()
 
 
 def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
-    """A model's answer, or why it failed. A model that cannot be asked at all raises Unavailable."""
+    """Return a model's answer, or why it failed. Raises Unavailable if the model cannot be called at all."""
     from core.backends.workers.inside import watch
 
     class Unwanted(threading.Event):
@@ -139,7 +139,7 @@ def completed(settings: Settings, payload: Mapping[str, Any]) -> bytes:
 
 
 def check(name: str, wanted: str) -> None:
-    """Whether this worker has the weights that are wanted; Unavailable where it has others."""
+    """Check that this worker has the wanted weights. Raises Unavailable if it has others."""
     if identity(name) != wanted:
         raise Unavailable(
             f"machine {here().host} has other weights of model {name} ({identity(name)}, wanted {wanted}); "
@@ -163,7 +163,7 @@ _models: dict[tuple[int, str], Any] = {}
 
 
 def _loaded(settings: int, name: str, load: Callable[[], Any]) -> Any:
-    """A model of this process under the same settings, loaded once."""
+    """Return a model of this process with the same settings, loaded once."""
     key = (settings, name)
     if key not in _models:
         _models[key] = load()

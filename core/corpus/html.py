@@ -56,8 +56,8 @@ class Page:
 
 
 def read(raw: bytes, *, main: bool = False) -> Page:
-    """A page; with `main` without what stands around its content: navigation, header and footer of the page,
-    by their elements and roles. Where nothing else is there, they are kept. Raises BadInput.
+    """Read a page; with `main` without its navigation, header and footer, identified by elements and roles.
+    If nothing else remains, they are kept. Raises BadInput.
     """
     page, guessed = decoded(raw)
     found = _read(page, main)
@@ -77,8 +77,8 @@ def _read(page: str, main: bool) -> Page:
 
 
 def decoded(raw: bytes) -> tuple[str, str | None]:
-    """The page as text, by its byte order mark, as it declares, or as its bytes look: then with the name of
-    that encoding.
+    """Decode a page by its byte order mark, its declaration, or a guess from its bytes; the name of a guessed
+    encoding is returned, too.
     """
     for mark, name in (
         (codecs.BOM_UTF8, "utf-8-sig"),
@@ -119,8 +119,8 @@ def _parsed(page: str, main: bool) -> Page:
 
 
 def _flat(page: str) -> str:
-    """The page with its blocks as line breaks and its other tags cut out: what is nested too deep to be read
-    as a tree. What is in no text keeps its tags.
+    """Convert a page that is nested too deep for a tree to text, with blocks as line breaks and other tags
+    removed. Content that is not text keeps its tags.
     """
 
     def put(tag: re.Match[str]) -> str:
@@ -171,7 +171,7 @@ class _Text:
         self._within: dict[str, int] = {}  # how deep in the first title, and in the first h1
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         self._flush()
         self._depth += 1
         self._begun(name, attributes)
@@ -193,7 +193,7 @@ class _Text:
             self._put("\n" + HEADINGS[name])
 
     def end(self, name: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         self._flush()
         self._depth -= 1
         self._ended()
@@ -218,7 +218,7 @@ class _Text:
         self._kept -= name in KEPT_SPACE
 
     def data(self, text: str) -> None:
-        """Some text."""
+        """Handle text."""
         self._run.append(text)
 
     def comment(self, _text: str) -> None:
@@ -230,7 +230,7 @@ class _Text:
         self._flush()
 
     def close(self) -> None:
-        """The page has ended."""
+        """Handle the end of the page."""
         self._flush()
 
     def result(self) -> Page:

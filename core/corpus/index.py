@@ -60,10 +60,10 @@ def build(
 ) -> Corpus:
     """Build or refresh the index of `source` (a known corpus' name or a path) and open it.
 
-    What has not changed is not done again: an index of the same content is opened as it is, a text embedded
-    before is not embedded again, and a build that was stopped goes on where it was. `helpers` embed in place
-    of this process. `begin` hears what a service will cost, before it is asked; by default it refuses what is
-    above the limits of the settings. Raises BadInput (NotConfirmed), Unavailable, Cancelled.
+    Unchanged parts are reused: an index of the same content is opened, no text is embedded twice, and a
+    stopped build resumes. `helpers` embed instead of this process. `begin` receives the estimated cost of a
+    service before it is called; by default it rejects costs above the limits of the settings. Raises BadInput
+    (NotConfirmed), Unavailable, Cancelled.
     """
     begin = begin or gate(settings, confirmed=False)
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
@@ -106,7 +106,7 @@ def build_each(
 def open_corpus(name: str, *, settings: Settings) -> Corpus:
     """Open an indexed corpus; a damaged index is never used but rebuilt, with `Corpus.warnings` saying so.
 
-    Raises BadInput for an unknown name, Unavailable when it is not built or its embedding model changed.
+    Raises BadInput for an unknown name, Unavailable if it is not built or its embedding model changed.
     """
     if table.is_table(name, settings):
         return table.TableCorpus(name, settings)
@@ -136,8 +136,8 @@ def open_corpus(name: str, *, settings: Settings) -> Corpus:
 
 
 def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
-    """The corpus with the vectors of `embedder`, "" for its own. Raises Unavailable with the command that
-    makes them where it has none: another embedder's are never taken instead.
+    """Return the corpus with the vectors of `embedder`, "" for its own. Raises Unavailable with the command
+    that builds them if it has none: another embedder's are never used instead.
     """
     if corpus.info.of:
         return by_embedder(corpus.base, embedder, settings=settings)
@@ -181,13 +181,13 @@ def missing_vectors(name: str, settings: Settings) -> str | None:
 
 
 def has(info: CorpusInfo, embedder: str, settings: Settings) -> bool:
-    """Whether an index has the vectors of an embedder."""
+    """Return True if an index has the vectors of an embedder."""
     wanted = embedder_identity(embedder, settings)
     return wanted in (info.embedder_identity, *(one.embedder_identity for one in further(info, settings)))
 
 
 def further(info: CorpusInfo, settings: Settings) -> list[CorpusInfo]:
-    """What is known of the vectors of other embedders that an index has."""
+    """Return the records of an index' vectors by further embedders."""
     made = []
     for folder in sorted(_home(info.name, settings).glob(f"{FURTHER}*")):
         try:
@@ -201,18 +201,18 @@ def further(info: CorpusInfo, settings: Settings) -> list[CorpusInfo]:
 
 
 def held(info: CorpusInfo, settings: Settings) -> list[str]:
-    """The embedders whose vectors an index has, its own first."""
+    """Return the embedders whose vectors an index has, its own first."""
     return [info.embedder, *(one.embedder for one in further(info, settings))]
 
 
 def folder_of(corpus: str, identity: str, settings: Settings) -> Path:
-    """Where the vectors of a further embedder are, or are to be."""
+    """Return the folder of the vectors of a further embedder, which may not exist yet."""
     return _home(corpus, settings) / f"{FURTHER}{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def remove(name: str, *, settings: Settings) -> None:
-    """Delete the index of a corpus with its enrichments and its other chunkings, never its source; BadInput
-    when there is none.
+    """Delete the index of a corpus with its enrichments and its other chunkings, never its source. Raises
+    BadInput if it does not exist.
     """
     people.require("delete")
     home = _home(name, settings)
@@ -348,7 +348,7 @@ def _add(
 
 
 def _opened(folder: Path, settings: Settings) -> Corpus:
-    """The index in `folder`, wherever its passages are. Raises IndexDamaged, Unavailable."""
+    """Open the index in `folder`, wherever its passages are. Raises IndexDamaged, Unavailable."""
     if manifest.read(folder)[0].place:
         return served.ServedCorpus(folder, settings)
     try:
@@ -358,13 +358,15 @@ def _opened(folder: Path, settings: Settings) -> Corpus:
 
 
 def _is_there(folder: Path, source: Source, place: served.Place | None) -> bool:
-    """Whether the index in `folder` is kept where it is wanted, and stands there as a whole."""
+    """Return True if the index in `folder` is stored at the wanted place and complete."""
     info = manifest.read(folder)[0]
     return info.place == source.place and (place is None or place.known(info.fingerprint) is not None)
 
 
 def _vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | None:
-    """The keys and vectors of an earlier index in a database; None for one in files, or where it is gone."""
+    """Return the keys and vectors of an earlier index in a database; None for an index in files or a deleted
+    one.
+    """
     info = manifest.read(folder)[0]
     if not info.place:
         return None
@@ -377,7 +379,7 @@ def _vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | N
 
 
 def _siblings(name: str, settings: Settings) -> list[Path]:
-    """The indexes of the same source cut in other ways: many of their texts are the same."""
+    """Return the indexes of the source's other chunkings, which share many texts."""
     base = variants.base_of(name)
     others = [other for other in (base, *variants.made(base, settings)) if other != name]
     return [found.folder for other in others if (found := current(other, settings)) is not None]
@@ -398,7 +400,7 @@ def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -
 
 
 def _point(home: Path, record: dict[str, object]) -> None:
-    """Put the index in force, in one step."""
+    """Activate the index atomically."""
     scratch = home / f".{CURRENT}"
     scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     os.replace(scratch, home / CURRENT)

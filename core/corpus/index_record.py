@@ -1,4 +1,4 @@
-"""What is stored of the indexes: which names there are, and which index of a name is in force."""
+"""The records of the indexes: their names, and the active index of each name."""
 
 from __future__ import annotations
 
@@ -23,19 +23,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """Which index of a name is in force, where it came from, and the state the source had then: `stamp`, over
-    the files of the endings that were `read`.
-    """
+    """The active index of a name."""
 
     folder: Path
-    source: Source
-    stamp: str
+    source: Source  # where it came from
+    stamp: str  # the source's state, over the files of the endings in `read`
     read: tuple[str, ...] = endings.FIRST
     content: str = ""  # a hash of the bytes of the source; empty if it was not made
 
 
 def current_fingerprint(name: str, *, settings: Settings) -> str | None:
-    """The fingerprint of the index in force, or of a table as it is now; None when there is none."""
+    """Return the fingerprint of the active index, or of a table's current state; None without one."""
     if table.is_table(name, settings):
         try:
             return table.fingerprint(name, settings)
@@ -47,9 +45,10 @@ def current_fingerprint(name: str, *, settings: Settings) -> str | None:
 
 
 def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
-    """How many passages an index has and the bytes (UTF-8) of their texts and titles; None without one.
+    """Return the number of passages of an index and the bytes (UTF-8) of their texts and titles; None without
+    one.
 
-    Texts of more than `llm_context` passages are not added up (0 bytes): nobody asks for that many.
+    Above `llm_context` passages the bytes are 0, as so many are never read whole.
     """
     if table.is_table(name, settings):
         try:
@@ -79,12 +78,14 @@ def _text_size(folder: Path, most: int, dsn: Dsn | None) -> tuple[int, int]:
 
 
 def dsn(found: Current, settings: Settings) -> Dsn | None:
-    """Where the passages of an index are, with the password that is known; None where they are files."""
+    """Return the database address of an index' passages, with its known password; None if they are in
+    files.
+    """
     return dsn_of(found.source.name, found.source.place, settings) if found.source.place else None
 
 
 def current(name: str, settings: Settings) -> Current | None:
-    """The index in force under `name`; None when there is none or its record cannot be read."""
+    """Return the active index of `name`; None if there is no readable record."""
     try:
         return _current(name, settings)
     except IndexDamaged as error:
@@ -99,7 +100,9 @@ def _warn(text: str) -> None:
 
 
 def unreadable(name: str, settings: Settings) -> str | None:
-    """Why the record of the index in force under `name` cannot be read; None where it can, or is none."""
+    """Explain why the record of the active index of `name` is unreadable; None if it is readable or
+    missing.
+    """
     try:
         _current(name, settings)
     except IndexDamaged as error:
@@ -128,15 +131,15 @@ def _current(name: str, settings: Settings) -> Current | None:
 
 
 def replaced(found: Current, settings: Settings) -> Current | None:
-    """The index in force where that is another one by now, as a build deletes the index it replaces; None
-    where it is the same, or none.
+    """Return the active index if it has changed meanwhile, as a build deletes the index it replaces; else
+    None.
     """
     now = current(found.source.name, settings)
     return now if now is not None and now.folder != found.folder else None
 
 
 def recorded(found: Current) -> CorpusInfo:
-    """What an index in force says of itself, after the quick check of its files; raises IndexDamaged."""
+    """Return the record of an active index after the quick check of its files. Raises IndexDamaged."""
     info, files = manifest.read(found.folder)
     manifest.check_sizes(found.folder, files)
     if info.name != found.source.name:
@@ -145,11 +148,11 @@ def recorded(found: Current) -> CorpusInfo:
 
 
 def names(settings: Settings) -> list[str]:
-    """The names that have an index, sound or not, sorted; folders that no corpus can be called are none."""
+    """Return the names that have an index, sound or not, sorted; folders with invalid names are ignored."""
     found = (path.parent.name for path in (settings.home / "indexes").glob(f"*/{CURRENT}"))
     return sorted(name for name in found if is_slug(name))
 
 
 def _home(name: str, settings: Settings) -> Path:
-    """The folder of a corpus' indexes; a name that is no slug has none."""
+    """Return the folder of a corpus' indexes. Raises BadInput for an invalid name."""
     return settings.home / "indexes" / slug(name)

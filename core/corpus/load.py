@@ -79,18 +79,18 @@ class Distinct:
 
 
 def is_beir(path: Path) -> bool:
-    """Whether `path` is a folder in BEIR's layout: one passage a line of corpus.jsonl."""
+    """Return True if `path` is a folder in BEIR's layout: one passage per line of corpus.jsonl."""
     return (path / "corpus.jsonl").is_file()
 
 
 def readable_files(
     path: Path, report: LoadReport | None = None, read: Collection[str] = endings.READ
 ) -> list[Path]:
-    """The files `documents` would read, sorted; raises BadInput when there are none.
+    """Return the files that `documents` would read, sorted. Raises BadInput if there are none.
 
-    Hidden files and folders are left out, and so is a link that leads out of `path`. A database is read
-    where there are no other documents: beside them it is asked, not searched. Source code beside one is
-    not read. What is left out is told in `report`. `read`: the endings that count.
+    Hidden files and folders, and links that lead out of `path`, are omitted. A database is read only if there
+    are no other documents: otherwise it is queried, not searched. Source code next to a database is not read.
+    Omitted files are added to `report`. `read`: the endings that count.
     """
     report = report if report is not None else LoadReport()
     try:
@@ -142,10 +142,10 @@ def _skip(report: LoadReport, left: Iterable[Path], path: Path, why: str) -> Non
 
 
 def survey(path: Path, reading: Reading, report: LoadReport) -> dict[str, int]:
-    """How many files of each ending would be read, without reading more than the first rows of some.
+    """Count the files of each ending that would be read, reading at most the first rows of some.
 
-    What would be left out for its name goes to `report`, and what the columns of files of rows would be taken
-    as. Raises BadInput as `readable_files` does.
+    Files omitted by name, and the columns of files of rows, are added to `report`. Raises BadInput like
+    `readable_files`.
     """
     found = readable_files(path, report)
     if is_beir(path):

@@ -1,4 +1,4 @@
-"""What reading a source left out, changed, or took as something: in a bounded number of lines."""
+"""The files that reading a source omitted, changed, or interpreted, in a bounded number of lines."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Skipped:
     names: tuple[str, ...]
 
     def line(self) -> str:
-        """The same in one line."""
+        """Format the skipped files in one line."""
         return shortened(f"{named(self.names, self.count)}: {self.reason}")
 
 
 def named(names: Sequence[str], count: int) -> str:
-    """The names that are known of `count`."""
+    """Format the known names of `count` files."""
     shown = names[:SHOWN]
     return ", ".join(shown) + (f" and {count - len(shown):,} more" if count > len(shown) else "")
 
 
 @dataclass(slots=True)
 class Counted:
-    """How many, and the names of the first of them."""
+    """A count with the names of the first items."""
 
     count: int = 0
     names: list[str] = field(default_factory=list)
@@ -52,35 +52,30 @@ class Counted:
 
 @dataclass(slots=True)
 class LoadReport:
-    """What a loader left out or changed; filled while the documents are read, shown with the corpus.
-
-    `empty`: documents without text, `replaced`: with characters that did not decode. `left`: files by the
-    reason why they are left out; `kinds`: files by what they were taken as where that could surprise;
-    `columns`: those of files of rows. `more`: files that are not told because there are too many reasons.
-    """
+    """A report of a loader, filled while the documents are read, shown with the corpus."""
 
     duplicates: int = 0
-    more: int = 0
-    empty: Counted = field(default_factory=Counted)
-    replaced: Counted = field(default_factory=Counted)
-    left: dict[str, Counted] = field(default_factory=dict)
-    kinds: dict[str, Counted] = field(default_factory=dict)
-    columns: dict[str, None] = field(default_factory=dict)
+    more: int = 0  # number of files not listed because there are too many reasons
+    empty: Counted = field(default_factory=Counted)  # documents without text
+    replaced: Counted = field(default_factory=Counted)  # documents with undecodable characters
+    left: dict[str, Counted] = field(default_factory=dict)  # omitted files by reason
+    kinds: dict[str, Counted] = field(default_factory=dict)  # files by a surprising interpretation
+    columns: dict[str, None] = field(default_factory=dict)  # columns of files of rows
 
     def skip(self, name: str, reason: str) -> None:
-        """A file is left out; `name` may be a place in it."""
+        """Record an omitted file; `name` may be a place in it."""
         if reason in self.left or len(self.left) < TOLD:
             self.left.setdefault(reason, Counted()).add(name)
         else:
             self.more += 1
 
     def take(self, name: str, kind: str) -> None:
-        """A file was taken as something that could surprise."""
+        """Record a file with a surprising interpretation."""
         if kind in self.kinds or len(self.kinds) < TOLD:
             self.kinds.setdefault(kind, Counted()).add(name)
 
     def saw(self, columns: Iterable[str]) -> None:
-        """A file of rows has these columns."""
+        """Record the columns of a file of rows."""
         for column in columns:
             if len(self.columns) < MOST_COLUMNS:
                 self.columns.setdefault(column)
@@ -107,7 +102,7 @@ class LoadReport:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> LoadReport:
-        """What `record` gave."""
+        """Restore the report from its record."""
         return cls(
             record["duplicates"],
             record["more"],

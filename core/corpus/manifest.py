@@ -1,4 +1,4 @@
-"""What an index consists of: every file with its sha256, checked before anything of it is used."""
+"""The files of an index with their sha256, checked before use."""
 
 from __future__ import annotations
 
@@ -37,15 +37,7 @@ Files = Mapping[str, Mapping[str, Any]]  # path in the folder -> sha256 and byte
 
 @dataclass(frozen=True, slots=True)
 class CorpusInfo:
-    """What is known of an indexed corpus.
-
-    `build_ms` is the time of each stage; `bytes` the size on disk; `recall` the share of the exact 10 nearest
-    that an approximate index finds (1.0 when search is exact); `reused` how many vectors were there already;
-    `notes` all that is to be said of the documents, and `skipped` the files left out among it. `place` is the
-    database that holds passages and vectors, without password; empty where files do. `of` is the fingerprint
-    of the index whose passages these further vectors are of; empty for an index. `tokens` were reported by
-    the embedding service for the vectors that were made, `cost` by its price then.
-    """
+    """The record of an indexed corpus."""
 
     name: str
     fingerprint: str
@@ -57,9 +49,9 @@ class CorpusInfo:
     embedder_identity: str
     dim: int
     vector_index: str  # "flat" | "hnsw"
-    recall: float
+    recall: float  # share of the exact 10 nearest that an approximate index finds (1.0 if search is exact)
     built_at: str  # ISO 8601, UTC
-    build_ms: Mapping[str, float]
+    build_ms: Mapping[str, float]  # duration of each stage
     bytes: int
     reused: int = 0
     notes: tuple[str, ...] = field(default=())
@@ -80,7 +72,7 @@ def write(folder: Path, info: CorpusInfo) -> None:
 
 
 def _told(info: CorpusInfo) -> dict[str, Any]:
-    """What is written of an index; what does not apply is left out, as earlier versions wrote it."""
+    """Return the record written for an index, without fields that do not apply."""
     told = {**asdict(info), "chunking": info.chunking.record()}
     for name in ("skipped", "place", "of", "tokens", "cost"):
         if not told[name]:
@@ -128,15 +120,15 @@ def readings(folder: Path) -> tuple[FileRecord, ...]:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    """A hash of the record itself, so that a change in it is noticed like one in any other file."""
+    """Return a hash of the record itself, so that a change in it is noticed like one in any other file."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def verify(folder: Path, only: Collection[str] = ()) -> CorpusInfo:
-    """The record of the index in `folder`, after checking the sha256 of each file, or of these `only`.
+    """Return the record of the index in `folder`, after checking the sha256 of each file, or of those in
+    `only`.
 
-    A file is read for it once: again only where its size, its times or its inode are no longer those of then.
-    Raises IndexDamaged.
+    A file is hashed once, and again only if its size, times or inode changed. Raises IndexDamaged.
     """
     info, recorded = read(folder)
     _check(folder, recorded, only)
@@ -167,7 +159,7 @@ def _check(folder: Path, recorded: Files, only: Collection[str] = ()) -> None:
 
 
 def _checked(folder: Path) -> dict[str, Any]:
-    """What `_remember` wrote; nothing where that cannot be read: the files are then read again."""
+    """Return the record of `_remember`, or {} if it is unreadable: the files are then hashed again."""
     try:
         found = json.loads((folder / CHECKED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -190,7 +182,9 @@ def _remember(folder: Path, states: Mapping[str, Any]) -> None:
 
 
 def _state(file: Path) -> tuple[int, int, int, int]:
-    """What changes when a file is written to or replaced: size, both times in nanoseconds, inode."""
+    """Return a value that changes when a file is written or replaced: size, both times in nanoseconds,
+    inode.
+    """
     try:
         found = file.stat()
     except OSError as error:
@@ -199,7 +193,7 @@ def _state(file: Path) -> tuple[int, int, int, int]:
 
 
 def read(folder: Path) -> tuple[CorpusInfo, Files]:
-    """The record and the facts of each file, unchecked; raises IndexDamaged when it is unreadable."""
+    """Return the record and the facts of each file, unchecked. Raises IndexDamaged if it is unreadable."""
     try:
         raw, files = record(folder)
         left = tuple(
@@ -223,7 +217,9 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
 
 
 def record(folder: Path) -> tuple[Mapping[str, Any], Files]:
-    """The recorded values and the facts of each file, unchecked; raises IndexDamaged, FileNotFoundError."""
+    """Return the recorded values and the facts of each file, unchecked. Raises IndexDamaged,
+    FileNotFoundError.
+    """
     path = folder / NAME
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -240,7 +236,7 @@ def record(folder: Path) -> tuple[Mapping[str, Any], Files]:
 
 
 def check_sizes(folder: Path, files: Files) -> None:
-    """The quick check: every file is there and has its recorded size; raises IndexDamaged."""
+    """Check that every file exists with its recorded size. Raises IndexDamaged."""
     for name, expected in files.items():
         try:
             size = (folder / name).stat().st_size

@@ -1,4 +1,4 @@
-"""What is known of each document beside its text, and which documents meet a condition on it."""
+"""The metadata of documents, and the documents that meet a condition on them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ FORMS: dict[Kind, str] = {
 
 
 def header(text: str) -> dict[str, str]:
-    """The fields that stand at the top of a document: lines `Name: value` before its first heading, and
-    those of a YAML front matter. Names in lower case, with _ for a space.
+    """Return the fields at the top of a document: lines `Name: value` before its first heading, and those of
+    a YAML front matter. Names are in lower case, with _ for a space.
     """
     found: dict[str, str] = {}
     for at, line in enumerate(text[:HEAD].split("\n")[:LINES]):
@@ -52,12 +52,12 @@ def header(text: str) -> dict[str, str]:
 
 
 def field_name(shown: str) -> str:
-    """A field's name as filters write it."""
+    """Return a field's name as filters write it."""
     return re.sub(r"[\s-]+", "_", shown.strip().lower())
 
 
 def days(text: str) -> tuple[int, int] | None:
-    """The first and the last day that a date stands for, as ordinals: a year or a month has several."""
+    """Return the first and the last day of a date as ordinals; a year or a month has several days."""
     match = _DATE.fullmatch(text.strip())
     if match is None:
         return None
@@ -92,8 +92,8 @@ class Metadata:
     """
 
     def __init__(self, heads: Iterable[tuple[str, Mapping[str, str], str]]) -> None:
-        """`heads` gives each document's id, its metadata, and the start of its text, "" where no header is
-        to be looked for there. A name that only one document's header has is no field.
+        """Read each document's id, its metadata, and the start of its text, "" if it has no header to search.
+        A name in only one document's header does not count as a field.
         """
         given: list[dict[str, str]] = []
         derived: list[dict[str, str]] = []
@@ -127,8 +127,8 @@ class Metadata:
         )
 
     def meeting(self, where: Sequence[Filter]) -> Mask:
-        """Which documents meet every condition, shape (documents,). Raises BadInput for an unknown field,
-        or a value that is not of its kind.
+        """Return the mask of documents that meet every condition, shape (documents,). Raises BadInput for an
+        unknown field, or a value of another kind.
         """
         found = np.ones(self.size, np.bool_)
         for one in where:
@@ -136,12 +136,14 @@ class Metadata:
         return found
 
     def value(self, document: int, name: str) -> str | None:
-        """What a document has in a field; None for nothing."""
+        """Return the value of a document's field, or None."""
         column = self._columns.get(self._called(name))
         return column.value(document) if column is not None else None
 
     def days(self, name: str) -> NDArray[np.float64]:
-        """The day of each document in a date field as an ordinal, shape (documents,); NaN without one."""
+        """Return the day of each document in a date field as an ordinal, shape (documents,); NaN without
+        one.
+        """
         column = self._columns.get(self._called(name))
         if column is None or column.kind != "date":
             dated = [one.name for one in self.fields if one.kind == "date"]
@@ -150,7 +152,7 @@ class Metadata:
         return column.days()
 
     def _called(self, name: str) -> str:
-        """A field by its own name, or else without regard to case, spaces and hyphens."""
+        """Find a field by its exact name, else ignoring case, spaces and hyphens."""
         alike = (known for known in self._columns if field_name(known) == field_name(name))
         return name if name in self._columns else next(alike, name)
 
@@ -191,7 +193,7 @@ class _Column:
 
 
 def _flat(meta: Mapping[str, str]) -> dict[str, str]:
-    """`meta`, with what is in an object called "metadata" or "meta" beside the rest, as BEIR keeps it."""
+    """Return `meta` with the fields of an object called "metadata" or "meta" on the top level, as in BEIR."""
     found = dict(meta)
     for name in NESTED:
         if (inner := _object(found.get(name, ""))) is not None:
@@ -227,7 +229,7 @@ def _is(value: str, kind: Kind) -> bool:
 
 
 def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:
-    """Whether a value of a field meets the condition."""
+    """Return a function that tests whether a field's value meets the condition."""
     if one.operator in ("~", "!~"):
         sought, within = _plain(one.values[0]), one.operator == "~"
         return lambda value: (sought in _plain(value)) == within
@@ -263,7 +265,7 @@ def _test(one: Filter, kind: Kind) -> Callable[[str], bool]:
 
 
 def _range(value: str, kind: Kind) -> tuple[Any, Any] | None:
-    """The least and the greatest that a value stands for; only dates stand for several."""
+    """Return the minimum and maximum of a value; only dates have a range."""
     if kind == "date":
         return days(value)
     if kind == "number":

@@ -32,7 +32,7 @@ Rows = NDArray[np.int64]
 
 
 class Compared(Protocol):
-    """What is needed of a corpus."""
+    """The corpus methods that near-duplicate search uses."""
 
     @property
     def fingerprint(self) -> str: ...
@@ -42,28 +42,23 @@ class Compared(Protocol):
     def vectors(self, rows: Sequence[int], /) -> Matrix: ...
 
     def neighbours(self, rows: Sequence[int], k: int, /) -> list[Ranked]:
-        """The `k` rows nearest to each of `rows`: asked for where there are more than LARGE passages."""
+        """Return the `k` rows nearest to each of `rows`; called above LARGE passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """What was found. Passages of one text, but for white space, are copies; of each such set only the first
-    stands in the pairs.
-
-    `copies`: sets of rows, in order. `pairs`: shape (n, 2), the lower row first, the most alike pair first;
-    `similarity`: shape (n,). `documents`: shape (passages,), a number for the document of each row. Every
-    pair of at least `complete` is there: that is LEAST unless there were more than MOST. Where they are
-    `sampled` by the graph of the vectors, pairs beyond each passage's nearest NEIGHBOURS are not.
+    """The near-duplicates of a corpus. Passages with equal text, except white space, are copies; only the
+    first of each set of copies is in the pairs.
     """
 
     by: By
     fingerprint: str
-    copies: tuple[tuple[int, ...], ...]
-    pairs: Rows
-    similarity: NDArray[np.float64]
-    documents: Rows
-    complete: float
-    sampled: bool = False
+    copies: tuple[tuple[int, ...], ...]  # sets of rows, in order
+    pairs: Rows  # shape (n, 2), the lower row first, the most similar pair first
+    similarity: NDArray[np.float64]  # shape (n,)
+    documents: Rows  # shape (passages,), the number of each row's document
+    complete: float  # all pairs of at least this similarity are included
+    sampled: bool = False  # True if only each passage's nearest neighbours in the vector graph were compared
 
     @property
     def repeats(self) -> int:
@@ -76,9 +71,9 @@ class Near:
         return places[self._crosses(places)] if across else places
 
     def groups(self, threshold: float) -> list[tuple[int, ...]]:
-        """Sets of passages held together by pairs of at least `threshold` or by copies, the largest first.
+        """Return sets of passages connected by pairs of at least `threshold` or by copies, the largest first.
 
-        Two passages of a group need not be alike: each is like some other of it.
+        Two passages of a group need not be similar: each is similar to some other one.
         """
         edges = [tuple(pair) for pair in self.pairs[self.above(threshold)].tolist()]
         edges += [(rows[0], row) for rows in self.copies for row in rows[1:]]
@@ -93,7 +88,7 @@ class Near:
         return sorted(map(tuple, members.values()), key=lambda rows: (-len(rows), rows))
 
     def in_words(self, threshold: float) -> str:
-        """The finding in words."""
+        """Describe the finding."""
         places = self.above(threshold)
         across = int(self._crosses(places).sum())
         repeat = count(self.repeats, "passage repeats", "passages repeat")
@@ -221,7 +216,7 @@ def _by_vectors(vectors: Matrix, kept: _Kept, tick: Tick) -> None:
 
 
 def _by_graph(corpus: Compared, rows: Sequence[int], kept: _Kept, tick: Tick) -> None:
-    """The pairs among each passage's nearest ones; one that both sides find is taken once."""
+    """Collect the pairs among each passage's nearest ones, each pair once."""
     place = {row: at for at, row in enumerate(rows)}
     met: set[tuple[int, int]] = set()
     for start in range(0, len(rows), BLOCK):
@@ -310,5 +305,5 @@ def _incidence(rows: Rows, columns: Rows, height: int, width: int) -> csr_matrix
 
 
 def count(number: int, one: str, many: str) -> str:
-    """A number with what is counted: "1 pair", "31 pairs", "no pairs"."""
+    """Format a number with its unit: "1 pair", "31 pairs", "no pairs"."""
     return f"{number:,} {one if number == 1 else many}" if number else f"no {many}"

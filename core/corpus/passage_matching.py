@@ -60,7 +60,7 @@ class Foreign(Protocol):
 
 
 class Searched(Protocol):
-    """What is needed of a corpus."""
+    """The corpus methods that passage matching uses."""
 
     def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
     def spanning(self, document: str, start: int, end: int, /) -> list[Passage]: ...
@@ -80,7 +80,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What one hit stands for in the corpus."""
+    """The place of one hit in the corpus."""
 
     doc: str  # its document in the corpus, or as the pipeline named it
     span: Span | None  # its characters in that document; None if they are not known
@@ -89,18 +89,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A ranking as passages of a corpus, each once, at the best rank it was returned at.
-
-    `rules`: for each hit the rule it was matched by, None where it was not. `repeats`: hits that name only
-    passages of earlier ones. `spread`: hits that hold several passages and stand for each of them.
-    `clashes`: hits whose id the corpus has for other words, so that it was not believed.
-    """
+    """A ranking as distinct passages of a corpus, each at its best returned rank."""
 
     placed: tuple[Placed, ...]
-    rules: tuple[Rule | None, ...]
-    repeats: int = 0
-    spread: int = 0
-    clashes: int = 0
+    rules: tuple[Rule | None, ...]  # for each hit, its matching rule; None if unmatched
+    repeats: int = 0  # number of hits that name only passages of earlier ones
+    spread: int = 0  # number of hits that contain several passages
+    clashes: int = 0  # number of hits whose id belongs to other text in the corpus
     standing: tuple[Standing, ...] = ()  # of each hit
 
     @property
@@ -114,7 +109,7 @@ class Matched:
 
 
 def describe(rules: Iterable[Rule | None], repeats: int = 0, spread: int = 0, clashes: int = 0) -> str:
-    """How many of some hits were matched, by which rules, and what else is to be known of them."""
+    """Describe how many hits were matched, by which rules, and other findings."""
     count = Counter(rules)
     total, lost = count.total(), count[None]
     if not total:
@@ -133,7 +128,7 @@ def describe(rules: Iterable[Rule | None], repeats: int = 0, spread: int = 0, cl
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as they are compared: without case, width and what stands between them."""
+    """Return the words of a text for comparison, ignoring case, width and separators."""
     folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return _WORD.findall(folded) or folded.split()
 
@@ -155,14 +150,14 @@ class _Text:
         return other.line in self.line
 
     def overlap(self, other: _Text) -> float:
-        """The share of the words of the shorter one that the other has, too (overlap coefficient)."""
+        """Return the share of the words of the shorter text that the other contains (overlap coefficient)."""
         least = min(len(self.known), len(other.known))
         return len(self.known & other.known) / least if least else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one hit was matched to, passages in the order of their document."""
+    """The match of one hit, passages in the order of their document."""
 
     passages: tuple[Passage, ...]
     rule: Rule | None
@@ -183,11 +178,12 @@ class Matcher:
         self._texts: Lately[str, _Text] = Lately(PREPARED)
 
     def match(self, hits: Sequence[Foreign]) -> Matched:
-        """The ranking of `hits`, best first, as passages of the corpus.
+        """Match the ranking of `hits`, best first, to passages of the corpus.
 
-        Each by the first rule that holds: its id, or its document's, is a passage's, unless their words
-        differ; a passage has at least half of the shorter of the two spans in the same document; one text
-        holds the other, or they share 0.8 of the words of the shorter one; it names a document and no text.
+        The first matching rule applies: the hit's id, or its document's, is a passage's, unless their words
+        differ; a passage shares at least half of the shorter of two spans in the same document; one text
+        contains the other, or they share 0.8 of the words of the shorter one; the hit names a document and no
+        text.
         """
         keys = [(hit.id, hit.doc_id, hit.start, hit.end, hit.text) for hit in hits]
         new = {key: hit for key, hit in zip(keys, hits, strict=True) if self._known.get(key) is None}
@@ -259,7 +255,7 @@ class Matcher:
         return replace(found, standing=Standing(doc, span, tuple(ids)))
 
     def _document(self, id: str) -> tuple[str, list[Passage]] | None:
-        """The text of a document and its passages; None if the corpus does not have it."""
+        """Return the text of a document and its passages, or None if the corpus does not have it."""
         try:
             document, passages = self._corpus.document(id)
         except BadInput:
@@ -267,8 +263,8 @@ class Matcher:
         return (document.text, passages) if passages else None
 
     def _held(self, document: str, start: int, end: int) -> list[Passage]:
-        """The passages of which the characters [start, end) have at least half, else the one they have most
-        of, if that is half of them.
+        """Return the passages of which the characters [start, end) cover at least half, else the passage they
+        share most with, if that is half of them.
         """
         shared = {
             passage: min(end, passage.end) - max(start, passage.start)
@@ -281,7 +277,7 @@ class Matcher:
         return [best] if shared[best] >= HALF * (end - start) else []
 
     def _named(self, hit: Foreign, there: Mapping[str, Passage]) -> tuple[Passage | None, bool]:
-        """The passage whose id the hit has, and whether the corpus has it for other words only."""
+        """Return the passage with the hit's id, and whether the corpus has that id only for other words."""
         clash = False
         for id in (hit.id, hit.doc_id):
             passage = there.get(id) if id else None
@@ -296,8 +292,8 @@ class Matcher:
         return None, clash
 
     def _at_place(self, hit: Foreign) -> tuple[Passage, ...]:
-        """The passages at the hit's place in its document, as labels are tied to it; none where
-        other words stand there.
+        """Return the passages at the hit's place in its document, as labels are matched to it; () if the
+        words differ.
         """
         start, end = hit.start, hit.end
         if start is None or end is None or not 0 <= start < end:
@@ -319,7 +315,7 @@ class Matcher:
         return (best,)
 
     def _says(self, hit: Foreign, part: str) -> bool:
-        """Whether the hit has the words of that part of a passage; one without a text is believed."""
+        """Return True if the hit contains the words of that part of a passage, or has no text."""
         if not hit.text.strip():
             return True
         theirs, ours = self._text(hit.text), _Text.of(part)
@@ -383,7 +379,7 @@ class Matcher:
 
 
 def _located(text: str, document: str) -> Span | None:
-    """Where a text stands in a document; white space is not compared."""
+    """Return the place of a text in a document, ignoring white space."""
     at = document.find(text)
     if at >= 0:
         return at, at + len(text)
@@ -398,7 +394,7 @@ def _in_order(passage: Passage) -> tuple[int, int, str]:
 
 
 def own(hit: Foreign) -> Passage:
-    """A hit that the corpus does not have as a passage of its own; equal document and words give one id."""
+    """Return a hit outside the corpus as a separate passage; equal document and words have one id."""
     content = " ".join(words(hit.text)) or f"{hit.id or ''}\0{hit.start}\0{hit.end}"
     start = hit.start if hit.start is not None and hit.start >= 0 else 0
     end = hit.end if hit.end is not None and hit.end >= start else start + len(hit.text)
@@ -406,11 +402,12 @@ def own(hit: Foreign) -> Passage:
 
 
 class _Lookup:
-    """Which passages can share 0.8 of the words of the shorter text with another one: none is missed.
+    """An index of the passages that can share 0.8 of the words of the shorter text with another one, without
+    misses.
 
-    Prefix filtering for the overlap coefficient: with words ordered by how rare they are, a text of n words
-    of which h = ceil(0.8 n) are shared has at least s of them among its first n - h + s. That holds of the
-    shorter text: of the one asked about (`_all`), or of a passage (`_first`).
+    Prefix filtering for the overlap coefficient: with words ordered by rarity, a text of n words of which h =
+    ceil(0.8 n) are shared has at least s of them among its first n - h + s. This applies to the shorter text:
+    the query (`_all`), or a passage (`_first`).
 
     Source: Chaudhuri, Ganti, Kaushik 2006, "A Primitive Operator for Similarity Joins in Data Cleaning",
     doi:10.1109/ICDE.2006.9, section 4; Xiao, Wang, Lin, Yu 2008, doi:10.1145/1367497.1367516.
@@ -479,7 +476,7 @@ class _Postings:
         self._ends = np.concatenate([[0], np.cumsum(np.bincount(word, minlength=size))]).tolist()
 
     def counted(self, some: Sequence[int]) -> tuple[Numbers, NDArray[np.int64]]:
-        """The rows that have any of these words, and how many of them each has."""
+        """Return the rows that have any of these words, and how many each has."""
         parts = [self._rows[self._ends[n] : self._ends[n + 1]] for n in some]
         every = np.sort(np.concatenate([*parts, np.empty(0, np.int32)]))
         begins = np.flatnonzero(np.diff(every, prepend=-1))

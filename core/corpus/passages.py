@@ -99,7 +99,7 @@ def write(documents: Iterable[Cut], chunking: Chunking, file: Path) -> tuple[int
 
 
 def _digest(document: Document, chunking: Chunking) -> bytes:
-    """A hash of a document, and of how it was cut where earlier versions cut it in another way."""
+    """Return a hash of a document and, if earlier versions split it differently, of the way it was split."""
     parts = [document.id, document.title, document.text, sorted(document.meta.items())]
     parts += ["windows"] if long(document.text, chunking) else []
     return hashlib.sha256(json.dumps(parts).encode()).digest()
@@ -154,13 +154,13 @@ class PassageStore:
             self._idle.pop().close()
 
     def at(self, rows: Sequence[int]) -> dict[int, Passage]:
-        """The passages of `rows` by row."""
+        """Return the passages of `rows` by row."""
         found = {row: passage for row in rows if (passage := self._passages.get(row)) is not None}
         found.update(self._read("p.row", [row for row in rows if row not in found]))
         return found
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """The passages of `ids` by id; unknown ones are left out."""
+        """Return the passages of `ids` by id; unknown ones are omitted."""
         found = {}
         for id in ids:
             row = self._rows.get(id)
@@ -171,7 +171,7 @@ class PassageStore:
         return found
 
     def row(self, id: str) -> int | None:
-        """The row of a passage; None when there is none of that id."""
+        """Return the row of a passage, or None if the id is unknown."""
         row = self._rows.get(id)
         if row is None:
             with self._reading() as db:
@@ -182,7 +182,7 @@ class PassageStore:
         return row
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
-        """A document with its passages in order; None when there is none of that id."""
+        """Return a document with its passages in order, or None if the id is unknown."""
         with self._reading() as db:
             head = db.execute(
                 "SELECT number, title, text, meta FROM documents WHERE id = ?", (id,)
@@ -195,7 +195,7 @@ class PassageStore:
         return Document(id, title, pieces[0].text if text is None else text, json.loads(meta)), pieces
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
-        """The passages of a document that have characters of [start, end), in order."""
+        """Return the passages of a document with characters in [start, end), in order."""
         query = f"SELECT {COLUMNS} {FROM} WHERE d.id = ? AND p.start < ? AND p.end > ? ORDER BY p.start"
         with self._reading() as db:
             return [Passage(*found[1:]) for found in db.execute(query, (document, end, start))]
@@ -213,7 +213,7 @@ class PassageStore:
             return [Listed(*found) for found in db.execute(query, (after, sought, sought, limit))]
 
     def lengths(self) -> tuple[int, float, int]:
-        """The least, the mean and the greatest length of a passage in characters; zeros without any."""
+        """Return the minimum, mean and maximum length of a passage in characters; zeros without passages."""
         with self._reading() as db:
             found: tuple[int, float, int] = db.execute(
                 "SELECT coalesce(min(end - start), 0), coalesce(avg(end - start), 0.0),"
@@ -230,7 +230,7 @@ class PassageStore:
                 yield id, json.loads(meta), start
 
     def owners(self) -> NDArray[np.int64]:
-        """The number of each passage's document, in the order of rows."""
+        """Return the number of each passage's document, in the order of rows."""
         with self._reading() as db:
             found = db.execute("SELECT document FROM passages ORDER BY row")
             return np.fromiter((number for (number,) in found), np.int64)
@@ -242,18 +242,18 @@ class PassageStore:
                 yield found[0], Passage(*found[1:]), json.loads(meta)
 
     def texts(self) -> Iterator[str]:
-        """What is searched of each passage, in the order of rows."""
+        """Yield the searched text of each passage, in the order of rows."""
         with self._reading() as db:
             for title, text in db.execute(f"SELECT d.title, p.text {FROM} ORDER BY p.row"):
                 yield searchable(title, text)
 
     def texts_at(self, rows: Sequence[int]) -> list[str]:
-        """What is searched of the passages of `rows`."""
+        """Return the searched texts of the passages of `rows`."""
         found = self.at(rows)
         return [searchable(found[row].title, found[row].text) for row in rows]
 
     def size(self) -> tuple[int, int]:
-        """The number of passages, and the bytes (UTF-8) of their texts and titles."""
+        """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""
         with self._reading() as db:
             found: tuple[int, int] = db.execute(
                 "SELECT count(*), coalesce(sum(length(CAST(d.title AS BLOB)) + 1"
@@ -262,7 +262,7 @@ class PassageStore:
         return found
 
     def _read(self, column: str, values: Sequence[Any]) -> Iterator[tuple[int, Passage]]:
-        """The passages that have one of `values` in `column`, each with its row."""
+        """Yield the passages with one of `values` in `column`, each with its row."""
         for start in range(0, len(values), AT_ONCE):
             some = values[start : start + AT_ONCE]
             marks = ",".join("?" * len(some))

@@ -145,7 +145,7 @@ def _columns(spans: Sequence[Any]) -> Iterator[Any]:
 
 
 def _split(run: Sequence[Any]) -> Sequence[Any]:
-    """Return spans with those left of a gutter first; `run` itself if there is none."""
+    """Return spans with those left of a gutter first; `run` itself if no gutter is found."""
     right = -1e9
     for count, span in enumerate(sorted(run, key=lambda span: span.bbox[0])):
         if span.bbox[0] - right > span.font_size and min(count, len(run) - count) >= 3:
@@ -192,7 +192,7 @@ def _unruled(spans: Sequence[Any]) -> list[tuple[Box, list[list[str]]]]:
 
 
 def _aligned(before: Sequence[Any], row: Sequence[Any]) -> bool:
-    """Whether each cell begins, ends or is centred where the one above does."""
+    """Return True if each cell starts, ends or is centred below the one above."""
     return all(
         min(
             abs(a.bbox[0] - b.bbox[0]),
@@ -205,7 +205,9 @@ def _aligned(before: Sequence[Any], row: Sequence[Any]) -> bool:
 
 
 def _sparse(rows: Sequence[Sequence[Any]]) -> bool:
-    """Whether rows of spans are a table: few words a cell, or a column of numbers; else they are prose."""
+    """Return True if rows of spans are a table: few words per cell, or a column of numbers; else they are
+    prose.
+    """
     columns = [[span.text for span in column] for column in zip(*rows, strict=True)]
     words = sum(len(cell.split()) for column in columns for cell in column)
     numbers = any(
@@ -277,7 +279,7 @@ def _blocks(lines: Sequence[Line], larger: Sequence[float]) -> Iterator[str]:
 
 
 def _apart(before: Line, line: Line) -> bool:
-    """Whether a new block begins: another font size, more space between lines, another column."""
+    """Return True if a new block starts: another font size, more space between lines, another column."""
     if before.table or line.table or abs(before.size - line.size) > 0.5:
         return True
     step = before.bottom - line.bottom

@@ -1,4 +1,4 @@
-"""How one document is cut: its passages as indexing makes them, where their edges lie, and what they cost."""
+"""A preview of one document's passages, their edges and their cost."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ class Preview:
 
     @property
     def windows(self) -> int:
-        """How many windows the text has, at least one."""
+        """Count the windows of the text, at least one."""
         return max(1, -(-len(self.document.text) // WINDOW))
 
     def window(self, number: int) -> list[Segment]:
-        """The segments of window `number`, from 0; the last one for a higher number."""
+        """Return the segments of window `number`, from 0; the last one for a higher number."""
         start = WINDOW * min(max(0, number), self.windows - 1)
         return segments(self.passages, start, min(start + WINDOW, len(self.document.text)))
 
 
 def preview(document: Document, chunking: Chunking) -> Preview:
-    """The document cut by the code that indexes, so that its passages are those an index would have."""
+    """Split a document with the indexing code, so that its passages equal those of an index."""
     cut = tuple(passages(document, chunking))
     numbered = list(enumerate(pairwise(cut), 1))
     return Preview(
@@ -84,7 +84,7 @@ def preview(document: Document, chunking: Chunking) -> Preview:
 
 
 def segments(cut: Sequence[Passage], start: int, end: int) -> list[Segment]:
-    """The text [start, end) as consecutive segments that tile it: a new one at each edge of a passage."""
+    """Return the text [start, end) as consecutive segments, with a new one at each edge of a passage."""
     near = [(number, p) for number, p in enumerate(cut, 1) if p.start < end and p.end > start]
     edges = {start, end, *(edge for _, p in near for edge in (p.start, p.end) if start < edge < end)}
     return [
@@ -94,7 +94,7 @@ def segments(cut: Sequence[Passage], start: int, end: int) -> list[Segment]:
 
 
 def _inside(text: str, before: Passage, after: Passage) -> bool:
-    """Whether no sentence ends where `before` does: no mark that ends one, and no line break follows."""
+    """Return True if no sentence ends at the end of `before`: no final mark and no line break follow."""
     gap = text[before.end : max(before.end, after.start)] or text[before.end : before.end + 1]
     ends = "\n" in gap or before.text.endswith("\n") or _SENTENCE_ENDS.search(before.text.rstrip())
     return not ends

@@ -69,7 +69,7 @@ def documents(packages: Sequence[str] = DEFAULT) -> Iterator[Document]:
 
 
 def extract(packages: Iterable[str]) -> list[Document]:
-    """The documents, by importing `packages` into this process; what does not import is counted."""
+    """Return the documents by importing `packages` into this process; failed imports are counted."""
     found: dict[str, Document] = {}
     skipped: list[str] = []
     for package in packages:
@@ -121,7 +121,7 @@ def _preference(pair: tuple[str, object]) -> tuple[object, ...]:
 
 
 def _load(name: str) -> Any:
-    """The module, or the object below a module, that `name` stands for; None if it cannot be had."""
+    """Return the module, or the object below a module, called `name`, or None if it cannot be imported."""
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:
@@ -152,7 +152,9 @@ def _members(
 
 
 def _documented(thing: object) -> bool:
-    """A function, class, property or callable object; not a constant or a generated distribution."""
+    """Return True for a function, class, property or callable object, not for a constant or a generated
+    distribution.
+    """
     if inspect.isroutine(thing) or inspect.isclass(thing) or inspect.isdatadescriptor(thing):
         return True
     own = getattr(thing, "__doc__", None) != type(thing).__doc__
@@ -160,7 +162,7 @@ def _documented(thing: object) -> bool:
 
 
 def _home(thing: Any) -> str:
-    """The package `thing` was made in: what a module merely imported is documented elsewhere."""
+    """Return the package that defines `thing`, as imported names are documented elsewhere."""
     if isinstance(thing, property):
         thing = thing.fget
     maker = getattr(thing, "__objclass__", thing)
@@ -170,7 +172,7 @@ def _home(thing: Any) -> str:
 
 
 def _text(thing: object) -> str | None:
-    """The cleaned docstring, ended at a paragraph when it is long; None when it is missing or too short."""
+    """Return the cleaned docstring, truncated at a paragraph if long; None if it is missing or too short."""
     doc = getattr(thing, "__doc__", None)
     if not isinstance(doc, str) or len(text := inspect.cleandoc(doc)) < SHORTEST:
         return None
@@ -181,7 +183,7 @@ def _text(thing: object) -> str | None:
 
 
 def _title(name: str, thing: Any) -> str:
-    """The name with its signature, unless there is none or it shows an address in memory."""
+    """Return the name with its signature, unless the signature is missing or shows an address in memory."""
     if not callable(thing):
         return name
     try:

@@ -1,4 +1,4 @@
-"""Which modules and classes of which packages the docstring corpus holds; it embeds in minutes."""
+"""The modules and classes of packages in the docstring corpus; it embeds in minutes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from core.domain.settings import PROJECT
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What of a package is documented: names in `modules`, methods of `classes` (None: of every class)."""
+    """The documented parts of a package."""
 
-    modules: tuple[str, ...]
-    classes: tuple[str, ...] | None = ()
+    modules: tuple[str, ...]  # names of modules
+    classes: tuple[str, ...] | None = ()  # classes whose methods are included; None for every class
     leave_out: str = ""  # a pattern for names: generated families, and what works only while an app runs
 
 

@@ -29,14 +29,12 @@ HANDED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What reading and cutting one document may take: seconds of a processor, seconds without any sign of
-    it, and bytes of memory. `files`: after so many files that reach a limit the source is given up.
-    """
+    """The limits of reading and splitting one document."""
 
-    seconds: int = 60
-    silent: float = 240.0
-    memory: int = 2 * 1024**3
-    files: int = 5
+    seconds: int = 60  # processor time
+    silent: float = 240.0  # seconds without any sign of the process
+    memory: int = 2 * 1024**3  # bytes
+    files: int = 5  # number of files over a limit after which the source is abandoned
 
 
 class Reader:
@@ -130,7 +128,7 @@ class Reader:
                 self.close()
 
     def survey(self, path: Path, reading: Reading) -> tuple[dict[str, int], LoadReport]:
-        """How many files of each ending would be read, and what is to be said; see `core.corpus.load.survey`.
+        """Count the files of each ending that would be read, with a report; see `core.corpus.load.survey`.
 
         Raises BadInput.
         """
@@ -145,7 +143,7 @@ class Reader:
         return told["survey"], LoadReport.of(told["report"])
 
     def _answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """What the process says to a request, until it is done with it; raises _Ended and _Refused."""
+        """Yield the process's answers to a request. Raises _Ended and _Refused."""
         child = self._start()
         assert child.stdin is not None
         try:
@@ -164,7 +162,7 @@ class Reader:
             yield told
 
     def _lines(self, child: subprocess.Popen[bytes]) -> Iterator[bytes]:
-        """What the process writes; raises _Ended when it ends, and what `check` raises."""
+        """Yield the lines the process writes. Raises _Ended when it ends, and the errors of `check`."""
         assert child.stdout is not None
         pipe = child.stdout.fileno()
         poll = select.poll()
@@ -206,7 +204,7 @@ class Reader:
         return self._child
 
     def _ended(self) -> _Ended:
-        """How the process ended that said no more."""
+        """Return how the process ended."""
         child = self._child
         assert child is not None
         code = child.wait()

@@ -23,17 +23,17 @@ FILE = "returned.jsonl"  # among a corpus' uploaded files
 
 
 def source(corpus: str, settings: Settings) -> Source:
-    """What is to be indexed after `add`: each passage as it was returned, none cut."""
+    """Return the source to index after `add`: each passage as returned, unsplit."""
     found = from_path(uploads.folder(corpus, settings), name=corpus, chunking=WHOLE)
     return replace(found, reading=Reading(("text",)))
 
 
 def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:
-    """Add the passages that are new to a corpus of returned ones, and give their number; index it then.
+    """Add new passages to a corpus of returned ones, and return their number; index it afterwards.
 
-    A passage keeps its pipeline's id; one without an id, or whose id stands for another text already, gets
-    one made of its document and its text. Raises BadInput for a name that is another corpus', and where a new
-    corpus would have no text; Unavailable where it cannot be saved.
+    A passage keeps its pipeline's id; without an id, or if the id belongs to another text, the id is derived
+    from its document and text. Raises BadInput if the name is another corpus', or a new corpus would have no
+    text; Unavailable if it cannot be saved.
     """
     home = uploads.folder(corpus, settings)
     _check(home.name, settings)
@@ -73,7 +73,7 @@ def _check(name: str, settings: Settings) -> None:
 
 
 def _rows(file: Path) -> dict[str, dict[str, str]]:
-    """The passages there are, by id."""
+    """Return the existing passages by id."""
     if not file.exists():
         return {}
     rows = map(json.loads, file.read_text(encoding="utf-8").rstrip("\n").split("\n"))

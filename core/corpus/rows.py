@@ -30,7 +30,7 @@ Placed = tuple[Document, str]  # a document and where it was found: "file:line"
 
 
 class NotRead(BadInput):
-    """A file of rows that gives no documents, told before the first one of them; `why` without its name."""
+    """A file of rows without documents, reported before the first document."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
@@ -70,13 +70,13 @@ class Rows:
         )
 
     def plan(self, reading: Reading) -> Plan:
-        """What its columns are."""
+        """Return the roles of the columns."""
         return columns.plan(self.columns, [row.cells for row in self.sample], reading.text_columns)
 
 
 @dataclass(slots=True)
 class _Told:
-    """What is counted while the rows of a file are read."""
+    """The counters of reading the rows of a file."""
 
     rows: int = 0
     damaged: bool = field(default=False)
@@ -176,7 +176,7 @@ def _document(
     max_bytes: int,
     damaged: Callable[[], None],
 ) -> Iterator[Placed]:
-    """Yield a row's document; a row that is none is left out with its line and the reason."""
+    """Yield a row's document; an invalid row is skipped with its line and the reason."""
     where, cells = f"{path}:{row.line}", row.cells
     try:
         used = _used(cells, plan)
@@ -253,7 +253,7 @@ def opened(path: Path, name: str, hidden: Callable[[str], object] = lambda _shee
 
 
 def is_list(path: Path) -> bool:
-    """Whether a JSON file is one list of objects."""
+    """Return True if a JSON file is one list of objects."""
     with path.open("rb") as file:
         head = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
     return head.startswith(b"[") and head[1:].lstrip().startswith(b"{")
@@ -271,7 +271,7 @@ def _json_list(path: Path, name: str, encoding: str) -> Iterator[Row]:
 
 
 def _json_lines(path: Path, encoding: str, broken: list[tuple[int, str]]) -> Iterator[Row]:
-    """Yield the objects of JSON lines; those that are none go to `broken`."""
+    """Yield the objects of JSON lines; other lines are added to `broken`."""
     with path.open(encoding=encoding, errors="replace", newline="\n") as file:
         for number, line in enumerate(_bounded(file, broken), 1):
             if not line.strip():
@@ -340,7 +340,7 @@ def _named(header: tuple[str, ...], rows: Iterator[tuple[int, list[str]]]) -> It
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Number columns that have the name of one before them, so that no cell is lost."""
+    """Append numbers to repeated column names, so that no cell is lost."""
     count = Counter[str]()
     found = []
     for name in names:
@@ -367,7 +367,7 @@ def _sheets(path: Path, name: str, hidden: Callable[[str], object]) -> Iterator[
 
 
 def _sheet(title: str, cells: Iterator[tuple[int, list[str]]]) -> Rows | None:
-    """A sheet of a workbook; None for an empty one."""
+    """Read a sheet of a workbook; return None for an empty one."""
     rows = ((line, row) for line, row in cells if any(cell.strip() for cell in row))
     head = list(islice(rows, LOOKED_AT))
     if not head:
@@ -382,20 +382,20 @@ def _sheet(title: str, cells: Iterator[tuple[int, list[str]]]) -> Rows | None:
 
 
 def _header(rows: list[tuple[int, list[str]]]) -> int:
-    """Which of the first rows names the columns: the first one with more than one cell in use."""
+    """Return which of the first rows names the columns: the first with more than one used cell."""
     wide = (n for n, (_, row) in enumerate(rows) if sum(bool(cell.strip()) for cell in row) > 1)
     return next(wide, 0)
 
 
 def _fitted(row: list[str], width: int) -> list[str]:
-    """A row of a sheet, whose empty cells at the end may be there or not."""
+    """Adjust the number of empty cells at the end of a sheet's row."""
     while len(row) > width and not row[-1].strip():
         row.pop()
     return [*row, *[""] * (width - len(row))]
 
 
 def _described(found: Rows, name: str) -> str:
-    """A sheet without text: its columns with some values."""
+    """Describe a sheet without text: its columns with some values."""
     lines = [f"Table {found.sheet} of {name}."]
     for column in found.columns:
         values = dict.fromkeys(str(row.cells.get(column, ""))[:80] for row in found.sample)

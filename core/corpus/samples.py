@@ -31,7 +31,7 @@ class Sample:
 
 
 def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
-    """The question files that lie with a built-in corpus and its chunkings; none for other corpora."""
+    """Return the question files of a built-in corpus and its chunkings; [] for other corpora."""
     corpus = base_of(corpus)
     if not _NAME.fullmatch(corpus):
         return []
@@ -41,15 +41,15 @@ def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
 
 
 def labelled_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
-    """`question_files`, and those beside them that evaluations are asked for by name."""
+    """Return the `question_files`, and further ones that evaluations request by name."""
     own = question_files(corpus, data)
     return [*own, *sorted((data / base_of(corpus)).glob("*_questions.jsonl"))] if own else []
 
 
 @lru_cache(64)
 def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
-    """The questions marked `"sample": {"order", "shows", "routes", "answered"}`, in that order; BadInput
-    names a broken line.
+    """Return the questions marked `"sample": {"order", "shows", "routes", "answered"}`, in that order. Raises
+    BadInput that names a broken line.
     """
     found: list[tuple[int, str, Sample]] = []
     for path in labelled_files(corpus, data):

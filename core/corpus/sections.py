@@ -1,4 +1,4 @@
-"""Where the sections and sentences of a text begin and end."""
+"""The start and end of the sections and sentences of a text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]{0,3}\s+|\n[^\S\n]*\n\s*|\n(?=[^\
 
 
 def sections(text: str, *, markdown: bool) -> list[Span]:
-    """The sections of a text: each from a heading to the next, and what stands before the first.
+    """Return the sections of a text: each from a heading to the next, and the text before the first.
 
-    A heading is a line of Markdown that begins with `#`, outside of code, or in any text one after an empty
-    line that is underlined with `===`, `---` or `~~~`. One without text of its own begins the section of the
+    A heading is a line of Markdown that begins with `#`, outside of code, or in any text a line after an
+    empty one that is underlined with `===`, `---` or `~~~`. A heading without text starts the section of the
     heading below it.
     """
     starts = list(_headings(text, markdown))
@@ -41,7 +41,7 @@ def sections(text: str, *, markdown: bool) -> list[Span]:
 
 
 def sentences(text: str, start: int, end: int) -> list[Span]:
-    """The sentences of `text[start:end]`, without white space around them."""
+    """Return the sentences of `text[start:end]`, without surrounding white space."""
     found: list[Span] = []
     begin = start
     for match in _END.finditer(text, start, end):
@@ -65,7 +65,7 @@ def packed(spans: Sequence[Span], size: int) -> list[Span]:
 
 
 def _headings(text: str, markdown: bool) -> Iterator[tuple[int, int]]:
-    """Where each heading begins, and where what it heads does."""
+    """Yield the start of each heading, and of its content."""
     at, fence = 0, ""
     free, title = True, ""  # whether the line before the last was empty, and the last line
     for line in text.splitlines(keepends=True):
@@ -91,7 +91,7 @@ def _is_title(line: str, markdown: bool) -> bool:
 
 
 def _trimmed(text: str, start: int, end: int) -> Span | None:
-    """The span without white space at its edges; None where nothing else is in it."""
+    """Return the span without white space at its edges, or None if nothing else is in it."""
     part = text[start:end]
     left = len(part) - len(part.lstrip())
     return (start + left, start + len(part.rstrip())) if left < len(part) else None

@@ -52,8 +52,8 @@ def remember(address: str) -> str:
 
 
 def dsn_of(name: str, place: str, settings: Settings) -> Dsn:
-    """The address of a corpus with the password that is known for it: of [corpora.NAME], of this command or
-    of the setting `database`. Without one PostgreSQL's client looks into PGPASSWORD and ~/.pgpass.
+    """Return the address of a corpus with its known password: from [corpora.NAME], this command or the
+    setting `database`. Without one PostgreSQL's client reads PGPASSWORD and ~/.pgpass.
     """
     own = settings.corpora.get(name)
     known = [Dsn(own.dsn.get_secret_value())] if own else []
@@ -66,7 +66,7 @@ _servers: dict[Dsn, PostgresServer] = {}
 
 
 def server_of(dsn: Dsn) -> PostgresServer:
-    """The connections to a database: one set in a process."""
+    """Return the connections to a database, one set per process."""
     return _servers.setdefault(dsn, PostgresServer(dsn))
 
 
@@ -78,16 +78,14 @@ def let_go() -> None:
 
 @dataclass(frozen=True)
 class Shape:
-    """How passages are read, as parts of SQL. `select` gives key, id, document, title, text, start, end;
-    `documents` how documents are listed and found, None where each passage is one.
-    """
+    """The SQL parts for reading passages."""
 
     relation: Composable
-    select: Composable
+    select: Composable  # key, id, document, title, text, start, end
     key: Composable
     match: Composable  # key among a list
     meta: Composable
-    documents: Composable | None
+    documents: Composable | None  # lists and finds documents; None if each passage is one
 
 
 class ServedPassages:
@@ -103,7 +101,7 @@ class ServedPassages:
         self._server.close()
 
     def at(self, rows: Sequence[int]) -> dict[int, Passage]:
-        """The passages of `rows` by row."""
+        """Return the passages of `rows` by row."""
         found = {row: passage for row in rows if (passage := self._passages.get(row)) is not None}
         wanted = [row for row in rows if row not in found]
         keys = self._keys(wanted)
@@ -112,15 +110,15 @@ class ServedPassages:
         return found
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """The passages of `ids` by id; unknown ones are left out."""
+        """Return the passages of `ids` by id; unknown ones are omitted."""
         return {passage.id: passage for passage in self.at(self._rows_of(ids)).values()}
 
     def row(self, id: str) -> int | None:
-        """The row of a passage; None when there is none of that id."""
+        """Return the row of a passage, or None if the id is unknown."""
         return next(iter(self._rows_of([id])), None)
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
-        """A document with its passages in order; None when there is none of that id."""
+        """Return a document with its passages in order, or None if the id is unknown."""
         shape = self._shape
         found = self._fetch(
             "SELECT title, text, meta FROM {documents} WHERE id = %s",
@@ -134,7 +132,7 @@ class ServedPassages:
         return Document(id, unescaped(title), unescaped(text), metadata(meta)), pieces
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
-        """The passages of a document that have characters of [start, end), in order."""
+        """Return the passages of a document with characters in [start, end), in order."""
         where = "document = %s AND start < %s AND stop > %s ORDER BY start"
         return [one for _, one in self._read(where, (escaped(document), end, start))]
 
@@ -153,7 +151,7 @@ class ServedPassages:
         return [Listed(unescaped(id), unescaped(title), count, stop or 0) for id, title, count, stop in found]
 
     def lengths(self) -> tuple[int, float, int]:
-        """The least, the mean and the greatest length of a passage in characters; zeros without any."""
+        """Return the minimum, mean and maximum length of a passage in characters; zeros without passages."""
         ((least, mean, greatest),) = self._fetch(
             "SELECT coalesce(min(stop - start), 0), coalesce(avg(stop - start), 0)::float8,"
             " coalesce(max(stop - start), 0) FROM {relation} AS p"
@@ -171,7 +169,7 @@ class ServedPassages:
                 yield passage.doc_id, meta, ""
 
     def owners(self) -> NDArray[np.int64]:
-        """The number of each passage's document as `heads` counts them, in the order of rows."""
+        """Return the number of each passage's document, as `heads` counts them, in the order of rows."""
         numbers: dict[str, int] = {}
         found = [numbers.setdefault(passage.doc_id, len(numbers)) for _, passage, _ in self.everything()]
         return np.array(found, np.int64)
@@ -191,16 +189,16 @@ class ServedPassages:
                 yield self._row(found[0]), passage_of(found[1:]), metadata(meta)
 
     def texts(self) -> Iterator[str]:
-        """What is searched of each passage, in the order of rows."""
+        """Yield the searched text of each passage, in the order of rows."""
         return (searchable(passage.title, passage.text) for _, passage, _ in self.everything())
 
     def texts_at(self, rows: Sequence[int]) -> list[str]:
-        """What is searched of the passages of `rows`."""
+        """Return the searched texts of the passages of `rows`."""
         found = self.at(rows)
         return [searchable(found[row].title, found[row].text) for row in rows]
 
     def size(self) -> tuple[int, int]:
-        """The number of passages, and the bytes (UTF-8) of their texts and titles."""
+        """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""
         ((count, size),) = self._fetch(
             "SELECT count(*), coalesce(sum(octet_length(title) + 1 + octet_length(text)), 0)::bigint"
             " FROM {relation} AS p"
@@ -221,7 +219,7 @@ class ServedPassages:
         return [known[id] for id in ids if id in known]
 
     def _read(self, where: str, values: tuple[Any, ...]) -> list[tuple[int, Passage]]:
-        """The passages that `where` lets through, each with its row."""
+        """Return the passages that match `where`, each with its row."""
         shape = self._shape
         rows = []
         for key, *rest in self._fetch(
@@ -249,7 +247,7 @@ class ServedPassages:
 
 
 def passage_of(found: Sequence[Any]) -> Passage:
-    """A passage of the columns id, document, title, text, start, end."""
+    """Return a passage from the columns id, document, title, text, start, end."""
     id, document, title, text, start, end = found
     return Passage(unescaped(id), unescaped(document), unescaped(title), unescaped(text), start, end)
 
@@ -264,7 +262,7 @@ def metadata(found: Any) -> dict[str, str]:
 
 
 def shape_of(tables: served_tables.Names) -> Shape:
-    """How the passages of an index that we made are read."""
+    """Return the SQL for reading the passages of an index built here."""
     from psycopg import sql
 
     return Shape(
@@ -278,7 +276,7 @@ def shape_of(tables: served_tables.Names) -> Shape:
 
 
 def passages_of(folder: Path, info: manifest.CorpusInfo, dsn: Dsn | None) -> PassageStore | ServedPassages:
-    """The passages of an index, in a file or at `dsn`."""
+    """Return the passages of an index, in a file or at `dsn`."""
     if not info.place:
         return PassageStore(folder / manifest.PASSAGES)
     server = server_of(dsn or Dsn(info.place))
@@ -307,18 +305,18 @@ class ServedCorpus(Corpus):
 
 
 class Place:
-    """The database that an index goes to. `kept`: whether it has this index already, whoever made it."""
+    """The database an index goes to."""
 
     def __init__(self, name: str, place: str, settings: Settings) -> None:
         self.name, self.place = name, place
         self.server = server_of(dsn_of(name, place, settings))
 
     def known(self, fingerprint: str) -> Mapping[str, Any] | None:
-        """What is recorded there of an index that stands as a whole; None without one."""
+        """Return the record of a complete index in the database, or None."""
         return self.server.read(lambda c: served_tables.there(c, self.name, fingerprint))
 
     def vectors(self, info: manifest.CorpusInfo) -> Former | None:
-        """The vectors of an earlier index, None where it is no longer there."""
+        """Return the vectors of an earlier index, or None if it no longer exists."""
         known = self.known(info.fingerprint)
         if known is None:
             return None
@@ -377,7 +375,7 @@ class Place:
 
     @contextmanager
     def _watched(self, connection: Connection, stages: Stages) -> Iterator[None]:
-        """Tell how far the index is, as the server knows it."""
+        """Report the progress of the index as the server reports it."""
         ended, process = threading.Event(), connection.info.backend_pid
 
         def look() -> None:

@@ -45,20 +45,20 @@ class Names:
 
 
 def names(corpus: str, fingerprint: str) -> Names:
-    """What the tables of an index are called: a name of PostgreSQL has 63 bytes, a corpus' up to 80."""
+    """Return the names of an index' tables: PostgreSQL allows 63 bytes, a corpus' name up to 80."""
     key = f"{hashlib.sha256(corpus.encode()).hexdigest()[:8]}_{fingerprint}"
     return Names(f"passages_{key}", f"documents_{key}")
 
 
 def relation(table: str) -> Composable:
-    """A table of ours, quoted."""
+    """Quote one of our tables."""
     from psycopg import sql
 
     return sql.Identifier(SCHEMA, table)
 
 
 def there(connection: Connection, corpus: str, fingerprint: str) -> Mapping[str, Any] | None:
-    """What is recorded of an index that stands as a whole; None without one."""
+    """Return the record of a complete index, or None."""
     if connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.indexes",)).fetchone()[0] is None:
         return None
     found = connection.execute(
@@ -155,7 +155,7 @@ def fill(
 
 
 def keys(connection: Connection, tables: Names) -> None:
-    """The indexes by which passages are found by row, id, document, word and metadata."""
+    """Create the indexes for finding passages by row, id, document, word and metadata."""
     from psycopg import sql
 
     passages, documents = relation(tables.passages), relation(tables.documents)
@@ -172,7 +172,7 @@ def keys(connection: Connection, tables: Names) -> None:
 
 
 def graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> None:
-    """The HNSW graph of the vectors."""
+    """Create the HNSW graph of the vectors."""
     from psycopg import sql
 
     if dim > MOST_DIMENSIONS:
@@ -189,7 +189,7 @@ def graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> No
 
 
 def record(connection: Connection, corpus: str, fingerprint: str, info: Mapping[str, Any]) -> None:
-    """Put an index in force: from the commit on it is there."""
+    """Activate an index: it exists from the commit on."""
     connection.execute(
         f"INSERT INTO {SCHEMA}.indexes (name, fingerprint, info) VALUES (%s, %s, %s)"
         " ON CONFLICT (name, fingerprint) DO UPDATE SET info = excluded.info, made = now()",
@@ -218,7 +218,7 @@ def drop(connection: Connection, corpus: str, keep: str = "") -> list[str]:
 
 
 def size(connection: Connection, tables: Names) -> int:
-    """The bytes on the server, indexes included."""
+    """Return the bytes on the server, indexes included."""
     found: int = connection.execute(
         "SELECT coalesce(sum(pg_total_relation_size(c)), 0)::bigint FROM unnest(%s::regclass[]) AS c",
         ([f"{SCHEMA}.{tables.passages}", f"{SCHEMA}.{tables.documents}"],),
@@ -234,7 +234,7 @@ def memory_for(count: int, dim: int) -> int:
 
 
 def searched(tables: Names, dim: int, language: str, index: str) -> PassageTable:
-    """The passages of an index as a search reads them; `index` is "hnsw", or "" for exact search."""
+    """Return the passages of an index for search; `index` is "hnsw", or "" for exact search."""
     from psycopg import sql
 
     return PassageTable(
@@ -255,7 +255,7 @@ def searched(tables: Names, dim: int, language: str, index: str) -> PassageTable
 def index(
     server: PostgresServer, tables: Names, count: int, dim: int, language: str, kind: str
 ) -> PgVectorIndex:
-    """The opened search of an index; `kind` is "hnsw" or "flat"."""
+    """Open the search of an index; `kind` is "hnsw" or "flat"."""
     return PgVectorIndex(server, searched(tables, dim, language, "hnsw" if kind == "hnsw" else ""), count)
 
 

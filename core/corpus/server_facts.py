@@ -1,4 +1,4 @@
-"""What the server of a corpus in PostgreSQL is, for `doctor`: versions, kind of index, rights, clock."""
+"""The server of a corpus in PostgreSQL, for `doctor`: versions, kind of index, rights, clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOCKS_S = 60.0  # seconds that two clocks may differ
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is to be told of a server, and what to do where something is wrong."""
+    """The findings about a server, and the remedy of a problem."""
 
     detail: str
     fix: str

@@ -1,4 +1,4 @@
-"""Where a corpus comes from and how it is to be cut and searched."""
+"""The origin of a corpus, and how it is split and searched."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ class Source:
         return (Cut(document, spans(document, self.chunking)) for document in pydocs.documents())
 
     def stamp(self, read: Collection[str] = endings.READ) -> str:
-        """Changes when the source may have changed: told by names, sizes and times, without reading texts.
+        """Return a value that changes when the source may have changed, from names, sizes and times without
+        reading texts.
 
         `read`: the endings of the files that count.
         """
@@ -107,7 +108,7 @@ class Source:
         return whole.hexdigest()[:32]
 
     def record(self) -> dict[str, Any]:
-        """What is stored, so that the corpus can be refreshed without naming its source again."""
+        """Return the stored record, so that the corpus can be refreshed without naming its source again."""
         path = None if self.path is None else str(self.path)
         told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading", "place", "embedders")}
         told["chunking"] = self.chunking.record()
@@ -121,7 +122,7 @@ class Source:
 
 
 def from_record(record: Mapping[str, Any]) -> Source:
-    """The source `record` came from; raises KeyError or TypeError when it was not made by `Source.record`."""
+    """Restore the source from `record`. Raises KeyError or TypeError if `Source.record` did not create it."""
     path = None if record["path"] is None else Path(record["path"])
     for name in ("name", "kind", "language", "title"):
         if not isinstance(record[name], str):
@@ -174,7 +175,7 @@ def is_variant(key: str) -> bool:
 
 
 def is_slug(name: str) -> bool:
-    """Whether a corpus can be called so."""
+    """Return True if a corpus may have this name."""
     try:
         return slug(name) == name
     except BadInput:

@@ -1,4 +1,4 @@
-"""The stages of a build: timed, told and stopped."""
+"""The stages of a build, with their times, progress and stops."""
 
 from __future__ import annotations
 

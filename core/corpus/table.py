@@ -1,8 +1,8 @@
-"""A table of somebody's own in PostgreSQL as a corpus, read-only: [corpora.NAME] of the settings file.
+"""A PostgreSQL table as a corpus, read-only: [corpora.NAME] of the settings file.
 
-Nothing of it is copied but what runs found. Its ids are held in memory, sorted, so that rows mean the same
-while it is open; so is a BM25 index of its texts where they are few enough. Rows without an id, a text or a
-vector are left out, and it is said how many there are.
+Only the hits of runs are copied. Its sorted ids are kept in memory, so that rows mean the same while it is
+open, and so is a BM25 index of its texts if there are few enough. Rows without an id, a text or a vector are
+omitted and counted.
 """
 
 from __future__ import annotations
@@ -66,29 +66,26 @@ OPERATORS = {"ip": "<#>", "cosine": "<=>", "l2": "<->"}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a look at a table found: enough to tell whether it has changed. `types` of the columns by name;
-    `index` of the vectors and the operator it serves; `words` an indexed expression for full text, empty
-    without one, and the configuration `language`.
-    """
+    """The state of a table, enough to detect a change."""
 
     oid: int
     table: tuple[str, ...]
-    types: Mapping[str, str]
+    types: Mapping[str, str]  # of the columns, by name
     dim: int
-    index: str
-    operator: str
-    words: str
-    language: str
+    index: str  # kind of the vectors' index
+    operator: str  # the operator the index serves
+    words: str  # an indexed expression for full text; "" without one
+    language: str  # its configuration
     fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What a table holds; `unit`: whether all vectors have length 1."""
+    """The content of a table."""
 
     info: CorpusInfo
     ids: tuple[str, ...]
-    unit: bool
+    unit: bool  # True if all vectors have length 1
 
 
 _lock = threading.Lock()
@@ -97,17 +94,17 @@ _known: Recent[tuple[str, str], Examined] = Recent(16)  # by name and fingerprin
 
 
 def names(settings: Settings) -> list[str]:
-    """The corpora of the settings file that are tables, sorted."""
+    """Return the corpora of the settings file that are tables, sorted."""
     return sorted(name for name, one in settings.corpora.items() if one.table and is_slug(name))
 
 
 def is_table(name: str, settings: Settings) -> bool:
-    """Whether a corpus is a table in place."""
+    """Return True if a corpus is a table in place."""
     return name in settings.corpora and bool(settings.corpora[name].table)
 
 
 def source(name: str, settings: Settings) -> Source:
-    """The table as a source of a corpus."""
+    """Return the table as a source of a corpus."""
     spec = settings.corpora[name]
     dsn = Dsn(spec.dsn.get_secret_value())
     title = f"table {spec.table} in {dsn}"
@@ -115,13 +112,15 @@ def source(name: str, settings: Settings) -> Source:
 
 
 def fingerprint(name: str, settings: Settings) -> str:
-    """Changes when rows, columns or indexes change, as the server's statistics tell within seconds."""
+    """Return a value that changes with rows, columns or indexes, by the server's statistics, within
+    seconds.
+    """
     return look(name, settings).fingerprint
 
 
 def look(name: str, settings: Settings) -> Found:
-    """The state of a table, not older than `LOOK_AGAIN_S`. Raises BadInput for a table that is no corpus,
-    Unavailable where it cannot be read.
+    """Return the state of a table, at most `LOOK_AGAIN_S` old. Raises BadInput for a table that cannot be a
+    corpus, Unavailable if it cannot be read.
     """
     spec = settings.corpora[name]
     key, now = (name, repr(spec) + spec.dsn.get_secret_value() + settings.embedder), time.monotonic()
@@ -141,12 +140,12 @@ def look(name: str, settings: Settings) -> Found:
 
 
 def info(name: str, settings: Settings) -> CorpusInfo:
-    """What is known of a table: it is read once for that in each state."""
+    """Return the record of a table, which is read once per state."""
     return _examined(name, settings).info
 
 
 def no_bm25(name: str, passages: int) -> str | None:
-    """Why a table of so many passages has no BM25, and what to do; None where it has."""
+    """Explain why a table of that many passages has no BM25, with a remedy; None if it has."""
     if passages <= BM25_UP_TO:
         return None
     return (
@@ -157,7 +156,7 @@ def no_bm25(name: str, passages: int) -> str | None:
 
 
 def text_size(name: str, settings: Settings) -> tuple[int, int]:
-    """How many passages there are and the bytes (UTF-8) of their texts and titles."""
+    """Return the number of passages and the bytes (UTF-8) of their texts and titles."""
     spec, found = settings.corpora[name], look(name, settings)
     server = server_of(Dsn(spec.dsn.get_secret_value()))
     return TablePassages(server, _shape(spec, found), _examined(name, settings).ids).size()
@@ -185,11 +184,11 @@ class TableCorpus(ServedCorpus):
 
     @property
     def analyzer(self) -> Analyzer:
-        """How texts become terms, also where no BM25 index is held."""
+        """Return the analyzer that converts texts to terms, also without a BM25 index."""
         return analyzer(self.info.language)
 
     def _hits(self, rows: Rows) -> Ranking:
-        """What was deleted since the search is no hit."""
+        """Return the hits that were not deleted since the search."""
         found = self._store.at([row for row, _ in rows])
         return tuple(Hit(found[row], score) for row, score in rows if row in found)
 
@@ -221,7 +220,7 @@ class TablePassages(ServedPassages):
         return Document(id, passage.title, passage.text, meta), [passage]
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
-        """The passage, if it has characters of [start, end)."""
+        """Return the passage, if it has characters in [start, end)."""
         return [one for one in self.by_ids([document]).values() if one.start < end and one.end > start]
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
@@ -253,13 +252,13 @@ class TablePassages(ServedPassages):
 
 
 def place(ids: Sequence[str], id: str) -> int | None:
-    """The row of an id, None for one that is not there."""
+    """Return the row of an id, or None if it does not exist."""
     at = bisect_left(ids, id)
     return at if at < len(ids) and ids[at] == id else None
 
 
 def _bm25(store: TablePassages, info: CorpusInfo) -> sparse.BM25Index:
-    """A BM25 index of the texts, held in memory: its files are gone from the disk once they are mapped."""
+    """Build a BM25 index of the texts in memory: its files are deleted once they are mapped."""
     folder = Path(tempfile.mkdtemp(prefix="routescope-bm25-"))
     try:
         sparse.write_index(store.texts(), folder / "bm25", analyzer(info.language))
@@ -334,7 +333,7 @@ def _look(name: str, spec: CorpusSettings, settings: Settings) -> Found:
 
 
 def _oid(connection: Connection, table: str) -> tuple[int | None, tuple[str, ...]]:
-    """The table of a name, or of a schema and a name with a dot between, and the parts of its name."""
+    """Find the table of a name, or of a schema and a name separated by a dot, and the parts of its name."""
     from psycopg import sql
 
     for parts in ((table,), tuple(table.split(".", 1))):
@@ -364,7 +363,7 @@ def _dimensions(connection: Connection, spec: CorpusSettings, table: tuple[str, 
 
 
 def _vector_index(connection: Connection, oid: int, column: str) -> tuple[str, str]:
-    """The kind of the index of a column of vectors and the operator it serves; ("", "<=>") without one."""
+    """Return the kind of the index of a vector column and the operator it serves; ("", "<=>") without one."""
     found = connection.execute(
         "SELECT am.amname, o.opcname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
         " JOIN pg_am am ON am.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]"
@@ -381,8 +380,8 @@ def _vector_index(connection: Connection, oid: int, column: str) -> tuple[str, s
 
 
 def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple[str, str]:
-    """The expression of a GIN index of to_tsvector, as the server writes it, or a column of type tsvector
-    that has one, empty without; and the configuration that questions are read by.
+    """Return the expression of a GIN index of to_tsvector, as the server writes it, or an indexed tsvector
+    column, or ""; and the configuration for questions.
     """
     known = connection.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", (spec.language,)).fetchone()
     language = spec.language if known else "simple"
@@ -402,7 +401,7 @@ def _word_index(connection: Connection, oid: int, spec: CorpusSettings) -> tuple
 
 
 def _changes(connection: Connection, oid: int) -> list[int]:
-    """How many rows were ever inserted, changed and deleted, partitions included."""
+    """Count the rows ever inserted, changed and deleted, partitions included."""
     found = connection.execute(
         "SELECT coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint,"
         " coalesce(sum(n_tup_del), 0)::bigint FROM pg_stat_all_tables WHERE relid = %s::oid OR relid IN"
@@ -413,7 +412,7 @@ def _changes(connection: Connection, oid: int) -> list[int]:
 
 
 def _examined(name: str, settings: Settings) -> Examined:
-    """What a table holds, and the ids of its passages, sorted."""
+    """Return the content of a table with the sorted ids of its passages."""
     spec, found = settings.corpora[name], look(name, settings)
     key = (name, found.fingerprint)
     with _lock:
@@ -514,7 +513,7 @@ def _rows(spec: CorpusSettings, found: Found, columns: Composable) -> Composable
 
 
 def _shape(spec: CorpusSettings, found: Found) -> Shape:
-    """How passages are read out of the table."""
+    """Return the SQL for reading passages from the table."""
     from psycopg import sql
 
     id, text = quoted(spec.id), quoted(spec.text)
@@ -544,7 +543,7 @@ def _shape(spec: CorpusSettings, found: Found) -> Shape:
 
 
 def _table(spec: CorpusSettings, found: Found, ids: Sequence[str], *, unit: bool) -> PassageTable:
-    """How the table is searched."""
+    """Return the SQL for searching the table."""
     from psycopg import sql
 
     words: Composable | None = None
@@ -600,7 +599,7 @@ def _is_json(found: Found, column: str) -> bool:
 
 
 def _match(spec: CorpusSettings, found: Found) -> Composable:
-    """Whether an id is among a list, compared in its own type, so that its index serves."""
+    """Return the test whether an id is among a list, compared in its own type, so that its index applies."""
     from psycopg import sql
 
     return sql.SQL("own = ANY(%s::text[]::" + found.types[spec.id].replace("%", "%%") + "[])")

@@ -25,12 +25,12 @@ EXAMPLES = 5  # values of a column in a table's document
 
 
 def databases(path: Path) -> list[Path]:
-    """The SQLite files at or below `path`, sorted."""
+    """Return the SQLite files at or below `path`, sorted."""
     return [file for file in _below(path, ENDINGS) if is_sqlite(file)]
 
 
 def is_sqlite(file: Path) -> bool:
-    """Whether it begins as SQLite files do: others end in .db too."""
+    """Return True if it starts like an SQLite file: other files end in .db, too."""
     try:
         with file.open("rb") as opened:
             return opened.read(16) == b"SQLite format 3\0"
@@ -39,16 +39,16 @@ def is_sqlite(file: Path) -> bool:
 
 
 def data_files(path: Path) -> list[Path]:
-    """The CSV files at or below `path` that SQL is asked about: those whose header names no column of texts.
+    """Return the CSV files at or below `path` for SQL: those whose header names no text column.
 
     Their rows may be documents, too: a question and its answer can be searched and counted. A file without a
-    header is none.
+    header is excluded.
     """
     return [file for file in _below(path, (".csv",)) if is_data(file)]
 
 
 def is_data(file: Path) -> bool:
-    """Whether SQL is asked about a CSV file; False where it cannot be read."""
+    """Return True if SQL may query a CSV file, False if it cannot be read."""
     try:
         stat = file.stat()
         return _is_data(file, stat.st_size, stat.st_mtime_ns)
@@ -98,7 +98,7 @@ def _told(database: Database, name: str) -> Iterator[Document]:
 
 
 def described(database: Database, table: DatabaseTable) -> str:
-    """A table in words: its columns with types and some values, and what its keys point at."""
+    """Describe a table: its columns with types and some values, and the targets of its keys."""
     lines = [f"Table {table.name} of {database.name}."]
     for column in table.columns:
         shown = examples(database, table, column.name, EXAMPLES)

@@ -25,7 +25,7 @@ class Tables:
         self._known: Once[tuple[str, Need], tuple[object, Database]] = Once()
 
     def get(self, corpus: str, need: Need) -> Database:
-        """The database, or the CSV files as one, of a corpus; raises Unavailable with the reason."""
+        """Return the database, or the CSV files as one, of a corpus. Raises Unavailable with the reason."""
         files = files_for(need, corpus, self._settings)
         state = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [file.stat()]]
         _, opened = self._known.get(
@@ -53,7 +53,7 @@ def missing(need: Need, corpus: str, settings: Settings) -> str | None:
 
 
 def files_for(need: Need, corpus: str, settings: Settings) -> list[Path]:
-    """The files that meet `need` for a corpus, at least one; raises Unavailable with the reason."""
+    """Return the files that meet `need` for a corpus, at least one. Raises Unavailable with the reason."""
     source = catalogue.source(corpus, settings=settings, known_only=True)
     if need is Need.CSV:
         if csvs := data_files(source.path) if source.path is not None else []:

@@ -1,4 +1,4 @@
-"""How long the passages of an index are, in the tokens that budgets count."""
+"""The lengths of an index' passages in the tokens that budgets count."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from core.domain.text import tokens
 
 
 def token_lengths(name: str, settings: Settings) -> NDArray[np.int64]:
-    """The tokens of each passage of a corpus, in the order of rows; empty where it has no index."""
+    """Return the tokens of each passage of a corpus, in the order of rows; empty without an index."""
     found = current(name, settings)
     return _lengths(found.folder, dsn(found, settings)) if found else np.zeros(0, np.int64)
 
 
 @lru_cache(64)
 def _lengths(folder: Path, at: Dsn | None) -> NDArray[np.int64]:
-    """An index folder never changes, as it is named by its content."""
+    """Count the tokens of an index folder's passages; the folder never changes, as its name is its content's
+    hash.
+    """
     store = passages_of(folder, manifest.read(folder)[0], at)
     try:
         return np.fromiter((tokens(passage.text) for _, passage, _ in store.everything()), np.int64)

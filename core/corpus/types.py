@@ -1,4 +1,4 @@
-"""What a source gives: documents, before they are cut into passages."""
+"""The documents of a source before they are split into passages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files become documents."""
+    """The way files become documents."""
 
     text_columns: tuple[str, ...] = ()  # in small letters, only these are text; empty: every column is
     html: str = "all"  # or "main": without navigation, header and footer of the page
@@ -67,7 +67,7 @@ class Reading:
 
 @dataclass(slots=True)
 class FileRecord:
-    """How one file was read."""
+    """The record of reading one file."""
 
     file: str
     reader: str = "text"
@@ -103,5 +103,5 @@ class FileRecord:
 
 
 def columns(given: str) -> tuple[str, ...]:
-    """The columns in "question, answer", in small letters, each once."""
+    """Parse "question, answer" into distinct lower-case columns."""
     return tuple(dict.fromkeys(name for part in given.split(",") if (name := part.strip().lower())))

@@ -1,4 +1,4 @@
-"""How much of its texts a model that embeds them does not read."""
+"""The part of the texts that an embedder does not read."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a file gives before it is kept: its documents, what is to be said of them, and its columns."""
+    """The content of a file before it is stored: its documents, notes and columns."""
 
     documents: tuple[Document, ...]
     notes: tuple[str, ...]
@@ -56,20 +56,20 @@ class Added:
 
 
 def folder(corpus: str, settings: Settings) -> Path:
-    """Where the files of a corpus are kept; BadInput for a name that cannot be one."""
+    """Return the folder of a corpus' files. Raises BadInput for an invalid name."""
     return settings.home / "uploads" / slug(corpus)
 
 
 def is_uploaded(path: Path | str | None, settings: Settings) -> bool:
-    """Whether a corpus' source is a folder of uploaded files."""
+    """Return True if a corpus' source is a folder of uploaded files."""
     return path is not None and Path(path).parent == (settings.home / "uploads").resolve()
 
 
 def safe_name(given: str) -> str:
-    """The name a file is kept under: the last part of what was given, in letters, digits and a few marks.
+    """Return a file's stored name: the last part of the given one, in letters, digits and a few marks.
 
-    The result has no path, does not begin with a dot, and ends as one that is read; equal names stay equal.
-    Raises BadInput for a name of another ending, or of which nothing is left.
+    The result has no path, does not begin with a dot, and has a supported ending; equal names stay equal.
+    Raises BadInput for another ending or an empty name.
     """
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", given))[-1]
     stem, dot, ending = last.rpartition(".")
@@ -87,7 +87,7 @@ def safe_name(given: str) -> str:
 
 
 def read(name: str, content: bytes, reading: Reading | None = None) -> Given:
-    """What indexing will read of one file; BadInput says why there is nothing."""
+    """Read one file as indexing will. Raises BadInput if it contains nothing."""
     kept = safe_name(name)
     with tempfile.TemporaryDirectory() as scratch, Reader() as reader:
         path = Path(scratch) / kept
@@ -135,7 +135,7 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Re
 
 
 def kept(corpus: str, settings: Settings) -> list[Kept]:
-    """The files of a corpus by name."""
+    """Return the files of a corpus by name."""
     home = folder(corpus, settings)
     if not home.is_dir():
         return []
@@ -144,7 +144,7 @@ def kept(corpus: str, settings: Settings) -> list[Kept]:
 
 
 def documents_of(corpus: str, name: str, settings: Settings) -> list[Document]:
-    """The documents of a kept file, also before it is indexed; raises BadInput."""
+    """Return the documents of a stored file, also before it is indexed. Raises BadInput."""
     found = index_record.current(corpus, settings)
     with Reader() as reader:
         return _documents(
@@ -166,13 +166,13 @@ def remove(corpus: str, name: str, settings: Settings) -> None:
 
 
 def removed(corpus: str, settings: Settings) -> str | None:
-    """The name of the file that `restore` would bring back."""
+    """Return the name of the file that `restore` would restore."""
     found = folder(corpus, settings) / REMOVED
     return next((entry.name for entry in os.scandir(found)), None) if found.is_dir() else None
 
 
 def restore(corpus: str, settings: Settings) -> str:
-    """Bring the file back that was taken out last; BadInput where there is none or its name is taken."""
+    """Restore the file removed last. Raises BadInput if there is none or its name is taken."""
     people.require("edit")
     name = removed(corpus, settings)
     home = folder(corpus, settings)
@@ -192,13 +192,13 @@ def delete(corpus: str, settings: Settings) -> None:
 
 
 def corpora(settings: Settings) -> list[str]:
-    """The corpora that have uploaded files, indexed or not."""
+    """Return the corpora with uploaded files, indexed or not."""
     found = (path.name for path in (settings.home / "uploads").glob("*") if is_slug(path.name))
     return sorted(name for name in found if kept(name, settings))
 
 
 def _names(files: Mapping[str, bytes]) -> dict[str, str]:
-    """What each file is kept as, with what it was called."""
+    """Return the stored name of each file with its original name."""
     names: dict[str, str] = {}
     for given in files:
         name = safe_name(given)

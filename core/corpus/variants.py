@@ -141,7 +141,7 @@ def existing(source: Source, settings: Settings, given: str = ALL) -> list[Sourc
 
 
 def remark(info: CorpusInfo) -> str | None:
-    """What is to be said of a chunking that cuts nothing; None for others."""
+    """Describe a chunking that splits nothing; None for others."""
     if info.chunking.size and info.passages == info.documents:
         return "no document is long enough to be cut: each is one passage, as if kept whole"
     return None

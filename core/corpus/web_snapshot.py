@@ -1,4 +1,4 @@
-"""Stored web pages in place of a live web search, and named as what they are."""
+"""Stored web pages instead of a live web search, labelled as such."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Snapshot:
 
     @property
     def label(self) -> str:
-        """How results are to be labelled."""
+        """Return the label of the results."""
         return "local snapshot, not a live web search"
 
     def search(

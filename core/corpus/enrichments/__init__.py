@@ -1,1 +1,1 @@
-"""What is made once for a corpus so that some routes can search it in another way."""
+"""Data built once for a corpus so that some routes can search it differently."""

@@ -24,7 +24,7 @@ class Children(KeyRecipe):
         return max(passages, characters * 3 // (2 * SIZE))
 
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
-        """Some keys a passage."""
+        """Return several keys per passage."""
         return [
             Key(row, piece, searchable(passage.title, piece))
             for row, passage, _ in corpus.everything()

@@ -39,7 +39,7 @@ class Contexts(KeyRecipe):
     uses_llm = True
 
     def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:
-        """A key a passage; where the model failed, the passage alone, which is counted."""
+        """Return one key per passage; if the model failed, the passage alone, which is counted."""
         asked = [(row, passage, ask) for part in parts(corpus) for row, passage, ask in _requests(part)]
         keys = []
         with tools.stages.stage("write contexts"):
@@ -53,7 +53,7 @@ class Contexts(KeyRecipe):
 
 
 def parts(corpus: Corpus) -> list[Part]:
-    """The documents, each in as few parts of whole passages as a prompt of DOCUMENT characters allows."""
+    """Split each document into as few parts of whole passages as a prompt of DOCUMENT characters allows."""
     found: list[Part] = []
     for group in siblings(corpus):
         length = DOCUMENT + 1

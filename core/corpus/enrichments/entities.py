@@ -1,4 +1,4 @@
-"""What a text is about, told by rules: identifiers, capitalised names, pairs of words, rare words."""
+"""The entities of a text, found by rules: identifiers, capitalised names, pairs of words, rare words."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Entity:
 
 
 def in_sentences(text: str, analyzer: Analyzer) -> Iterator[list[Entity]]:
-    """The entities of each sentence in their order, repeats included.
+    """Yield the entities of each sentence in order, repeats included.
 
-    - identifier: dotted, with an underscore, in camel case, or letters with digits.
-    - name: up to LONGEST capitalised words in a row, "of", "the" and the like between them. A sentence's
-      first word alone is none, as every such word has a capital, unless it has two.
-    - pair: two words side by side that are no stop words (noun phrases, and some that are not).
-    - word: any other that is no stop word. Pairs and words become entities where few passages have them.
+    Identifiers are dotted, have an underscore, are in camel case, or mix letters with digits. A name is a run
+    of up to LONGEST capitalised words, with "of", "the" and the like between them; a sentence's first word
+    alone counts only with two capitals. A pair is two neighbouring words except stop words (noun phrases, and
+    some others). A word is any other word except stop words. Pairs and words become entities if few passages
+    have them.
     """
     stops = stop_words(analyzer.usual)
     for start, end in sentences(text, 0, len(text)):
@@ -92,6 +92,6 @@ def _names(text: str, stops: frozenset[str]) -> Iterator[tuple[int, str]]:
 
 
 def key(name: str, analyzer: Analyzer) -> str:
-    """The terms of a name, so that its plural is the same; the name itself where a word of it has none."""
+    """Return the terms of a name, so that its plural is equal, or the name itself if a word has no term."""
     terms = analyzer.terms(name)
     return " ".join(terms if len(terms) == len(WORD.findall(name)) else name.casefold().split())

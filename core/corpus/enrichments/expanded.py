@@ -1,4 +1,4 @@
-"""Passages with the questions they answer behind them, so that a question's words are found in them."""
+"""Passages followed by the questions they answer, so that a question's words match them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Expanded(Questions):
         return passages
 
     def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:
-        """A key a passage; where no question was written, the passage alone, which is counted."""
+        """Return one key per passage; without a written question, the passage alone, which is counted."""
         questions: dict[int, list[str]] = {}
         for key in super().keys(corpus, tools):
             questions.setdefault(key.row, []).append(key.shown)

@@ -46,14 +46,12 @@ LENGTH = 200  # characters of a phrase that a model may give
 
 @dataclass(slots=True)
 class Drawn:
-    """What the passages gave: phrases by key as shown, mentions (key, row) and relations (key, key), counted,
-    and facts in words with the keys they tie.
-    """
+    """The graph data of the passages."""
 
-    phrases: dict[str, str] = field(default_factory=dict)
-    mentions: Counter[tuple[str, int]] = field(default_factory=Counter)
-    relations: Counter[tuple[str, str]] = field(default_factory=Counter)
-    facts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    phrases: dict[str, str] = field(default_factory=dict)  # as shown, by key
+    mentions: Counter[tuple[str, int]] = field(default_factory=Counter)  # counts of (key, row)
+    relations: Counter[tuple[str, str]] = field(default_factory=Counter)  # counts of (key, key)
+    facts: dict[str, tuple[str, str]] = field(default_factory=dict)  # by text, the keys they connect
 
     def relate(self, a: str, b: str) -> None:
         """Two phrases stand together once more."""
@@ -65,7 +63,7 @@ class RuleGraph:
     """Entities by rule (see `entities`); those that follow each other in a sentence are related.
 
     Source: Gutiérrez et al. 2025, "From RAG to Memory: Non-Parametric Continual Learning for Large Language
-    Models" (HippoRAG 2), arXiv:2502.14802; with rules in place of its open information extraction.
+    Models" (HippoRAG 2), arXiv:2502.14802; with rules instead of its open information extraction.
     """
 
     name, version = "graph", 1
@@ -78,7 +76,7 @@ class RuleGraph:
         return ""
 
     def about_bytes(self, characters: int, passages: int, dim: int, _settings: Settings, /) -> int:
-        """A vector for about every 80 characters (measured: 46 to 115 on four sets), and its edges."""
+        """Estimate a vector per 80 characters (measured: 46 to 115 on four sets), and its edges."""
         return characters // 80 * (4 * dim + KEY_BYTES + 120) + 100 * passages
 
     def draw(self, corpus: Corpus, tools: Tools, /) -> Drawn:
@@ -190,8 +188,8 @@ class TripleGraph(RuleGraph):
 
 
 def read_triples(reply: str) -> list[tuple[str, str, str]]:
-    """The different triples of a reply, a line each with its three parts between bars; other lines are left
-    out, so that a reply that was cut off loses its last line alone.
+    """Parse the distinct triples of a reply, one per line with its three parts between bars; other lines are
+    ignored, so that a truncated reply loses only its last line.
     """
     found: dict[tuple[str, str, str], None] = {}
     for line in reply_lines(reply):
@@ -256,12 +254,12 @@ class GraphIndex:
 
     @property
     def edges(self) -> int:
-        """How many pairs of nodes are tied."""
+        """Count the connected pairs of nodes."""
         return int(self.graph.edges.nnz // 2)
 
     def asked(self, text: str) -> tuple[dict[int, Entity], tuple[str, ...]]:
-        """The phrases that a question names, with how it names them, and its identifiers and names that are
-        no phrase here.
+        """Return the phrases that a question names, with their wording, and its identifiers and names that
+        are not in the graph.
         """
         found: dict[int, Entity] = {}
         unknown: dict[str, str] = {}
@@ -274,17 +272,19 @@ class GraphIndex:
         return found, tuple(unknown.values())
 
     def nearest(self, vector: Vector) -> tuple[int, float] | None:
-        """The phrase nearest to `vector`, shape (dim,), and its cosine; None where there is no phrase."""
+        """Return the phrase nearest to `vector`, shape (dim,), and its cosine, or None without phrases."""
         found = self._near.search(vector, 1) if self._near is not None else []
         return found[0] if found else None
 
     def stated(self, vector: Vector, k: int) -> list[tuple[str, int, int, float]]:
-        """The `k` facts nearest to `vector`: in words, the phrases they tie, and their cosine."""
+        """Return the `k` facts nearest to `vector`: their text, the phrases they connect, and their
+        cosine.
+        """
         found = self._stated.search(vector, k) if self._stated is not None and k else []
         return [(*self.facts[at], cosine) for at, cosine in found]
 
     def between(self, nodes: Sequence[int]) -> list[tuple[int, int, float, EdgeKind]]:
-        """The edges among some nodes, as places in `nodes`: weights added up, the kind of the first."""
+        """Return the edges among some nodes, as places in `nodes`: summed weights, the kind of the first."""
         place = {node: at for at, node in enumerate(nodes)}
         inside = np.isin(self._ends, list(nodes)).all(axis=1)
         weights: defaultdict[tuple[int, int], float] = defaultdict(float)

@@ -24,7 +24,7 @@ class Headings(KeyRecipe):
     uses_llm = False
 
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
-        """A key a passage."""
+        """Return one key per passage."""
         keys = []
         for group in siblings(corpus):
             passages = [passage for _, passage in group]
@@ -42,9 +42,10 @@ class Headings(KeyRecipe):
 
 
 def heading_paths(passages: list[Passage]) -> list[list[str]]:
-    """The Markdown headings in force where each passage begins, outermost first.
+    """Return the Markdown headings above the start of each passage, outermost first.
 
-    `passages` are those of one document in reading order. A heading inside a passage is in its text already.
+    `passages` are those of one document in reading order. A heading inside a passage is part of its text
+    already.
     """
     path: dict[int, str] = {}
     found = []

@@ -102,8 +102,8 @@ class KeyIndex:
         self._words = BM25Index(folder / BM25, self.size) if (folder / BM25).exists() else None
 
     def search_dense(self, vector: Vector, k: int, allowed: Mask | None = None) -> Match:
-        """The `k` passages with the keys nearest to `vector`, shape (dim,), of the rows `allowed` (None:
-        all).
+        """Return the `k` passages with the keys nearest to `vector`, shape (dim,), of the rows `allowed`
+        (None: all).
         """
         if self._index is None:
             return Match((), {})
@@ -114,8 +114,8 @@ class KeyIndex:
         return self._match(lambda wanted: index.search_within(vector, wanted, mine), k)
 
     def search_words(self, text: str, k: int, allowed: Mask | None = None) -> Match:
-        """The `k` passages with the keys of highest BM25 score, of the rows `allowed` (None: all); a key
-        without a common term is none.
+        """Return the `k` passages with the keys of highest BM25 score, of the rows `allowed` (None: all); a
+        key without a common term does not count.
         """
         if self._words is None:
             return Match((), {})
@@ -123,7 +123,9 @@ class KeyIndex:
         return self._match(lambda wanted: words.search(text, wanted, mine), k)
 
     def best(self, vector: Vector, rows: Sequence[int]) -> NDArray[np.float32]:
-        """The inner product of `vector` with the nearest key of each of `rows`, shape (n,); -1: no key."""
+        """Return the inner product of `vector` with the nearest key of each of `rows`, shape (n,); -1 without
+        keys.
+        """
         first = np.searchsorted(self._owners, rows, "left")
         last = np.searchsorted(self._owners, rows, "right")
         return np.array(
@@ -135,7 +137,7 @@ class KeyIndex:
         )
 
     def scored(self, vector: Vector, row: int) -> list[tuple[str, float]]:
-        """The keys of the passage in `row` as shown, in their order, each with its inner product."""
+        """Return the keys of the passage in `row` as shown, in order, each with its inner product."""
         a, b = np.searchsorted(self._owners, [row, row + 1], "left").tolist()
         scores = (self._vectors[a:b] * vector).sum(axis=1).tolist()
         return list(zip(self._shown[a:b], scores, strict=True))
@@ -173,15 +175,15 @@ class KeyRecipe(ABC):
 
     @abstractmethod
     def keys(self, corpus: Corpus, tools: Tools, /) -> Sequence[Key]:
-        """The keys of a corpus' passages."""
+        """Return the keys of a corpus' passages."""
 
     def entries(self, _characters: int, passages: int, /) -> int:
         """About how many keys there will be."""
         return passages
 
     def about_bytes(self, characters: int, passages: int, dim: int, _settings: Settings, /) -> int:
-        """A vector and a hash for each key, and the texts with their BM25 index, which take three times as
-        much as the passages' (measured: `support`, HotpotQA).
+        """Estimate a vector and a hash for each key, and the texts with their BM25 index, which take three
+        times as much as the passages' (measured: `support`, HotpotQA).
         """
         return self.entries(characters, passages) * (4 * dim + KEY_BYTES) + 3 * characters
 

@@ -61,7 +61,7 @@ class LearnedSparse:
         self._load = load
 
     def model(self, settings: Settings) -> str:
-        """The model and, for a folder, the state of its files; Unavailable when none is set."""
+        """Return the model and, for a folder, the state of its files. Raises Unavailable if none is set."""
         if not settings.sparse_model:
             raise Unavailable(
                 "no learned sparse model is set: ROUTESCOPE_SPARSE_MODEL=splade-tiny (or a folder)"
@@ -70,7 +70,7 @@ class LearnedSparse:
         return identity(settings.sparse_model)
 
     def about_bytes(self, _characters: int, passages: int, _dim: int, _settings: Settings, /) -> int:
-        """Some 150 terms a passage, each with its row and weight."""
+        """Estimate some 150 terms per passage, each with its row and weight."""
         return passages * 150 * 8
 
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
@@ -138,16 +138,16 @@ class _Kept:
         part.replace(file)
 
     def encode_query(self, text: str) -> csr_matrix:
-        """As ever."""
+        """Encode a question with the encoder."""
         return self._encoder.encode_query(text)
 
     def expansion(self, text: str) -> TermWeights:
-        """As ever."""
+        """Return the encoder's expansion of a question."""
         return self._encoder.expansion(text)
 
 
 def step(encoder: SparseEncoder, texts: Sequence[str]) -> bytes:
-    """The term weights of some texts, as a file that is kept."""
+    """Return the term weights of some texts, as a file for storage."""
     from scipy.sparse import save_npz
 
     file = io.BytesIO()
@@ -156,7 +156,7 @@ def step(encoder: SparseEncoder, texts: Sequence[str]) -> bytes:
 
 
 def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
-    """In a worker: `step` of some texts; Unavailable where the model is another one there."""
+    """Compute `step` of some texts in a worker. Raises Unavailable if the worker has another model."""
     check(payload["name"], payload["identity"])
     return step(load(settings), payload["texts"])
 
@@ -174,7 +174,7 @@ class TermIndex:
     """Inner products of term weights, exactly; safe in threads."""
 
     def __init__(self, index: LearnedSparseIndex, encoder: SparseEncoder) -> None:
-        """Unavailable when the encoder is not the one that made the index."""
+        """Pair an index with its encoder. Raises Unavailable if another encoder built the index."""
         if (encoder.name, list(encoder.terms)) != (index.model, index.terms):
             raise Unavailable(
                 f"the term weights are by {index.model} ({len(index.terms)} terms), not by {encoder.name}"
@@ -184,8 +184,8 @@ class TermIndex:
         self.name, self.size = encoder.name, index.size
 
     def search(self, text: str, k: int, explained: int = 0, allowed: Mask | None = None) -> Found:
-        """The `k` best rows of those `allowed` (None: all), ties by row, each sharing a term; the first
-        `explained` with their terms.
+        """Return the `k` best rows of those `allowed` (None: all), ties by row, each sharing a term; the
+        first `explained` with their terms.
         """
         query = self._encoder.encode_query(text)
         rows = self._index.search(query, k, allowed)

@@ -1,4 +1,4 @@
-"""The enrichments of a process: opened when they are first searched, and again when they were made anew."""
+"""The enrichments of a process, opened on their first search and again after a rebuild."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Opened:
         self._known: Once[tuple[str, str, str], tuple[State, Any]] = Once()
 
     def get(self, corpus: Corpus, name: str) -> Any:
-        """The enrichment `name` of a corpus; raises Unavailable with the way to get it."""
+        """Return the enrichment `name` of a corpus. Raises Unavailable with instructions."""
         corpus = store.own(name, corpus)
         # Of another state of the corpus, its rows would be those of other passages.
         wanted = corpus.fingerprint, store.stamp(name, corpus.name, self._settings, corpus.by)

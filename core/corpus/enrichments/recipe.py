@@ -1,4 +1,4 @@
-"""What an enrichment is: how it is made for a corpus, and how it is opened to search."""
+"""The definition of an enrichment: how it is built for a corpus, and how it is opened for search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_ONCE = 8  # calls at most
 
 @dataclass(slots=True)
 class Spent:
-    """What the language model was used for; times are those of the calls when they were made."""
+    """The use of the language model; times are those of the original calls."""
 
     calls: int = 0
     recalled: int = 0  # of the calls, those answered from the cache or recordings
@@ -41,7 +41,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Tools:
-    """What a recipe may use. Models are loaded when they are first asked for."""
+    """The tools of a recipe. Models are loaded on first use."""
 
     settings: Settings
     stages: Stages
@@ -54,8 +54,8 @@ class Tools:
     def helped(
         self, task: str, name: str, steps: Mapping[int, Sequence[str]], total: int
     ) -> Iterator[tuple[int, bytes]]:
-        """What the function `task` makes of numbered `steps`, of `total` texts, with the model `name`, by
-        helpers and as it comes: see core.corpus.helpers. Raises Cancelled.
+        """Yield the results of the function `task` for numbered `steps`, of `total` texts, with the model
+        `name`, computed by helpers in any order: see core.corpus.helpers. Raises Cancelled.
         """
         done = total - sum(map(len, steps.values()))
 
@@ -69,10 +69,10 @@ class Tools:
                 yield at, content
 
     def ask_all(self, requests: Sequence[LLMRequest]) -> Iterator[str | None]:
-        """The reply to each request in order; None where the model failed, which is counted and noted.
+        """Yield the reply to each request in order; None if the model failed, which is counted and noted.
 
-        Answers are cached as they come, so that a build that was stopped asks nothing twice. Raises
-        ModelFailed after GIVE_UP failures in a row, Unavailable, Cancelled.
+        Replies are cached as they arrive, so that a stopped build repeats no call. Raises ModelFailed after
+        GIVE_UP failures in a row, Unavailable, Cancelled.
         """
         from concurrent.futures import ThreadPoolExecutor
 
@@ -109,7 +109,7 @@ class Tools:
     def _by_helpers(
         self, helpers: Helpers, llm: CachedLLM, requests: Sequence[LLMRequest]
     ) -> Iterator[str | None]:
-        """The same by the models of workers: what is recalled here is not asked there."""
+        """Yield the same by the models of workers; cached replies are not requested there."""
         replies: dict[int, Completion | ModelFailed] = {}
         left = [at for at, request in enumerate(requests) if not llm.recorded(request)]
         known = len(requests) - len(left)
@@ -158,28 +158,29 @@ class Recipe(Protocol):
     uses_llm: bool
 
     def model(self, settings: Settings, /) -> str:
-        """What `settings` name to make it with, besides the embedder and the language model; "" for nothing.
+        """Return the model in `settings` that builds it, besides the embedder and the language model; "" if
+        none.
 
-        Raises Unavailable when something has to be named and is not.
+        Raises Unavailable if a required model is not set.
         """
 
     def about_bytes(self, characters: int, passages: int, dim: int, settings: Settings, /) -> int:
-        """About what it takes on disk for `passages` of so many `characters` together, by embeddings of `dim`
-        dimensions; told before it is made.
+        """Estimate its bytes on disk for `passages` passages of `characters` characters in all, with
+        embeddings of `dim` dimensions.
         """
 
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the files into the empty `folder`; returns the number of entries."""
 
     def open(self, corpus: Corpus, folder: Path, settings: Settings, /) -> Any:
-        """What steps search with."""
+        """Open it for search by steps."""
 
 
 def siblings(corpus: Corpus) -> list[list[tuple[int, Passage]]]:
-    """The passages of each document with their rows, in reading order.
+    """Return the passages of each document with their rows, in reading order.
 
-    Passages that were documents of their own belong together where their metadata say so: `doc_id`, and
-    `index` for the order, as sets that come in pieces have them.
+    Passages that were separate documents belong together if their metadata have the same `doc_id`; `index`
+    gives the order, as in sets that come in pieces.
     """
     import json
 

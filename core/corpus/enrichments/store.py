@@ -62,11 +62,7 @@ WITHOUT_VECTORS = ("tokens", "learned_sparse", "expanded")  # the same whichever
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What is known of an enrichment: what it was made for and by, and what that cost.
-
-    `build_ms` is the time of each stage, in which recalled answers cost nothing; `spent.ms` is the time of
-    the model's calls when they were made.
-    """
+    """The record of an enrichment: what it was built for and with, and its cost."""
 
     name: str
     corpus: str
@@ -76,22 +72,24 @@ class Made:
     embedder: str
     llm: str | None
     built_at: str  # ISO 8601, UTC
-    build_ms: Mapping[str, float]
+    build_ms: Mapping[str, float]  # by stage; cached replies cost nothing
     bytes: int
-    spent: Spent
+    spent: Spent  # its `ms` is the time of the model's original calls
     notes: tuple[str, ...] = ()
     model: str = ""  # the recipe's own, besides the embedder and the language model
 
 
 def recipe(name: str) -> Recipe:
-    """The recipe called `name`; BadInput lists those there are."""
+    """Return the recipe called `name`. Raises BadInput, listing the known ones, if it does not exist."""
     if name not in RECIPES:
         raise BadInput(f"no enrichment {name!r}; known: {', '.join(RECIPES)}")
     return RECIPES[name]
 
 
 def own(name: str, corpus: Corpus) -> Corpus:
-    """The corpus whose enrichment `name` is: with its embedder's vectors only where it has some itself."""
+    """Return the corpus that owns the enrichment `name`: that of the embedder only if the enrichment has
+    vectors.
+    """
     return corpus.base if name in WITHOUT_VECTORS else corpus
 
 
@@ -128,7 +126,7 @@ def missing(
 
 
 def describe(name: str, corpus: str, settings: Settings, by: str = "") -> Made | None:
-    """What is recorded of an enrichment, read without checking its files; None when there is none."""
+    """Return the record of an enrichment without checking its files, or None."""
     try:
         return _made(manifest.record(_home(corpus, name, settings, by))[0])
     except FileNotFoundError:
@@ -139,12 +137,12 @@ def describe(name: str, corpus: str, settings: Settings, by: str = "") -> Made |
 
 
 def about_bytes(name: str, corpus: Corpus, settings: Settings) -> int:
-    """About what an enrichment of an opened corpus takes on disk, told before it is made."""
+    """Estimate the bytes on disk of an enrichment of an opened corpus."""
     return recipe(name).about_bytes(corpus.characters, corpus.size, corpus.info.dim, settings)
 
 
 def stamp(name: str, corpus: str, settings: Settings, by: str = "") -> object:
-    """Equal as long as an enrichment is not made anew; None when there is none. Looked at by every search."""
+    """Return a value that changes when an enrichment is rebuilt; None without one. Read by every search."""
     try:
         found = (_home(corpus, name, settings, by) / manifest.NAME).stat()
     except OSError:
@@ -153,7 +151,7 @@ def stamp(name: str, corpus: str, settings: Settings, by: str = "") -> object:
 
 
 def load(name: str, corpus: Corpus, settings: Settings) -> Any:
-    """The enrichment of an opened corpus, to search; raises Unavailable with the way to get it."""
+    """Return the enrichment of an opened corpus for search. Raises Unavailable with instructions."""
     corpus = own(name, corpus)
     by, embedder = corpus.by, corpus.info.embedder
     if reason := missing(name, corpus.name, corpus.fingerprint, settings, by, embedder):
@@ -189,12 +187,11 @@ def build(
     helpers: Helpers | None = None,
     begin: Begin | None = None,
 ) -> Made:
-    """Make an enrichment, or leave it where it is already there for this corpus and model.
+    """Build an enrichment, or keep the existing one for this corpus and model.
 
-    Model answers are cached and vectors kept as they come, so a build that was stopped goes on where it was,
-    and after a change of the corpus only what changed is made. `helpers` embed and ask in place of this
-    process; `begin` is that of `core.corpus.index.build`. Raises BadInput, Unavailable, ModelFailed,
-    Cancelled.
+    Replies and vectors are cached as they arrive, so a stopped build resumes, and after a change of the
+    corpus only the changes are built. `helpers` embed and ask instead of this process; `begin` is that of
+    `core.corpus.index.build`. Raises BadInput, Unavailable, ModelFailed, Cancelled.
     """
     begin = begin or gate(settings, confirmed=False)
     wanted, stop = recipe(name), cancel or threading.Event()
@@ -280,7 +277,9 @@ def _made(record: Mapping[str, Any]) -> Made:
 
 
 def _same(found: Made, wanted: Recipe, corpus: Corpus, writer: LLM | None, model: str) -> bool:
-    """Whether what is there is what would be made; what the model failed at is worth another try."""
+    """Return True if a rebuild would give the same enrichment; failures of the model are worth another
+    attempt.
+    """
     return (
         found.fingerprint == corpus.fingerprint
         and found.version == wanted.version

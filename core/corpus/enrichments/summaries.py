@@ -52,7 +52,7 @@ class Tree(KeyRecipe):
         return passages * levels
 
     def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:
-        """The keys of all levels; a corpus of TOP passages or fewer has none."""
+        """Return the keys of all levels; a corpus of at most TOP passages has none."""
         level = [Node(passage.text, (row,)) for row, passage, _ in corpus.everything()]
         vectors = corpus.vectors(range(len(level)))
         keys: list[Key] = []
@@ -72,7 +72,7 @@ class Tree(KeyRecipe):
 
     @abstractmethod
     def summaries(self, corpus: Corpus, groups: Sequence[Sequence[str]], tools: Tools) -> list[str]:
-        """A summary of each group of texts; "" where there is none."""
+        """Return a summary of each group of texts; "" if there is none."""
 
 
 class Summaries(Tree):
@@ -121,15 +121,15 @@ class Extracts(Tree):
 
 
 def shortened(group: Sequence[str]) -> list[str]:
-    """The beginnings of the texts of a group, in equal parts of READ characters."""
+    """Truncate the texts of a group to equal parts of READ characters."""
     return [text[: READ // len(group)] for text in group]
 
 
 def extract(corpus: Corpus, group: Sequence[str]) -> str:
-    """The sentences that have most of what counts in a group, in their order, up to EXTRACT characters.
+    """Return the sentences with the most important terms of a group, in order, up to EXTRACT characters.
 
-    A term counts by how often the group has it times its IDF in the corpus; a sentence by the sum over its
-    different terms. What an earlier taken sentence says counts no more.
+    A term counts by its frequency in the group times its IDF in the corpus; a sentence by the sum over its
+    distinct terms, without those of sentences already taken.
     """
     spans = [text[a:b] for text in group for a, b in sentences(text, 0, len(text))]
     terms = [dict(corpus.terms(span)) for span in spans]
@@ -151,8 +151,8 @@ def extract(corpus: Corpus, group: Sequence[str]) -> str:
 
 
 def grouped(vectors: Matrix) -> list[NDArray[np.intp]]:
-    """The rows of unit `vectors`, shape (n, dim), in groups of GROUP on average, empty ones left out: by
-    spherical k-means, the same ones each time.
+    """Return the rows of unit `vectors`, shape (n, dim), in groups of GROUP on average without empty ones, by
+    deterministic spherical k-means.
     """
     import faiss
 

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 def load(settings: Settings) -> TokenEmbedder:
-    """The token embedder of the settings."""
+    """Load the token embedder of the settings."""
     return token_embedder(settings.late_model, settings=settings)
 
 
@@ -58,7 +58,9 @@ class Tokens:
         self._load = load
 
     def model(self, settings: Settings) -> str:
-        """The token embedder and, for a folder, the state of its files; and residuals where they are kept."""
+        """Return the token embedder with, for a folder, the state of its files, and residuals if they are
+        stored.
+        """
         model = identity(settings.late_model)
         return model if settings.late_bits == FULL else f"{model}, {settings.late_bits}-bit residuals"
 
@@ -68,12 +70,12 @@ class Tokens:
         return tokens * 2 * dim if settings.late_bits == FULL else residuals.about_bytes(tokens, dim)
 
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
-        """Write the vectors; returns how many tokens there are.
+        """Write the vectors and return the number of tokens.
 
-        Passages that an earlier state of the corpus had are copied. Of a build that was stopped, each
-        finished step is kept beside `folder`, and taken over where the same passages are still wanted.
-        Residuals are of the centroids of one state of the corpus: after a change all are made again. Until
-        they are made, what was embedded for them is kept in full.
+        Passages of an earlier state of the corpus are copied. Each finished step of a stopped build is kept
+        next to `folder`, and reused if the same passages are still wanted. Residuals belong to the centroids
+        of one state of the corpus: after a change all are computed again. Until then the full vectors are
+        kept.
         """
         with tools.stages.stage("load the token model"):
             embedder = self._load(tools.settings)
@@ -146,30 +148,30 @@ class TokenIndex:
         return self._embedder.name
 
     def embed_query(self, text: str) -> TokenVectors:
-        """A question's tokens and their vectors."""
+        """Return a question's tokens and their vectors."""
         return self._embedder.embed_query(text)
 
     def of(self, rows: Sequence[int]) -> list[Matrix]:
-        """The vectors of the passages in `rows`, each (tokens, dim), float32."""
+        """Return the vectors of the passages in `rows`, each (tokens, dim), float32."""
         found = [np.empty((self._files.tokens_in([row]), self._files.dim), np.float32) for row in rows]
         for row, vectors in zip(rows, found, strict=True):
             self._files.read(row, vectors)
         return found
 
     def stored(self, rows: Sequence[int]) -> list[Matrix] | list[NDArray[np.float16]]:
-        """The vectors of the passages in `rows`, each (tokens, dim): in half precision where so they are
-        stored, else as `of` gives them.
+        """Return the vectors of the passages in `rows`, each (tokens, dim): in half precision if stored that
+        way, else as from `of`.
         """
         return self.of(rows) if self.compressed else [self._files.vectors_of(row) for row in rows]
 
     @property
     def compressed(self) -> str:
-        """How the vectors are compressed; empty where they are kept in full."""
+        """Describe the compression of the vectors; "" if they are stored in full."""
         codec = self._files.codec
         return f"{residuals.BITS}-bit residuals of {len(codec.centroids):,} centroids" if codec else ""
 
     def tokens(self, row: int) -> tuple[str, ...]:
-        """The tokens of a passage that the rows of its vectors stand for."""
+        """Return the tokens of a passage that the rows of its vectors represent."""
         return self._files.tokens_of(row)
 
     def scores(
@@ -209,7 +211,7 @@ class TokenIndex:
 
 
 class _Files:
-    """What is stored: the vectors of all passages one after another, and which token each is of."""
+    """The stored vectors of all passages in sequence, and the token of each."""
 
     def __init__(self, folder: Path) -> None:
         facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
@@ -251,7 +253,7 @@ class _Files:
         return found
 
     def tokens_in(self, rows: Sequence[int]) -> int:
-        """How many vectors `rows` have together."""
+        """Count the vectors of `rows`."""
         return sum(int(self.starts[row + 1] - self.starts[row]) for row in rows)
 
     def tokens_of(self, row: int) -> tuple[str, ...]:
@@ -289,7 +291,7 @@ class _Step:
             self.keep(step(self._embedder, texts))
 
     def done(self) -> bool:
-        """Whether that was done before."""
+        """Return True if the step was finished before."""
         if not self._file.exists():
             return False
         try:
@@ -306,7 +308,7 @@ class _Step:
         part.replace(self._file)
 
     def read(self) -> list[Stored]:
-        """The passages in order; the file's own checksums are checked."""
+        """Return the passages in order, checked by the file's own checksums."""
         with np.load(self._file, allow_pickle=False) as stored:
             vectors, counts, tokens = stored["vectors"], stored["counts"], stored["tokens"]
         words = json.loads(tokens.tobytes())
@@ -315,7 +317,7 @@ class _Step:
 
 
 def step(embedder: TokenEmbedder, texts: Sequence[str]) -> bytes:
-    """The token vectors of some passages, as a file that is kept; raises ModelFailed."""
+    """Return the token vectors of some passages, as a file for storage. Raises ModelFailed."""
     found = embedder.embed_passages(texts)
     vectors = np.concatenate([one.vectors for one in found])
     if len(found) != len(texts) or not np.isfinite(vectors).all():
@@ -331,7 +333,7 @@ def step(embedder: TokenEmbedder, texts: Sequence[str]) -> bytes:
 
 
 def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
-    """In a worker: `step` of some texts; Unavailable where the model is another one there."""
+    """Compute `step` of some texts in a worker. Raises Unavailable if the worker has another model."""
     check(payload["name"], payload["identity"])
     return step(load(settings), payload["texts"])
 
@@ -352,7 +354,7 @@ def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> in
 def _write_residuals(
     found: Callable[[], Iterator[Stored]], embedder: TokenEmbedder, folder: Path, tools: Tools
 ) -> int:
-    """The same with residuals in place of vectors; `found` is gone through three times."""
+    """Write residuals instead of vectors; `found` is iterated three times."""
     with tools.stages.stage("find centroids"):
         count = sum(len(vectors) for _, vectors in found())
         wanted = residuals.sample(count)
