@@ -139,9 +139,9 @@ def from_record(record: Mapping[str, Any]) -> Source:
 
 
 def from_path(path: Path, *, name: str | None = None, chunking: Chunking | None = None) -> Source:
-    """The source at `path`, called after it by default; passages of BEIR folders and tables of a database
-    are cut only if `chunking` says so. The language is found when it is indexed. What stands around the
-    content of HTML pages is left out.
+    """Return the source at `path`, named after it by default; passages of BEIR folders and tables of a
+    database are split only if `chunking` says so. The language is detected on indexing. The navigation,
+    header and footer of HTML pages are omitted.
     """
     path = path.expanduser().resolve()
     found = readable_files(path)
