@@ -110,8 +110,9 @@ def _shown_mail(raw: bytes, record: FileRecord) -> bytes:
     mail = message_from_bytes(raw, policy=default)
     changed = False
     for part in mail.walk():
-        if part.get_content_type() == "text/html" and not part.is_attachment():
-            page = html.read(part.get_payload(decode=True))
+        content = part.get_payload(decode=True)
+        if isinstance(content, bytes) and part.get_content_type() == "text/html" and not part.is_attachment():
+            page = html.read(content)
             for why, text in page.dropped.items():
                 record.drop(why, text)
             part.set_content(page.text)

@@ -180,7 +180,7 @@ def open_to_write(dsn: Dsn) -> sqlite3.Connection:
     except BaseException:
         connection.close()
         raise
-    return cast("sqlite3.PostgresConnection", connection)
+    return cast("sqlite3.Connection", connection)
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def reading(dsn: Dsn) -> Iterator[sqlite3.Connection]:
     try:
         connection = _taken(dsn)
         try:
-            yield cast("sqlite3.PostgresConnection", connection)
+            yield cast("sqlite3.Connection", connection)
             connection.execute("ROLLBACK")
         except BaseException:
             connection.close()
