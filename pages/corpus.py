@@ -39,7 +39,7 @@ def draw(view: str, name: str) -> None:
         if view not in UNBUILT:
             opening.wait_for(name)
         if view in INDEXING:
-            workers.choose(corpora.BY, "Index by")
+            workers.choose(corpora.BY, "Run on")
         VIEWS[view](name)
     except RouteScopeError as error:
         st.error(md(str(error)))

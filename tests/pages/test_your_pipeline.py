@@ -50,7 +50,7 @@ def own(engine, tmp_path):
 
 def test_without_pipelines_the_page_says_how_to_add_one(visit):
     app = visit("your_pipeline.py")
-    assert "No pipeline of your own is set up" in shown(app)
+    assert "not connected a pipeline" in shown(app)
 
 
 def test_what_is_shown_to_add_one(visit):

@@ -95,7 +95,7 @@ def show_left_out(run_id: str) -> None:
     """Draw what of the run could not be put into the inputs."""
     of_run, gone = st.session_state.get(LEFT_OUT, (None, []))
     if of_run == run_id and gone:
-        st.caption(md(f"Not available in this version, so not restored: {', '.join(gone)}"))
+        st.caption(md(f"Not available on this server, so left out of the inputs: {', '.join(gone)}"))
 
 
 def _one_of(value: object, known: Mapping[str, str]) -> str:

@@ -197,7 +197,7 @@ def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:
     """Draw buttons that select groups of routes."""
     able = [route for route in by_family() if why_not(route, gaps) is None]
     free = [route.name for route in able if not route.asks()]
-    everything = "All that can run" if len(able) <= MAX_ROUTES else f"The first {MAX_ROUTES} that can run"
+    everything = "All available" if len(able) <= MAX_ROUTES else f"First {MAX_ROUTES} available"
     return {
         "First choice": [route.name for route in by_family() if route.first],
         "Without a language model": free[:MAX_ROUTES],

@@ -192,7 +192,7 @@ def marks(used: Reuse) -> list[str]:
     if used.cached_ms:
         found.append(f"cached: {used.model}, {milliseconds(used.cached_ms)} then{when}")
     if used.shared_ms:
-        found.append(f"{milliseconds(used.shared_ms)} of it shared with other routes")
+        found.append(f"{milliseconds(used.shared_ms)} reused from other routes")
     return found
 
 

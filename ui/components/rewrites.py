@@ -151,7 +151,7 @@ def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -
         tag("th", "Query"),
         tag("th", f"Found in top {depth}", css="num"),
         tag("th", "Found by no other query", css="num"),
-        tag("th", f"Of those, in the final top {depth}", css="num"),
+        tag("th", f"… kept in the final top {depth}", css="num"),
         tag("th", "Passages only this query found (final rank)"),
     )
     body = [_row(run, result, one, gold) for one in rows]

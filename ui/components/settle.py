@@ -23,18 +23,20 @@ def button(evaluation: Evaluation | None, pair: tuple[str, str] | None, key: str
     if not count:
         st.caption(
             md(
-                f"Every passage that decides between {title(route)} and {title(other)} on these "
-                "questions is judged: only further questions can settle it."
+                f"You have judged every passage that separates {title(route)} and {title(other)}. To decide "
+                "between them, add questions."
             )
         )
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Label what decides", key=key, icon=":material/checklist:", help=term("label next")):
+        if st.button(
+            "Label the deciding passages", key=key, icon=":material/checklist:", help=term("label next")
+        ):
             _open(evaluation, route, other)
         st.caption(
             md(
-                f"On {count} questions unjudged passages decide between {title(route)} and "
-                f"{title(other)}; opens them on Label, the most decisive first."
+                f"Unjudged passages of {count} questions decide between {title(route)} and {title(other)}. "
+                "Label shows the most decisive questions first."
             )
         )
 

@@ -118,9 +118,7 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
         if outdated and st.button(f"Refresh {len(outdated)} outdated", key="chunkings_refresh"):
             keys = ",".join(str(variants.key_of(name)) for name in outdated)
             _begin(source, keys)
-    st.caption(
-        "Reads the source again for each. Texts that another chunking has embedded are not embedded again."
-    )
+    st.caption("Reads the source again for each. Embeddings are reused across chunkings.")
 
 
 def _readings(source: Source) -> list[str]:

@@ -61,8 +61,7 @@ def costs(made: Sequence[tuple[store.Made, bool]], passages: int) -> Markup:
         table_of(head, body, css="rs-corpus-table"),
         tag(
             "div",
-            "Took: elapsed time; cached answers take none. In brackets: the time the model took when it was"
-            " called.",
+            "“Took” is elapsed time, near zero for cached replies. Brackets show the original model time.",
             css="dim",
         ),
         css="rs rs-corpus-scroll",

@@ -118,8 +118,8 @@ def _none(run: Run) -> None:
     able = ", ".join(f"“{route.title}”" for route in routes().values() if Need.GRAPH in route.every_need)
     st.caption(
         md(
-            f"This page shows walks over the graph of a corpus' entities. The graph is made once "
-            f"({store.recipe(graph).cost}). Then run the question with a route that walks it: {able}."
+            "This page shows how a route moved from entity to entity. Build the entity graph once "
+            f"({store.recipe(graph).cost}), then run a question with one of these routes: {able}."
         )
     )
     st.code(f"{COMMAND} index {run.corpus} --with {graph}", language="sh")

@@ -14,6 +14,7 @@ from core.evaluation.labels.types import Desk
 from ui.app.help_mark import mark, marked
 from ui.app.markup import join, md, show, table_of, tag
 from ui.label import judge, settle, suggested
+from ui.label.desk import ME
 
 CHOSEN = "label_confusion"  # the pair whose table is shown
 
@@ -28,8 +29,9 @@ def draw(desk: Desk) -> None:
         st.subheader("One annotator so far", anchor=False)
         st.caption(
             md(
-                f"Only {people[0]} has graded passages. To measure agreement, have someone else grade some "
-                "of the same passages under another name (“You label as”)."
+                f"{'You are' if people[0] == ME else f'{people[0]} is'} the only annotator so far. "
+                "To measure agreement, have someone else grade some of the same passages under another name "
+                "(“You label as”)."
             )
         )
     else:
@@ -46,7 +48,7 @@ def sentence(one: Agreement) -> str:
     if not one.n or one.observed is None:
         return f"{one.first} and {one.second}: {one.why}."
     both = (
-        f"{one.first} and {one.second} both graded {one.n:,} passages and agree on {100 * one.observed:.0f} %"
+        f"{one.first} and {one.second} both graded {one.n:,} passages and agree on {100 * one.observed:.0f}%"
     )
     if one.kappa is None:
         return f"{both}. Cohen's kappa is not defined: {one.why}."

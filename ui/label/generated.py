@@ -60,7 +60,7 @@ def _make(desk: Desk) -> None:
             )
             if st.button("Write", key="generated_write", type="primary", disabled=not kinds):
                 _begin(desk, count, kinds)
-        st.caption("About four short calls of the model for each: 10 to 30 s on a laptop's processor.")
+        st.caption("About four short model calls per question (10–30 s each on a laptop CPU).")
         given = st.file_uploader("A file of `questions generate`", type=["jsonl"], key="generated_file")
         if given is not None and st.button("Add its questions", key="generated_add"):
             _add(desk, given.getvalue())

@@ -36,8 +36,8 @@ def draw(desk: Desk) -> None:
     else:
         st.subheader("No passages to judge yet", anchor=False)
         st.caption(
-            "The pool collects the top passages of several routes. Passages that only one route finds are "
-            "judged too, so no route is measured only on another route's results.",
+            "Collect passages to judge: the top results of several routes, so that every route is judged "
+            "fairly.",
             help=term("pool"),
         )
     under_way = pool.under_way(state.engine(), desk.set.name)

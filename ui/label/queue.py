@@ -14,7 +14,7 @@ from ui.app.names import named
 from ui.app.routes import title
 from ui.label import passage as label_passage
 from ui.label import progress, sets, suggested
-from ui.label.desk import ORDER, SET, annotator, deciding, held, opened, store
+from ui.label.desk import ME, ORDER, SET, annotator, deciding, held, opened, store
 from ui.label.keys import KEYS, SHORT, said
 from ui.label.keys import now as clock
 
@@ -294,7 +294,8 @@ def _finished(desk: Desk, who: str, order: tuple[Pair, ...]) -> None:
     st.subheader("Every passage is judged", anchor=False)
     st.caption(
         md(
-            f"{who} has judged all {sum(map(len, desk.pool.values())):,} passages of this set. "
+            f"{'You have' if who == ME else f'{who} has'} judged all "
+            f"{sum(map(len, desk.pool.values())):,} passages in this set. "
             "See the result under Labels, and measure routes on it under Evaluate. To check how reliable the "
             "labels are, have a second annotator grade the passages and see Agreement."
         )

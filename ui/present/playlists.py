@@ -62,7 +62,7 @@ def manage(lists: Mapping[str, Entries]) -> None:
             )
         st.caption(
             "Right or Page down: next question. Left or Page up: back. Escape: leave. "
-            "A question without a stored run is run from recordings when it is shown."
+            "Questions without a saved run are replayed from recordings."
         )
         _contents(name, lists[name], own=name in {one.name for one in store().playlists()})
     _make(lists)

@@ -47,7 +47,7 @@ def draw() -> None:
 def _decided(measured: Measured, evaluation: Evaluation) -> None:
     verdict = st.container()
     with st.expander("What a route must meet", expanded=True, key="release_criteria"):
-        st.caption("A route that misses one of these limits is not shipped.", help=term("release criteria"))
+        st.caption("Routes that miss any of these limits are rejected.", help=term("release criteria"))
         criteria = criteria_view.chosen(measured)
     decision = _decision(
         str(evaluation.folder), experiment_store.stamp(evaluation.folder), criteria, measured

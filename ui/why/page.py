@@ -63,8 +63,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     else:
         st.info(
             "This question has no labels, so RouteScope cannot judge the routes. Below, you can follow one"
-            " passage through each route. To judge routes, add the question and its conversation to a"
-            " labelled question file of the corpus."
+            " passage through each route. To judge the routes, mark the passage that should have been found."
         )
     _depths(run)
     ids = [chosen] if chosen else wanted
@@ -125,7 +124,12 @@ def _disputed(run: Run, depth: int) -> list[str]:
     if id is None:
         st.caption("No route in this run found a passage.")
         return []
-    st.caption(md(f"Showing the passage in the first route's top {depth} that most other routes miss."))
+    st.caption(
+        md(
+            f"No expected passage is set, so this shows a hit of the first route's top {depth} that most "
+            "other routes miss. It may be irrelevant."
+        )
+    )
     return [id]
 
 

@@ -43,13 +43,13 @@ def pipelines() -> None:
     known = own_pipelines()
     if not known:
         st.info(
-            "No pipeline of your own is set up. Tab Add one shows how: a function, a LangChain, LlamaIndex "
-            "or Haystack object, or an endpoint becomes a route on every page."
+            "You have not connected a pipeline yet. See “Add one” to connect a Python function, a LangChain, "
+            "LlamaIndex or Haystack object, or an HTTP endpoint."
         )
         return
     st.caption(
-        "A pipeline is asked like any route, and its time is measured from outside. It takes part in every "
-        "page and command; no work is shared with other routes."
+        "Your pipeline runs like any other route, on every page and command. Its latency is measured end to "
+        "end, and nothing is reused from other routes."
     )
     for name, pipeline in known.items():
         with st.container(border=True):
