@@ -28,7 +28,7 @@ TAB = "your_pipeline_tab"
 MAX_HITS = 20  # hits of a trial
 SAMPLE = "How do I start a return?"
 TEXT_CHARACTERS = 90  # characters of a hit's text
-HEAD = ("Field", "Unlocks", "Fate of a passage that it makes known")
+HEAD = ("Field", "Enables", "Fate of a passage that it reveals")
 
 
 def draw() -> None:
@@ -222,7 +222,7 @@ def add() -> None:
     st.markdown("##### What is asked")
     st.code(examples["function"], language="python")
     st.code(examples["stages"], language="python")
-    st.markdown("##### Which field unlocks what")
+    st.markdown("##### Which field enables what")
     head = tag("tr", *(tag("th", text) for text in HEAD))
     rows = (
         tag("tr", tag("td", tag("code", row["name"])), tag("td", row["unlocks"]), tag("td", row["fate"]))
