@@ -42,7 +42,8 @@ class TokenCache:
 
 def _bytes(vectors: Matrix) -> bytes:
     """Return the dimension, 4 bytes, then the vectors as float16 by rows, both little-endian."""
-    return vectors.shape[1].to_bytes(4, "little") + vectors.astype("<f2").tobytes()
+    dim: int = vectors.shape[1]
+    return dim.to_bytes(4, "little") + vectors.astype("<f2").tobytes()
 
 
 def _vectors(value: bytes) -> Matrix:
