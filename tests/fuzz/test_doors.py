@@ -32,6 +32,7 @@ from core.store import Store, otlp, traces_in
 from tests.fakes import MemoryCorpus, _shop
 from tests.runs import make_run
 
+pytestmark = pytest.mark.trust
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))  # a target; 0: a few examples, the same ones each time
 SLOWEST = 2.0  # seconds of a processor that one input may take
 MARKS = [

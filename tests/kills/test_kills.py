@@ -18,7 +18,7 @@ from tests.kills.work import WORK
 
 KILLS = int(os.environ.get("KILLS", "2"))  # of each kind of work
 AFTER_S = (0.0, 0.002, 0.02)  # after a file operation
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(120 + 60 * KILLS)]
+pytestmark = [pytest.mark.trust, pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(120 + 60 * KILLS)]
 
 
 class Forks:

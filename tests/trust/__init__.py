@@ -108,9 +108,6 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
    tests/unit/backends/test_array_files.py::test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line
    tests/unit/backends/test_array_files.py::test_no_file_is_mapped_for_writing
 22. Every earlier schema, and a damaged file
-   tests/unit/store/test_store_file.py::test_every_released_schema_is_brought_up_to_date
-   tests/unit/evaluation/test_store_deletion.py::test_what_an_earlier_version_only_hid_is_deleted_at_the_first_opening
-   tests/unit/evaluation/test_store_rescue.py::test_an_earlier_schema_is_saved_and_brought_up_to_date
    tests/unit/evaluation/test_store_rescue.py::test_whatever_page_is_flipped_the_rest_is_saved
    tests/pages/test_opened.py::test_a_store_that_is_no_database_is_one_message_with_the_way_out
 23. Leave and Stop
@@ -171,4 +168,12 @@ Nobody speaks for another, or destroys what another made
    tests/unit/domain/test_people.py::test_who_changes_what_another_made_does_not_become_its_maker
 No orphans
    tests/unit/cli/test_serve.py::test_a_killed_serve_frees_its_port_within_five_seconds
+Jumps of the clock, locks, kills, and damaged input
+   tests/trust/test_clock_and_locks.py::test_a_jump_of_the_clock_changes_no_undo_time_and_ends_no_run
+   tests/trust/test_clock_and_locks.py::test_a_lock_held_by_another_process_loses_nothing
+   tests/kills/test_kills.py::test_killed_work_goes_on_to_the_same_result
+   tests/fuzz/test_doors.py::test_bundles
+One document does not decide for all, and leaks past a filter are found
+   tests/unit/corpus/test_one_document.py::test_one_odd_value_does_not_make_a_field_text
+   tests/unit/evaluation/test_access.py::test_what_enrichments_and_memory_keep_gets_in_after_the_filter
 """

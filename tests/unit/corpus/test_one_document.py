@@ -15,6 +15,7 @@ from core.engine.engine import Request
 from core.steps.question_filters import read
 from tests.fakes import FakeEngine, MemoryCorpus
 
+pytestmark = pytest.mark.trust
 ENGLISH = analyzer("english")
 ODD = {"date": "soon", "number": "many", "version": "newest"}
 USUAL = {"date": "2026-01-{:02}", "number": "{}", "version": "1.{}.0"}

@@ -19,6 +19,7 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.routes.registry import pick
 from tests.fakes import HashEmbedder
 
+pytestmark = pytest.mark.trust
 RULES = {"department": {"hr": ("hr", "board")}}
 SECRET = "the severance of Miriam Okonkwo was settled at ninety thousand euros last spring"
 
