@@ -367,11 +367,11 @@ def test_settings_that_a_step_does_not_have_are_refused():
         recompute(fusion, {"k": -1})
 
 
-def test_an_early_diversity_step_says_why_it_cannot_be_tried(engine):
+def test_a_diversity_step_without_its_scores_says_why_it_cannot_be_tried(engine):
     result = one(engine, "mmr", {})
     bare = replace(result.spans[-1], output=Selection("mmr", result.spans[-1].output.chosen))
     (fusion,) = fusions(replace(result, spans=(*result.spans[:-1], bare)))
-    assert "from an earlier version" in fusion.lack
+    assert "scores are not stored" in fusion.lack
 
 
 def test_the_counterpart_is_the_step_over_as_many_lists():
