@@ -62,7 +62,7 @@ def decisions(result: RouteResult) -> list[Recorded[Decided | Selection]]:
 
 
 def forced(span: Span) -> str:
-    """Where a request turned the step's decision, a sentence that says so and what it was; else ""."""
+    """Return a sentence on the decision that the step took by itself if a request forced another; else ""."""
     was = span.attributes.get(FORCED)
     return f"Forced by an audit: on its own the step decided “{was}”." if was is not None else ""
 

@@ -27,21 +27,21 @@ class Path:
 
     @property
     def ms(self) -> float:
-        """What the steps on the path took."""
+        """Return the total milliseconds of the steps on the path."""
         return sum(self.took.values())
 
     @property
     def gap(self) -> float:
-        """What the route took besides."""
+        """Return the route's milliseconds outside the steps on the path, at least 0."""
         return max(0.0, self.total - self.ms)
 
     @property
     def longest(self) -> Span | None:
-        """The step that takes most of it; None where there is no step."""
+        """Return the step that takes most of the path, or None if there are no steps."""
         return max(self.spans, key=lambda span: self.took[span.id], default=None)
 
     def share(self, id: int) -> float:
-        """How much of the route's time a step on the path takes, 0 to 1."""
+        """Return the share of the route's time, 0 to 1, that a step on the path takes."""
         return self.took[id] / self.total if self.total > 0 else 0.0
 
 
@@ -61,12 +61,11 @@ def ended(result: RouteResult) -> float:
 
 
 def critical(result: RouteResult) -> Path:
-    """Return the critical path of the steps that the route itself called.
-
-    Walks back from the end: the step that ended last, then the one that ended last before it began, and so
-    on (Zhang et al. 2022, "CRISP: Critical Path Analysis of Large-Scale Microservice Architectures"). Spans
-    do not tell which thread they ran in. They stand in the order in which they began, branch after branch, so
-    a step can have waited only for those listed before it.
+    """Return the critical path of the steps that the route itself called. Walks back from the end: the step
+    that ended last, then the one that ended last before it began, and so on (Zhang et al. 2022, "CRISP:
+    Critical Path Analysis of Large-Scale Microservice Architectures"). Spans do not record their thread. They
+    are listed in the order in which they began, branch after branch, so a step can have waited only for those
+    listed before it.
     """
     steps = timed([span for span in result.spans if span.parent is None])
     return _walk(steps, ended(result))

@@ -33,7 +33,7 @@ MODES = {
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """What makes a question hard: as `labelled` by its author, or else derived, and from what (`why`)."""
+    """The reason a question is hard: `labelled` by its author, or else inferred; `why` says from what."""
 
     name: str
     labelled: bool
@@ -63,12 +63,12 @@ class Diagnosis:
 
     @property
     def well(self) -> bool:
-        """Whether nothing relevant is missing."""
+        """Return whether every relevant passage was found."""
         return self.found == self.of
 
     @property
     def ran(self) -> bool:
-        """Whether there is a ranking to judge."""
+        """Return whether there is a ranking to judge."""
         return self.result.status == "ok"
 
 
@@ -192,8 +192,8 @@ def _one(
 def _repair(
     run: Run, result: RouteResult, lost: set[str], tops: Mapping[str, set[str]]
 ) -> tuple[RouteResult | None, int]:
-    """Return the route with most of `lost` in its top, among equals the one that has its ranking soonest,
-    alone.
+    """Return the route with most of `lost` in its top, and how many. Ties go to the route whose ranking is
+    ready soonest when it runs alone. Return (None, 0) if no other route has any.
     """
     others = [one for one in run.results if one.route in tops and one.route != result.route]
     best = min(

@@ -1,4 +1,4 @@
-"""A diagnosis in words: the same sentences on the page Why and for whoever asks from a program."""
+"""A diagnosis in sentences, the same on the page Why and in the Python interface."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Fated = tuple[PassageTrace, LossEvidence]
 
 @dataclass(frozen=True, slots=True)
 class Unfound:
-    """How a passage that no list holds relates to the question: the terms they share of those `asked`, and
-    its place among the `scored` passages of BM25 (None: BM25 gives it no score).
+    """The relation of a passage in no list to the question: the terms they share of those `asked`, and its
+    place among the `scored` passages of BM25 (None: BM25 gives it no score).
     """
 
     shared: Sequence[str]
@@ -58,7 +58,7 @@ def headline(made: Sequence[Diagnosis], depth: int) -> str:
 
 
 def hard(mode: Mode) -> str:
-    """Where it is known from what makes the question hard."""
+    """Return the source of the mode: the author's reason, or that it was inferred and from what."""
     return mode.why if mode.labelled else f"inferred, not labelled: {mode.why}"
 
 
@@ -84,7 +84,7 @@ def verdict(group: Sequence[Diagnosis], depth: int) -> str:
 
 
 def losses(one: Diagnosis) -> str:
-    """How many passages were lost in which way; "" for a single one."""
+    """Return how many passages were lost in which way, or "" for a single passage."""
     if len(one.lost) < 2:
         return ""
     kinds = Counter(fate.kind for _, fate in one.lost).most_common()
@@ -102,7 +102,7 @@ def blamed(one: Diagnosis) -> tuple[str, str]:
 
 
 def in_top(fate: LossEvidence, depth: int) -> bool:
-    """Whether the passage counts as found."""
+    """Return whether the passage is among the first `depth`."""
     return fate.rank is not None and fate.rank <= depth
 
 
@@ -123,7 +123,9 @@ def alike(known: Iterable[Fated], depth: int) -> list[list[Fated]]:
 
 
 def best_searches(funnels: Sequence[PassageTrace], id: str) -> str | None:
-    """Which searches had a passage, at which rank; "" where no search did, None where no list has it."""
+    """Return the searches that found a passage, with its rank in each; "" if no search did, None if no list
+    has it.
+    """
     lists = held(funnels, id)
     if not lists:
         return None

@@ -134,13 +134,15 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def nearest(at: int, among: Sequence[int], vectors: Matrix) -> int | None:
-    """Which of `among` has the highest cosine with the vector at `at`; of equal ones the first."""
+    """Return the member of `among` with the highest cosine with the vector at `at`, the first of equal ones,
+    or None if there is no other.
+    """
     others = [one for one in among if one != at]
     return max(others, key=lambda one: cosine(vectors[at], vectors[one]), default=None)
 
 
 def nearest_on(at: int, among: Sequence[int], xy: Matrix) -> int | None:
-    """Which of `among` is nearest on the map."""
+    """Return the member of `among` nearest to `at` on the map, or None if there is no other."""
     others = [one for one in among if one != at]
     return min(others, key=lambda one: float(np.linalg.norm(xy[at] - xy[one])), default=None)
 
@@ -157,7 +159,9 @@ class Nearness:
 
     @property
     def nearer(self) -> bool:
-        """Whether the text is nearer to the passage than the question is: what searching with it is for."""
+        """Return whether the text is nearer to the passage than the question is, which is the purpose of
+        searching with it.
+        """
         return self.own > self.question
 
 

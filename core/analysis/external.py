@@ -1,4 +1,4 @@
-"""What a run tells of a pipeline that is not ours: how deep it can be looked into, what was matched."""
+"""The records of external pipelines in a run: how deep their steps are visible, and what was matched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def call(result: RouteResult) -> Recorded[External] | None:
 
 
 def depth(result: RouteResult) -> str | None:
-    """How deep a passage can be followed, as a sentence; None for a route of ours."""
+    """Return a sentence on how deep a passage can be followed in an external pipeline, or None for a built-in
+    route.
+    """
     made = call(result)
     if made is None:
         return None

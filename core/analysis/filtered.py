@@ -1,4 +1,4 @@
-"""Which conditions of a search a passage does not meet, told of the corpus as it is indexed now."""
+"""The conditions of a search that a passage does not meet, according to the corpus as indexed now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Unmet = Callable[[Sequence[Filter], str], list[str]]
 
 
 def not_known(_where: Sequence[Filter], _id: str) -> list[str]:
-    """Without a corpus nothing can be told."""
+    """Return [], as nothing is known without a corpus."""
     return []
 
 

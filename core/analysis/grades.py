@@ -1,4 +1,6 @@
-"""What graders, floors and decisions did to the labelled passages of a run, in sentences; knows no route."""
+"""The effect of graders, floors and decisions on the labelled passages of a run, in sentences; knows no
+route.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def decided(run: Run) -> list[tuple[RouteResult, str]]:
 
 
 def held(run: Run) -> str:
-    """One sentence on how much was graded and how many of the labelled passages it was held against."""
+    """Return one sentence on how many passages were graded, and with how many labelled ones they are
+    compared.
+    """
     steps = [(result, one) for result in run.results for one in gradings(result)]
     if not steps:
         return "No route in this run graded passages."
@@ -109,7 +113,7 @@ def _cut_out(result: RouteResult, one: Recorded[SentenceFilter], wanted: frozens
 
 
 def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
-    """Where there are labels: passages that were trusted and are labelled 0, or not labelled at all."""
+    """Return sentences on trusted passages that are labelled 0 or not labelled; [] without labels."""
     lines = []
     for step in gradings(result) if gold else ():
         one = step.output
@@ -128,7 +132,7 @@ def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
 
 
 def errors(one: Grading) -> list[tuple[str, str]]:
-    """Return the passages whose grade could not be had, with the reason."""
+    """Return the id of each passage without a grade, and the reason."""
     return [
         (grade.id, grade.why or grade.state or "not scored") for grade in one.grades if known(grade) is None
     ]

@@ -1,4 +1,4 @@
-"""What the searches by words and by vectors each contribute to the hits of a hybrid route."""
+"""The contributions of word search and vector search to the hits of a hybrid route."""
 
 from __future__ import annotations
 

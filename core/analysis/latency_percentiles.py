@@ -1,4 +1,4 @@
-"""How long routes and steps took over many runs: percentiles, with what was measured now kept apart."""
+"""Latency of routes and steps over many runs: percentiles, with times measured now kept apart."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ Key = tuple[str, SpanKind | None, Source, bool]  # name, kind, source, whether i
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The times of one route, or of one step by its name, whose results are all from `source`; ms.
-
-    `answered`: of the route where it gave an answer too, which takes a language model far longer than a
-    search. `at` has the percentiles of NEEDED, None where `n` measurements are too few for one.
+    """The milliseconds of one route, or of one step by its name, over results that are all from `source`.
+    `answered`: a route's times when it also wrote an answer, which takes a language model far longer than a
+    search. `at` has the percentiles of NEEDED, None if `n` measurements are too few for one.
     """
 
     key: str
@@ -43,8 +42,8 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a route asks of language models in a run, on average over `runs`, as if it ran alone; it gave an
-    answer too in `answered` of them.
+    """A route's mean use of language models per run over `runs`, as if it ran alone. It also wrote an answer
+    in `answered` of them.
     """
 
     route: str
@@ -103,7 +102,7 @@ def by_step(runs: Iterable[Sequence[RouteResult]]) -> list[Latency]:
 
 
 def origin(result: RouteResult) -> Source:
-    """Where a route's time is from: "now" only if none of it is from a recording or the cache."""
+    """Return the source of a route's time: "now" only if none of it is from a recording or the cache."""
     origins = sources(result)
     return next((one for one in ("recording", "cache") if one in origins.values()), "now")
 

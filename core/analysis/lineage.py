@@ -1,4 +1,4 @@
-"""Which lists a route's steps were given, and where a passage left them. Knows no route."""
+"""The lists passed to a route's steps, and the point at which a passage left them. Knows no route."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ LISTS = ("lists", "hits", "first", "rest", "collected", "found")  # arguments th
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A list that was passed on: `size` passages of what `span` found, from `start` on (0: the first).
-
-    `span` is None where the route put the list together itself: then nobody can tell what it is made of.
+    """A list that was passed on: `size` passages of the hits of `span`, from `start` on (0: the first).
+    `span` is None if the route assembled the list itself, so that its origin is unknown.
     """
 
     span: Span | None
@@ -25,17 +24,17 @@ class Source:
 
     @property
     def unknown(self) -> bool:
-        """Whether there are passages in it of which the trace does not say where they are from."""
+        """Return whether it has passages whose origin the trace does not record."""
         return self.span is None and self.size > 0
 
     @property
     def whole(self) -> bool:
-        """Whether all that was found was passed on."""
+        """Return whether every hit was passed on."""
         return self.span is not None and not self.start and self.size >= len(self.span.hits or ())
 
     @property
     def part(self) -> str:
-        """Which passages they are, in words."""
+        """Return which passages of the list were passed on, in words."""
         if self.size < 1:
             return "none"
         end = self.start + self.size
@@ -44,11 +43,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Where a passage got lost: at `was` in `before`, at `now` (None: not there) after `step`.
-
-    `step` None is the end of the route: what it returned. `cut`: the part of `before` that the route passed
-    on, without the passage. `before` None: the route put what it passed on together itself, so that the trace
-    does not say.
+    """The place where a passage was lost: it was at `was` in `before` and is at `now` (None: absent) after
+    `step`. `step` is None at the end of the route, where it returned its ranking. `cut`: the part of `before`
+    that the route passed on, without the passage. `before` is None if the route assembled what it passed on
+    itself, which the trace does not record.
     """
 
     step: Span | None
@@ -94,7 +92,9 @@ class Lineage:
 
     @cached_property
     def _returned(self) -> tuple[Source, ...]:
-        """Where the final ranking comes from; an imported one may say what is not so."""
+        """Return the sources of the final ranking. An imported trace may name a wrong one, which counts as
+        unknown.
+        """
         if (link := self.result.origin) is None:
             return ()
         source = self._source(link, None)
@@ -149,11 +149,11 @@ class Lineage:
 
     @property
     def unknown(self) -> bool:
-        """Whether the ranking was made from a list of the route's own making."""
+        """Return whether the ranking was made from a list that the route assembled itself."""
         return self._unknown_until > 0
 
     def used(self, span: Span) -> bool | None:
-        """Whether the final ranking was made from a list; None where the trace does not say."""
+        """Return whether the final ranking was made from a list, or None if the trace does not record it."""
         if span.id in self._used:
             return True
         return None if span.id < self._unknown_until else False
@@ -233,7 +233,7 @@ class Lineage:
 
 
 def is_search(span: Span) -> bool:
-    """Whether a step found its list itself: it made none of others."""
+    """Return whether a step searched for its list, rather than deriving it from other lists."""
     return isinstance(span.output, Search)
 
 

@@ -1,4 +1,4 @@
-"""What spans record about why a passage was left out: grades, cosines, sentences, feedback, summaries."""
+"""Recorded evidence of why a passage was left out: grades, cosines, sentences, feedback, summaries."""
 
 from __future__ import annotations
 

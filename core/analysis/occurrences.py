@@ -1,4 +1,4 @@
-"""Which lists anywhere in a run had a passage: what could have found it."""
+"""All lists of a run that had a passage: the searches that could have found it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a passage in a route: its rank after every step, and the step that lost it."""
+"""A passage's path through a route: its rank after every step, and the step that lost it."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ UNKNOWN = "so its trace cannot show where the passage was lost"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A passage's rank in the list of one step, None where it is not in it; `used`: whether the final ranking
-    was made from this list, None where the trace does not say.
+    """A passage's rank in the list of one step, None if it is not in the list. `used`: whether the final
+    ranking was made from this list, None if the trace does not record it.
     """
 
     span: Span
@@ -92,8 +92,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class LossEvidence:
-    """What became of a passage: `rank` in the final ranking, `step` that lost it (None where none did),
-    `was` its rank before that, and a sentence.
+    """A passage's outcome: `rank` in the final ranking, the `step` that lost it (None if no step did), `was`,
+    its rank before that step, and a sentence.
     """
 
     kind: Kind
@@ -105,7 +105,7 @@ class LossEvidence:
 
 @dataclass(frozen=True, slots=True)
 class _TooLate:
-    """A passage at `was` in `before`, behind what `step` looked at."""
+    """A passage at rank `was` in `before`, below the part of the list that `step` read."""
 
     kind: Kind
     step: Span
@@ -126,9 +126,8 @@ class PassageTrace:
         unmet: Unmet = not_known,
         before: Mapping[str, tuple[Kind, str]] | None = None,
     ) -> None:
-        """`unmet` tells which conditions of a search a passage does not meet.
-
-        `before` are the kind and the explanation of labels that were lost before the index, by id.
+        """Follow passages through `result`. `unmet` returns the conditions of a search that a passage does
+        not meet. `before` maps ids of labels lost before indexing to the kind of loss and its explanation.
         """
         self._before = before or {}
         self.result, self._quotes, self._unmet = result, quotes or {}, unmet
@@ -334,7 +333,7 @@ class PassageTrace:
         return LossEvidence("reranked away", rank, words, step, was)
 
     def _inserted(self, step: Span, output: Inserted, now: int | None) -> int:
-        """How many of the passages that a step put in stand before a rank."""
+        """Return how many of the passages that a step inserted rank above `now`."""
         places = self.flow.places(step)
         return sum(now is not None and id in places and places[id] < now for id in output.ids)
 
@@ -412,7 +411,7 @@ class PassageTrace:
         return LossEvidence("list not used", rank, words, best.span, best.rank)
 
     def _just_cut(self, loss: Loss) -> bool:
-        """Whether nothing but the length of a list left it out."""
+        """Return whether only the length of a list left the passage out."""
         by_length = Fusion | Search | ScoreCut
         return loss.step is None or (loss.cut is None and isinstance(loss.step.output, by_length))
 
@@ -420,7 +419,7 @@ class PassageTrace:
 
     @cached_property
     def searches(self) -> list[Span]:
-        """The route's searches, in order; those of a single step's own only where there are no others."""
+        """Return the route's searches in order; searches inside a single step only if there are no others."""
         found = [span for span in self.flow.lists if is_search(span)]
         return [span for span in found if span.parent is None] or found
 
@@ -441,7 +440,9 @@ class PassageTrace:
         return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{whole}{self._depth}"
 
     def _rewritten(self, search: Span) -> bool:
-        """Whether a search searched with what was written in place of the question, and is not named so."""
+        """Return whether a search used rewritten text instead of the question, which its name does not
+        show.
+        """
         output = search.output
         texts = output.texts if isinstance(output, Search) else ()
         wrote = [span.output for span in self.result.spans if isinstance(span.output, Rewrite)]
@@ -450,7 +451,7 @@ class PassageTrace:
 
     @cached_property
     def _depth(self) -> str:
-        """That nothing can be told of a pipeline's inside, where nothing was."""
+        """Explain that an external pipeline reported no stages, so losses inside it are unknown; else ""."""
         calls = [span.output for span in self.result.spans if isinstance(span.output, External)]
         if any(not call.stages for call in calls):
             return " The pipeline reported no stages, so what happened inside is not known."
@@ -485,7 +486,7 @@ class PassageTrace:
         return self._end(loss.now, rank)
 
     def _end(self, now: int | None, rank: int | None) -> str:
-        """Where it ends, if that is not where a step put it."""
+        """Return the clause on the final rank, or "" if the last step already left the passage there."""
         if rank == now:
             return ""
         return f", and it ends at rank {rank}" if rank is not None else ", and it is not in the final ranking"

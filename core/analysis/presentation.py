@@ -1,4 +1,4 @@
-"""What a presentation says of a run: routes in the order of what they found, and that in a sentence."""
+"""A run in presentation mode: routes ordered by what they found, and a one-sentence summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.store.playlists import PlaylistEntry
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a route found of the labelled passages: how many in its top, and the rank of the first of any."""
+    """A route's labelled passages: the number in its top, and the best rank of any."""
 
     result: RouteResult
     in_top: int
@@ -33,7 +33,9 @@ def found(run: Run, gold: Mapping[str, int], depth: int) -> list[Found]:
 
 
 def headline(run: Run, gold: Mapping[str, int], depth: int) -> str:
-    """Who found most and who least; without labels, how far the routes agree on the first passage."""
+    """Return a sentence on which route found most and which least; without labels, on how far the routes
+    agree on the first passage.
+    """
     if not relevant(gold):
         firsts = [result.hits[0].passage.id for result in worked(run) if result.hits]
         if not firsts:

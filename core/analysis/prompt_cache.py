@@ -1,4 +1,4 @@
-"""How much of the prompts an endpoint did not have to read again."""
+"""The share of prompts that an endpoint read from its cache."""
 
 from __future__ import annotations
 

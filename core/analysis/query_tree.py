@@ -16,8 +16,8 @@ MOST = 60  # texts of a tree
 
 @dataclass(slots=True)
 class Branch:
-    """One text. `step` wrote it ("" for the question); `found` holds the passages in the top of its
-    searches, None where it was not searched with by itself; `answer` was looked for in them.
+    """One text of a query tree. `step` wrote it ("" for the question). `found` holds the passages in the top
+    of its searches, None if it was not searched by itself. `answer` was looked for in them.
     """
 
     text: str

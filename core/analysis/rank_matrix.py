@@ -1,4 +1,4 @@
-"""Which route ranks which passage where: the form that still reads with twenty routes."""
+"""The rank of each passage in each route, in a form that stays readable with twenty routes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from core.domain.types import Run
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A passage: its id, what it is called, its gold grade (0 without a label), and its rank in each route
-    with a result, in their order; None where a route has not got it.
+    """A passage: its id, its name, its gold grade (0 without a label), and its rank in each route with a
+    result, in the routes' order; None if a route does not have it.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""How alike the rankings of a run's routes are, and what each finds that nobody else does."""
+"""The similarity of the rankings of a run's routes, and the passages that only one route finds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PERSISTENCE = (0.8, 0.9, 0.98)  # of RBO: the first 5, 10 and 50 ranks decide 86
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Likeness of each two routes, 0 to 1, shape (n, n), like ones beside each other; `empty` are the routes
-    that found nothing, which are not compared.
+    """Similarity of each two routes, 0 to 1, shape (n, n), with similar routes next to each other. `empty`
+    are the routes that found nothing, which are not compared.
     """
 
     routes: tuple[str, ...]
@@ -40,7 +40,7 @@ class Overlap:
 
 
 def jaccard(one: Sequence[str], other: Sequence[str], depth: int) -> float:
-    """Passages in both top `depth` over passages in either; 0 where there is none."""
+    """Return the passages in both top `depth` over the passages in either; 0 if both are empty."""
     a, b = set(one[:depth]), set(other[:depth])
     return len(a & b) / len(a | b) if a or b else 0.0
 
@@ -113,7 +113,7 @@ def alone(run: Run, depth: int) -> dict[str, list[str]]:
 
 
 def _common(short: Sequence[str], long: Sequence[str]) -> list[int]:
-    """How many items the first d of both have in common, for each depth d of the longer."""
+    """Return how many items the first d of both have in common, for each depth d of the longer."""
     seen_short: set[str] = set()
     seen_long: set[str] = set()
     found, count = [], 0

@@ -1,4 +1,4 @@
-"""What a ranking does not say: why BM25 found nothing, why the list ends, what was put into it, and what was
+"""Remarks on a ranking: why BM25 found nothing, why the list ends, which passages were inserted, and what was
 embedded while a question waited.
 """
 
@@ -36,7 +36,7 @@ def _empty(spans: Iterable[Span]) -> list[str]:
 
 
 def _changed(result: RouteResult) -> list[str]:
-    """Where a step ended the list, and the ranks of what no search found."""
+    """Return remarks on the steps that truncated the list, and on the ranks of inserted passages."""
     said = []
     for span in result.spans:
         output = span.output

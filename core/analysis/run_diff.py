@@ -1,5 +1,5 @@
-"""What differs between two runs: setting by setting, and route by route with their traces. Times are no
-difference: they are never the same twice.
+"""Differences between two runs: setting by setting, and route by route with their traces. Times are ignored:
+they vary on every run.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class RouteDiff:
 
     @property
     def same_result(self) -> bool:
-        """Whether it came to the same: status, answer and ranking."""
+        """Return whether status, answer and ranking are equal."""
         return not self.result and self.ranking.same
 
     @property
     def same(self) -> bool:
-        """Whether nothing at all differs."""
+        """Return whether there is no difference at all."""
         return self.same_result and not self.parameters and all(step.same for step in self.steps)
 
 
@@ -64,7 +64,7 @@ class RunDiff:
 
     @property
     def same(self) -> bool:
-        """Whether the two are the same but for their times."""
+        """Return whether the two runs are equal except for their times."""
         apart = self.asked or self.settings or self.only_before or self.only_after
         return not apart and not self.differing
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Generic[T]):
-    """What a step came to, with the step."""
+    """A step's result, with the step."""
 
     span: Span
     output: T
@@ -36,7 +36,7 @@ class Recorded(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """How much of a route's time was not spent in this run: milliseconds, by reason."""
+    """The milliseconds of a route's time that were not spent in this run, by reason."""
 
     shared_ms: float
     cached_ms: float
@@ -87,7 +87,9 @@ def strippings(result: RouteResult) -> list[Recorded[SentenceFilter]]:
 
 
 def source(result: RouteResult, span: Span) -> str | None:
-    """Where a step's work came from, its calls included: "recording", "cache", or None for work done now."""
+    """Return the source of a step's work, its calls included: "recording", "cache", or None for work done
+    now.
+    """
     found = {one.cached for one in below(result, span)}
     return next((name for name in ("recording", "cache") if name in found), None)
 

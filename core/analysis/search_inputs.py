@@ -1,4 +1,4 @@
-"""What a search searched with, as the trace records it: texts, or a vector and what it was made of."""
+"""The inputs of a search as the trace records them: texts, or a vector and its origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a route searched with in place of the question, and what each text found. Knows no route."""
+"""The texts that a route searched with instead of the question, and the hits of each. Knows no route."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Key = str | tuple[str, ...]  # a text, or the step and the texts of a vector of 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """One list that was searched for; `text` is None where a vector of more than one text was searched with:
-    `step` made it, of `mean` and perhaps of more. Without a step the route made the vector itself.
+    """One list of search hits. `text` is None if the search used a vector of more than one text: `step`
+    computed it, from `mean` and perhaps more. Without a step the route computed the vector itself.
     """
 
     text: str | None
@@ -29,18 +29,17 @@ class Searched:
 
     @property
     def key(self) -> Key:
-        """What tells searches with one text or vector from those with another."""
+        """Return the key that identifies searches with one text or vector."""
         return self.text or (self.step, *self.mean)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one text of a route found, passages by id in the order of their best rank.
-
-    `text` is "" for a search with a vector that `step` made of `mean`, or, without a step, the route itself.
-    `found`: in the top of a search with it. `only`: of these what no other text of the route found. `kept`:
-    of `only` what is in the top of the route's final ranking. `elsewhere`: not this route, but others of the
-    run searched with it, in a way that this one searches too.
+    """The passages that one text of a route found, by id, in the order of their best rank. `text` is "" for a
+    search with a vector that `step`, or without a step the route itself, computed from `mean`. `found`: in
+    the top of a search with it. `only`: those of `found` that no other text of the route found. `kept`: those
+    of `only` in the top of the route's final ranking. `elsewhere`: only other routes of the run searched with
+    it, in a way that this route searches too.
     """
 
     text: str
@@ -54,11 +53,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What rewriting did to a run, routes by title.
-
-    `finds`: (text, passage) for labelled passages that one rewrite of the run found and no other query;
-    a vector of several is named by its step and the first of them.
-    `losses`: (route, passage) for those that the question finds by the same search, and the route by none.
+    """The effect of rewriting on a run, routes by title. `finds`: (text, passage) for labelled passages that
+    one rewrite of the run found and no other query did; a vector of several texts is named by its step and
+    the first of them. `losses`: (route, passage) for passages that the question finds by the same search and
+    the route does not find.
     """
 
     changed: tuple[str, ...]
@@ -149,12 +147,12 @@ def written(run: Run, result: RouteResult) -> list[str]:
 
 
 def changed(run: Run, result: RouteResult) -> bool:
-    """Whether the route searched with anything but the question."""
+    """Return whether the route searched with anything but the question."""
     return any(one.text != run.query.text for one in searches(result))
 
 
 def searched_keys(result: RouteResult) -> bool:
-    """Whether the route searched texts that stand for passages."""
+    """Return whether the route searched texts that stand for passages."""
     return any(isinstance(span.output, Search) and span.output.keys for span in result.spans)
 
 

@@ -1,4 +1,4 @@
-"""What each term adds to a passage's BM25 score, and where a text's words stand in a passage."""
+"""The contribution of each term to a passage's BM25 score, and the places of a text's words in a passage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Contribution:
 
     @property
     def part(self) -> float:
-        """What the term adds to the score."""
+        """Return the term's contribution to the score."""
         return self.asked * self.idf * self.tf
 
 
@@ -96,7 +96,7 @@ class Marker:
             yield text[at:], ""
 
     def _marks(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where the words that match stand, in order and apart from each other, with their kinds."""
+        """Yield (start, end, kind) of each matching word, in order and without overlaps."""
         if self.analyzer.plain(text):
             for match in WORD.finditer(same_length_lower(text)):
                 if kind := self._kind(match[0]):

@@ -1,4 +1,4 @@
-"""What thresholds decide over many questions, in words."""
+"""The effect of thresholds on decisions over many questions, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run's time went: by kind of step and by step, each distinct work counted once."""
+"""A run's time by kind of step and by step, each distinct piece of work counted once."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def clocks(run: Run) -> Clocks:
 
 
 def sources(result: RouteResult) -> dict[int, Source]:
-    """Where each span's time is from, by its id: a step in which anything came from a recording or the cache
-    has not been measured now.
+    """Return the source of each span's time, by span id. A step with anything from a recording or the cache
+    does not count as measured now.
     """
     rank: dict[int, Source] = {span.id: span.cached or "now" for span in result.spans}
     for span in reversed(result.spans):  # calls stand after the step they are made in

@@ -38,7 +38,9 @@ def lead(run: Run) -> list[str]:
 
 
 def path_in_words(result: RouteResult) -> str:
-    """How much of the route's time its longest step on the critical path takes, and what ran beside it."""
+    """Return sentences on the share of the route's time that its longest critical step takes, and on what ran
+    in parallel.
+    """
     path = critical(result)
     if path.longest is None:
         return f"{result.title} recorded no step."
@@ -67,7 +69,7 @@ def wall_in_words(run: Run) -> str:
 
 
 def spent_in_words(found: Sequence[Spent]) -> str:
-    """Which kinds of step the time went into; `found` has the most first."""
+    """Return sentences on the kinds of step that took the time; `found` has the most first."""
     total = sum(one.total for one in found)
     if not total:
         return "No step in this run took any time."
@@ -85,8 +87,9 @@ def label(one: Spent) -> str:
 
 
 def sessions_in_words(read: Traces, found: Sequence[Latency], apart: int = 0) -> list[str]:
-    """How much the percentiles rest on, and who is slowest; `found` has the slowest median first, `apart`
-    counts the rows that are not among it because their times are from the cache or a recording.
+    """Return sentences on how many runs the percentiles rest on, and which route is slowest. `found` has the
+    slowest median first. `apart` counts the rows missing from it because their times are from the cache or a
+    recording.
     """
     runs = f"{read.runs} runs" if read.runs == read.of else f"the newest {read.runs} of {read.of} runs"
     sentences = [f"From {runs}."]
@@ -141,7 +144,7 @@ def of(title: str) -> str:
 
 
 def _deciding(routes: Sequence[RouteResult]) -> str:
-    """Which kind of step determines how long routes take."""
+    """Return a sentence on the kind of step that determines how long routes take, or ""."""
     longest = [path.longest for path in map(critical, routes) if path.longest is not None]
     kinds = Counter(STEP_KINDS[span.kind] for span in longest).most_common()
     if not kinds:

@@ -11,14 +11,14 @@ from core.domain.types import RouteResult, Span
 
 @dataclass(frozen=True, slots=True)
 class TokenMatch:
-    """How one passage matched the tokens of a question."""
+    """The matches of one passage with the tokens of a question."""
 
     query: tuple[str, ...]
     passage: MatchedPassage
 
     @property
     def drawable(self) -> bool:
-        """Whether the matrix is there, with a column for each token that is named."""
+        """Return whether the matrix is complete, with a column for each named token."""
         rows, columns = self.passage.cosines, len(self.passage.passage)
         return 0 < len(rows) <= len(self.query) and all(0 < len(row) == columns for row in rows)
 
@@ -33,7 +33,7 @@ class TokenStep:
 
 
 def token_matches(result: RouteResult) -> list[TokenStep]:
-    """Return the steps of a route that tell how tokens matched."""
+    """Return the steps of a route that recorded token matches."""
     found = []
     for span in top(result):
         output = span.output

@@ -47,20 +47,20 @@ class Totals:
 
     @property
     def spent(self) -> Totals:
-        """What this route did ask of a model in this run: the totals without what was reused."""
+        """Return the model usage of this route in this run: the totals without reused calls."""
         return Totals(
             self.calls - self.reused_calls,
             self.prompt - self.shared_prompt - self.stored_prompt,
             self.completion - self.shared_completion - self.stored_completion,
-            # Nobody tells which of the reused tokens were cached: no more than what is left can have been.
+            # Which reused tokens were cached is unknown: at most the remaining ones were.
             min(self.cached_prompt, self.prompt - self.shared_prompt - self.stored_prompt),
             reasoning=self.reasoning - self.reused_reasoning,
         )
 
 
 def totals(result: RouteResult) -> Totals:
-    """Add up a route's spans. A span's own figures stand for all that is below it, so that a step that tells
-    the sum of its calls is not counted besides them.
+    """Add up a route's spans. A span's own figures cover everything below it, so that a step that reports the
+    sum of its calls is not counted twice.
     """
     known = {span.id for span in result.spans}
     under: dict[int | None, Totals] = {}  # by the step they were done in; None is the route itself
@@ -99,7 +99,7 @@ def _of(span: Span, under: Totals) -> Totals:
     if not span.calls and span.tokens is None:
         return under
     calls = max(span.calls, under.calls)
-    # One that tells of calls alone leaves their tokens to what is below.
+    # A span that reports only calls leaves their tokens to the spans below it.
     own = span.tokens or Tokens(under.prompt, under.completion, under.cached_prompt, under.reasoning)
     same = (calls, own.prompt, own.completion)
     shared = (under.shared_calls, under.shared_prompt, under.shared_completion)

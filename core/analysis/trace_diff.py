@@ -1,6 +1,4 @@
-"""What differs between two traces and between two rankings. Times are no difference: they are never the same
-twice.
-"""
+"""Differences between two traces and between two rankings. Times are ignored: they vary on every run."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ DEPTH = 10  # ranks that moves and overlap are counted in
 
 
 class Missing(Enum):
-    """What stands for a value that one of the two does not have."""
+    """A placeholder for a value that only one of the two has."""
 
     MISSING = "not there"
 
@@ -53,15 +51,14 @@ class RankingDiff:
 
     @property
     def same(self) -> bool:
-        """Whether they are one ranking with the same scores."""
+        """Return whether both are one ranking with the same scores."""
         return self.first is None and self.scores == 0
 
 
 @dataclass(frozen=True, slots=True)
 class StepDiff:
-    """A step of both traces, or of one alone (the other is None), and what differs between the two.
-
-    `elsewhere`: the other trace lacks it because there another route did the work it belongs to.
+    """A step of both traces, or of only one (the other is None), and the differences between the two.
+    `elsewhere`: the other trace lacks it because another route did its work there.
     """
 
     before: Span | None
@@ -74,7 +71,7 @@ class StepDiff:
 
     @property
     def same(self) -> bool:
-        """Whether both have it, with the same inputs and the same result, as far as is recorded."""
+        """Return whether both traces have the step with the same recorded inputs and result."""
         if self.elsewhere:
             return True
         both = self.before is not None and self.after is not None
@@ -101,10 +98,10 @@ def ranking_diff(before: Ranking, after: Ranking) -> RankingDiff:
 
 
 def steps_diff(before: Sequence[Span], after: Sequence[Span]) -> tuple[StepDiff, ...]:
-    """Two traces, step beside step: equal calls are partners wherever they stand, because branches run side
-    by side and end in any order; of the others those of one name and kind that are aligned in order (Ratcliff
-    & Metzener 1988, as in difflib), then the rest of one name and kind. A step with no partner stands alone.
-    Waits for a model are times, and no difference.
+    """Pair the steps of two traces. Equal calls are partners at any position, because branches run in
+    parallel and end in any order. The other steps are paired by name and kind: first aligned in order
+    (Ratcliff & Metzener 1988, as in difflib), then the rest. A step with no partner stays alone. Waits for a
+    model are times and are ignored.
     """
     before, after = (
         [span for span in trace if not isinstance(span.output, Waited)] for trace in (before, after)
@@ -181,12 +178,12 @@ def _in_words(link: Link | None, trace: Sequence[Span]) -> str | Missing:
 
 
 def _lasting(output: Output) -> Output:
-    """Return an output without what it tells of when it was made: that decides nothing."""
+    """Return an output without its creation time, which decides nothing."""
     return replace(output, made="") if isinstance(output, Reply) else output
 
 
 def _elsewhere(span: Span, trace: Sequence[Span], partners: Mapping[int, Span]) -> bool:
-    """Whether a step above this one was taken over from another route in the other trace."""
+    """Return whether the other trace reused a step above this one from another route."""
     at = {one.id: n for n, one in enumerate(trace)}
     above, seen = span.parent, set[int]()
     while (
@@ -246,7 +243,7 @@ def _scores(ranking: Ranking) -> dict[str, float]:
 
 
 def _close(one: float, other: float) -> bool:
-    """Whether two scores are equal but for the last digits, in which machines differ."""
+    """Return whether two scores are equal except for the last digits, in which machines differ."""
     return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
 
 

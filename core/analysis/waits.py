@@ -1,4 +1,4 @@
-"""How long a route waited for a model that others used, from its spans."""
+"""The time a route waited for a model that others used, from its spans."""
 
 from __future__ import annotations
 

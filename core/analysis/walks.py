@@ -20,8 +20,8 @@ class Walked:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a node of a walk is drawn: `column` 0 (where it began), 1 (phrases reached) or 2 (passages), and
-    its place in that column, from 0 at the top to 1.
+    """A node's position in the drawing of a walk: `column` 0 (start), 1 (phrases reached) or 2 (passages),
+    and its height in that column, from 0 at the top to 1.
     """
 
     column: int

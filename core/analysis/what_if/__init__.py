@@ -1,1 +1,1 @@
-"""What a stored run would have been with other parameters, from its spans alone: no model is called."""
+"""A stored run replayed with other parameters, from its spans alone: no model is called."""

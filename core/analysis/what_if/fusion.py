@@ -53,8 +53,8 @@ class Fusion:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a changed fusion makes of a route: its ranking, or None where later steps made that from the fused
-    list; `stale` are the steps after it, which were not done again.
+    """The effect of a changed fusion on a route: its ranking, or None if later steps derived the ranking from
+    the fused list. `stale` are the later steps, which were not repeated.
     """
 
     hits: Scored | None
@@ -117,9 +117,8 @@ def outcome(result: RouteResult, fusion: Fusion, fused: Scored) -> Outcome:
 
 
 def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion | None:
-    """Return the step of another run of the route that stands where `fusion` does: the first of its name over
-    as many lists, and with `ranks` the one that makes the route's ranking, or None if that run went another
-    way.
+    """Return the step of another run of the route that corresponds to `fusion`: the first of its name over as
+    many lists, and with `ranks` the one that makes the route's ranking; None if that run has no such step.
     """
     like = [one for one in fusions(result) if one.span.name == fusion.span.name and not one.lack]
     like = [one for one in like if len(one.lists) == len(fusion.lists)]
@@ -141,7 +140,7 @@ def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
 
 
 def _read(span: Span, flow: Lineage) -> Fusion | None:
-    """Return the step as a fusion, or None if it is none that can be done again with other values."""
+    """Return the step as a fusion, or None if it is not a fusion that can be repeated with other values."""
     output, args = span.output, span.args
     method: Method = "marginal"
     if isinstance(output, Fused) and output.method in ("rrf", "linear", "fitted"):

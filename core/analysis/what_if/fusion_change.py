@@ -87,7 +87,9 @@ def rows(
 
 
 def places(ranking: Scored) -> dict[str, int]:
-    """Rank from 1 by passage; of a repeat the first counts, and those behind it close up as in a fusion."""
+    """Return each passage's rank from 1. Of repeats only the first counts, and later passages move up as in a
+    fusion.
+    """
     return {id: rank for rank, id in enumerate(dict.fromkeys(id for id, _ in ranking), 1)}
 
 

@@ -1,4 +1,4 @@
-"""What other thresholds would have decided on grades that were given: for one question, and over many."""
+"""The decisions that other thresholds would have made on recorded grades, for one question and over many."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ STEPS = 50  # thresholds of a curve, besides 0
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Grades by where they lie: from `high` on, from `low` on but below `high`, below `low`; and those that
-    could not be had, which are neither a pass nor a fail. Each best first.
+    """Grades by band: `high` or more, `low` or more but below `high`, below `low`, and missing ones, which
+    neither pass nor fail. Each best first.
     """
 
     above: tuple[PassageGrade, ...]
@@ -41,10 +41,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What two thresholds decide over questions.
-
-    `present`: questions with a relevant passage among those graded. `right`: those of them decided correct.
-    `discarded`: those of them decided incorrect.
+    """The decisions of two thresholds over questions. `present`: questions with a relevant passage among
+    those graded. `right`: those of them decided correct. `discarded`: those of them decided incorrect.
     """
 
     low: float
@@ -56,17 +54,23 @@ class Tally:
 
     @property
     def precision(self) -> float | None:
-        """Of the questions decided correct, the share with a relevant passage; None where there are none."""
+        """Return the share of questions decided correct that have a relevant passage, or None if none was
+        decided correct.
+        """
         return self.right / self.counts["correct"] if self.counts["correct"] else None
 
     @property
     def recall(self) -> float | None:
-        """Of the questions with a relevant passage, the share decided correct; None where there are none."""
+        """Return the share of questions with a relevant passage that were decided correct, or None if no
+        question has one.
+        """
         return self.right / self.present if self.present else None
 
     @property
     def lost(self) -> float | None:
-        """Of the questions with a relevant passage, the share decided incorrect; None where none has one."""
+        """Return the share of questions with a relevant passage that were decided incorrect, or None if no
+        question has one.
+        """
         return self.discarded / self.present if self.present else None
 
 
@@ -94,13 +98,13 @@ def at(grades: Iterable[PassageGrade], low: float, high: float, evaluator: str =
 
 
 def finite(grades: Iterable[PassageGrade]) -> tuple[PassageGrade, ...]:
-    """`grades`, none where there is none that can be compared."""
+    """Return `grades`, with None for each grade that cannot be compared."""
     return tuple(replace(one, grade=known(one)) for one in grades)
 
 
 def by_best(grading: Grading) -> bool:
-    """Whether the step decided by its best grade, so that other thresholds can be tried on it, and what is
-    stored gives its decision again.
+    """Return whether the step decided by its best grade, and the stored grades reproduce its decision, so
+    that other thresholds can be tried on it.
     """
     if grading.round is not None or not grading.low <= grading.high:
         return False

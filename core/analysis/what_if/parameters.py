@@ -1,4 +1,4 @@
-"""Which parameters of a route set what was tried on a stored step, and what can be tried at all."""
+"""The route parameters behind the values tried on a stored step, and the settings that can be tried."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SHARE = "alpha"  # what a parameter means that sets the second weight of two; th
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One setting of a fusion that can be moved. `names` are the settings that it sets to its value, `rest`
-    those that get what is left of 1; `low` and `high` are None for a choice; `parameter` is the route's
-    parameter, None where it has none for it.
+    """One adjustable setting of a fusion. `names` are the settings that it sets to its value, `rest` those
+    that share the remainder to 1. `low` and `high` are None for a choice. `parameter` is the route's
+    parameter, None if it has none for it.
     """
 
     name: str

@@ -10,7 +10,7 @@ from core.domain.types import Span
 from core.routes.declare import Route
 
 CALIBRATED = ("low", "high")  # thresholds whose parameter at 0 stands for the calibrated one
-LEAST = 0.001  # given in place of 0 for those
+LEAST = 0.001  # used instead of 0 for those
 
 
 def threshold_parameters(route: Route, span: Span, changes: Mapping[str, float]) -> dict[str, Any] | None:

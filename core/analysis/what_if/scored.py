@@ -1,4 +1,4 @@
-"""What another threshold would have decided where a step holds one score, or a score a piece, against it."""
+"""The decisions of another threshold in steps that compare one score, or one score per piece, with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Gate:
     name: str = "threshold"
 
     def decide(self, threshold: float) -> str:
-        """Which way it goes with another threshold."""
+        """Return the way taken with another threshold."""
         return self.ways[0] if self.score >= threshold else self.ways[1]
 
 
@@ -64,14 +64,14 @@ def reaching(near: Selection, floor: float | None) -> tuple[str, ...]:
 
 
 def floor_of(step: SentenceFilter) -> float | None:
-    """Return the floor that pieces were held against, or None if none was, or if it does not give again what
-    was kept.
+    """Return the floor that pieces were compared with, or None if there was no floor or it does not reproduce
+    which pieces passed.
     """
     return step.floor if step.floor is not None and refloored(step, step.floor) == step else None
 
 
 def refloored(step: SentenceFilter, floor: float) -> SentenceFilter | None:
-    """`step` with what another floor keeps; None where a piece has no score."""
+    """Return `step` with the pieces that another floor keeps, or None if a piece has no score."""
     scored = [(one.id, one.score) for one in step.sentences if one.score is not None]
     if len(scored) < len(step.sentences):
         return None
