@@ -63,7 +63,7 @@ def test_a_link_reopens_a_stored_run_without_a_model(visit, engine, stored, monk
     ]
     assert "recorded: qwen2.5-coder-1.5b, 1.4 s then, made 2026-11-18" in page
     assert "cached: qwen2.5-coder-1.5b, 2.2 s then" in page
-    assert "shared with other routes" in page
+    assert "reused from other routes" in page
 
 
 def test_a_link_to_no_run_says_so(visit):
@@ -351,7 +351,7 @@ def test_what_this_version_lacks_is_left_out_and_told(visit, engine, stored):
     assert app.session_state["parameters"]["hybrid_rrf"] == {"k": 5}
     assert app.radio(key="answers").value == "none"
     told = "parameter hybrid_rrf.bm25_weight, parameter hybrid_rrf.colour"
-    assert f"not restored: route {old.route}, {told}" in shown(app)
+    assert f"left out of the inputs: route {old.route}, {told}" in shown(app)
     assert "left out" not in shown(visit(run="good"))
 
 

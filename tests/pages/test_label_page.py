@@ -383,7 +383,7 @@ def test_a_suggestion_is_shown_on_demand_alone_and_is_never_chosen(visit, engine
     press(app, "grade_3")
     press(app, "grade_1")
     again = visit("label.py", set="one", tab="Agreement")
-    assert "model:tiny and me both graded 2 passages and agree on 50 %" in html(again)
+    assert "model:tiny and me both graded 2 passages and agree on 50%" in html(again)
 
 
 def test_the_model_is_asked_in_the_background_and_what_fails_is_counted(visit, engine):
@@ -395,7 +395,7 @@ def test_the_model_is_asked_in_the_background_and_what_fails_is_counted(visit, e
     assert suggest.under_way(engine, "one").wait(20)
     app.run()
     assert "model:scripted suggested a grade for 2 of 2 passages" in shown(app)
-    assert "model:scripted and anna both graded 2 passages and agree on 50 %" in html(app)
+    assert "model:scripted and anna both graded 2 passages and agree on 50%" in html(app)
     assert app.button(key="label_suggest_judged").disabled
     engine.fake_llm.replies = {"grade": ModelTimedOut("no answer within 9 s")}
     app.button(key="label_suggest_all").click().run()

@@ -450,10 +450,10 @@ def test_all_that_it_started_ends_with_a_killed_program(tmp_path: Path) -> None:
     (tmp_path / "daemons.py").write_text(DAEMONS)
     script = (
         "import sys, threading, time\n"
-        "from core.backends.external.doors import Asked, Live\n"
+        "from core.backends.external.doors import Live, PipelineRequest\n"
         "from core.domain.pipelines import Pipeline\n"
         f"live = Live(Pipeline('mine', 'function', '{tmp_path}/daemons.py:search', sys.executable))\n"
-        "live.ask(Asked('stay', 3), timeout=20, cancel=threading.Event())\n"
+        "live.ask(PipelineRequest('stay', 3), timeout=20, cancel=threading.Event())\n"
         "print('asked', flush=True); time.sleep(600)\n"
     )
     asking = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=PROJECT)

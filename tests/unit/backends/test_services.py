@@ -90,7 +90,7 @@ def test_every_route_answers_with_every_kind_of_service(kind: str, tmp_path: Pat
     assert THOUGHT not in prompts
     for result in (*run.results, *again.results):
         assert THOUGHT not in json.dumps([result.answer, [hit.passage.text for hit in result.hits]])
-    assert THOUGHT.encode() not in (tmp_path / "cache" / "llm.sqlite").read_bytes()
+    assert THOUGHT.encode() not in (tmp_path / "cache" / "answers.sqlite").read_bytes()
     thought = sum(span.tokens.reasoning for one in run.results for span in one.spans if span.tokens)
     assert bool(thought) == KINDS[kind].reasons
 

@@ -9,10 +9,12 @@ import pytest
 
 from core.cli import main
 from core.domain import people
+from core.domain import settings as settings_module
 from core.domain.errors import BadInput, NotAllowed
 from core.domain.people import Person, acting
 from core.domain.postgres import Dsn
 from core.domain.settings import Settings
+from core.engine import engine as engine_module
 from core.evaluation import experiment_store
 from core.store import PlaylistEntry, Store, presets
 from tests import postgres_server
@@ -118,12 +120,13 @@ def test_an_evaluation_comes_back_and_is_gone_after_the_undo_time(tmp_path):
 
 
 def test_commands_list_and_restore(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
+    settings = Settings(home=tmp_path)
+    monkeypatch.setattr(settings_module, "current", lambda: settings)
+    monkeypatch.setattr(engine_module, "_shared", [])  # another test may have left the engine of its folder
     with_store = Store(tmp_path / "routescope.sqlite")
     with_store.save_playlist("Demo", [])
     with_store.delete_playlist("Demo")
     with_store.close()
-    settings = Settings(home=tmp_path)
     evaluation(tmp_path)
     experiment_store.remove(settings, "mine")
     for kind, name in (("playlist", "Demo"), ("evaluation", "mine")):
