@@ -119,7 +119,9 @@ class ForbiddenText:
         self.words: dict[str, str] = {}  # of canaries, with the passage they are in
 
     def within(self, value: Any, question: str) -> str | None:
-        """Return the id of a forbidden passage that JSON values name or quote, None if there is none."""
+        """Return the id of a forbidden passage that JSON values name or quote, or None if they contain no
+        such passage.
+        """
         known = set(_shingles(question))
         asked = set(_words(question))
         for text in _texts(value):
@@ -136,7 +138,7 @@ class ForbiddenText:
 
 
 class AccessAudit:
-    """What an audit has found so far."""
+    """The findings of an audit so far."""
 
     def __init__(self, corpus: str, group: str, where: Sequence[Filter]) -> None:
         self.corpus, self.group, self.where = corpus, group, tuple(where)
@@ -383,7 +385,7 @@ def _forbidden_evidence(
 
 
 def _has_fields(corpus: Corpus, where: Sequence[Filter]) -> bool:
-    """Whether the documents have the fields of the rules; without, only canaries are forbidden."""
+    """Return whether the documents have the fields of the rules; without them only canaries are forbidden."""
     fields = {one.name.casefold() for one in corpus.metadata.fields}
     return all(one.field.casefold() in fields for one in where)
 

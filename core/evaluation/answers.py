@@ -100,13 +100,17 @@ def words(text: str) -> list[str]:
 
 
 def holds(said: Sequence[str], gold: Sequence[str]) -> bool:
-    """Whether the words of a gold answer stand in `said` side by side; an empty one stands nowhere."""
+    """Return whether the words of a gold answer occur consecutively in `said`; an empty gold answer never
+    does.
+    """
     size = len(gold)
     return size > 0 and any(list(said[at : at + size]) == list(gold) for at in range(len(said) - size + 1))
 
 
 def correct(given: Given, golds: Sequence[str], answerable: bool | None) -> bool | None:
-    """Whether the answer counts as right by the rule in `JUDGED_BY`; None without anything to compare."""
+    """Return whether the answer counts as right by the rule in `JUDGED_BY`, or None without anything to
+    compare.
+    """
     if given.abstained:
         return True if answerable is False else False if golds else None
     said = words(unmarked(given.text))
@@ -140,7 +144,7 @@ def _english() -> tuple[frozenset[str], Callable[[str], str]]:
 def supported(
     given: Given, right: bool | None, answerable: bool | None, relevant: frozenset[str]
 ) -> bool | None:
-    """Whether the answer is right and what it rests on is labelled so; None where nothing is labelled."""
+    """Return whether the answer is right and cites a labelled passage, or None if no passage is labelled."""
     if answerable is False and (given.abstained or not right):
         return given.abstained
     if not answerable or right is None or not relevant:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Evaluating(BackgroundJob):
-    """An evaluation in a thread of its own. What is asked is on the disk after each question; stopped, the
-    figures are made of what was asked.
+    """An evaluation in its own thread. Results are on the disk after each question. If it is stopped, the
+    figures cover the questions asked so far.
     """
 
     kind = "evaluation"
@@ -119,11 +119,10 @@ def begin(
     renew: bool = False,
     workers: WorkPlace | None = None,
 ) -> Evaluating:
-    """Begin the evaluation of that name, or go on with it; asked again meanwhile, the one under way.
-
-    `retry` asks again what failed; `renew` discards what was asked with other routes or another index, where
-    it would be an error else; `workers` ask in place of this process, but for an audit. Raises BadInput or
-    Unavailable at once where it cannot be begun: also where that name is another evaluation's.
+    """Begin or resume the evaluation called `name`; if it is running, return that job. `retry` asks failed
+    questions again. `renew` discards results of other routes or another index, which otherwise raise an
+    error. `workers` ask the questions instead of this process, except in an audit. Raises BadInput or
+    Unavailable at once if it cannot begin, also if the name belongs to another evaluation.
     """
     folder = place(engine.settings, name)
 

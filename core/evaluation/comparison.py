@@ -8,7 +8,7 @@ from typing import Any
 from core.evaluation import effects, statistics
 from core.evaluation.statistics import Key
 
-Row = Mapping[str, float | None]  # metric -> value for one question, None where it does not apply
+Row = Mapping[str, float | None]  # metric -> value for one question, None if it does not apply
 ByQuestion = Mapping[str, Row]
 ByRoute = Mapping[str, ByQuestion]  # route -> question -> metric -> value
 NOBODY: Mapping[str, str] = {}

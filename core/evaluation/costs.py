@@ -16,7 +16,7 @@ LEAST_MS = 5.0  # nobody waits noticeably longer for this much more
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a question costs by one route; None for a figure that is not known."""
+    """The cost of a question by one route; None for an unknown figure."""
 
     # price of 1,000 questions, or tokens a question without prices
     spent: float | None
@@ -33,10 +33,9 @@ class Cost:
 def spent(
     calls: int, prompt: int, completion: int, ended: int, prices: Prices
 ) -> tuple[float | None, float | None, float | None]:
-    """Model calls and tokens for each of the questions that `ended` well, and the price of 1,000 of them.
-
-    What failed questions took is spread over the others. None where nobody told: no question ended well, the
-    model was asked and no tokens counted, or there are no prices.
+    """Return the tokens and model calls for each of the questions that `ended` well, and the price of 1,000
+    of them. The cost of failed questions is spread over the others. Figures are None if they are unknown: no
+    question ended well, the model was asked and no tokens counted, or there are no prices.
     """
     if not ended:
         return None, None, None

@@ -1,9 +1,8 @@
-"""What a ranking is scored by: each label once, at the first hit that has it.
-
-Labels are passages, places in documents (quotes), or whole documents. A hit has a label if it contains at
-least half of the label's characters, or, if it is too short for that, if all of it lies within the label.
-Several labels in one hit take a rank each; a hit that has only labels found before takes one rank and is not
-relevant. At questions with a labelled document, every ranking is one of documents, each at its first passage.
+"""The scoring of a ranking: each label counts once, at the first hit that has it. Labels are passages, places
+in documents (quotes), or whole documents. A hit has a label if it contains at least half of the label's
+characters, or, if it is too short for that, if all of it lies within the label. Several labels in one hit
+take a rank each; a hit that has only labels found before takes one rank and is not relevant. For questions
+with a labelled document, every ranking is one of documents, each at its first passage.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ class Place:
     least: float = 0.0  # characters of it that a hit must contain; below half only if no passage has half
 
     def within(self, start: int, end: int) -> bool:
-        """Whether the characters [start, end) of the document have this label."""
+        """Return whether the characters [start, end) of the document have this label."""
         shared = min(end, self.end) - max(start, self.start)
         return shared > 0 and (shared >= self.least or shared == end - start)
 
     def in_text(self, text: str, same_document: bool) -> bool:
-        """Whether a text whose place is not known has at least half of the quote's words in one piece."""
+        """Return whether a text with unknown place has at least half of the quote's words in one piece."""
         quote, given = _words(self.text), _words(text)
         if not quote or not (same_document or len(set(quote)) >= SHORT):
             return False
@@ -101,7 +100,7 @@ def grades(
 
 
 def by_document(places: Iterable[Place]) -> bool:
-    """Whether rankings are scored as rankings of documents."""
+    """Return whether rankings are scored as rankings of documents."""
     return any(place.whole for place in places)
 
 

@@ -42,10 +42,9 @@ _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What somebody said was wrong with what a route returned for a question: see core.evaluation.complaint.
-
-    `failure` is the kind, `who` said so, `run` and `route` returned it, `passage` is the id of the one that
-    should have been there ("": none was named). `created` is ISO 8601, UTC.
+    """A complaint about a route's result for a question: see core.evaluation.complaint. `failure` is the
+    kind, `who` reported it, `run` and `route` returned it, `passage` is the id of the missing passage ("":
+    none was named). `created` is ISO 8601, UTC.
     """
 
     who: str
@@ -63,12 +62,10 @@ STATES: tuple[State, ...] = get_args(State)
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """That a model wrote a question, its answer and its labels, how it was checked, and what people made of
-    it: a dropped one is never asked.
-
-    `by` is the model, `prompt` the name and version of its prompt, `made` and `reviewed` are ISO 8601, UTC;
-    `passages` are the ids of what it is about; `checks` are results by name; `first` is the text as the model
-    wrote it, where a person changed it.
+    """The origin of a question, answer and labels that a model wrote: how they were checked, and how people
+    reviewed them. A dropped question is never asked. `by` is the model, `prompt` the name and version of its
+    prompt. `made` and `reviewed` are ISO 8601, UTC. `passages` are the ids of its subject passages. `checks`
+    are results by name. `first` is the model's text if a person changed it.
     """
 
     by: str
@@ -96,12 +93,10 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question as asked, with what its author knows about it.
-
-    `answers` are all gold answers, any of which is right; `answer` is what the author wrote first, which may
-    be a remark. `answerable`: whether the documents answer it; None where that is not known or not asked.
-    `complaints` are what people reported of it: a question with some is a regression test. `generated`: that
-    a model wrote it.
+    """One question as asked, with its author's knowledge of it. `answers` are all gold answers, any of which
+    is right; `answer` is what the author wrote first, which may be a remark. `answerable`: whether the
+    documents answer it, None if that is unknown. `complaints` are people's reports: a question with a
+    complaint is a regression test. `generated` is set if a model wrote it.
     """
 
     id: str
@@ -117,7 +112,7 @@ class Question:
 
     @property
     def dropped(self) -> bool:
-        """Whether a model wrote it and a person dropped it, so that it is never asked."""
+        """Return whether a model wrote it and a person dropped it, so that it is never asked."""
         return self.generated is not None and self.generated.state == "dropped"
 
 
@@ -158,7 +153,7 @@ class LabelledSet:
             )
 
     def labelled(self, question_id: str) -> bool:
-        """Whether some passage is relevant, so that finding it can be measured."""
+        """Return whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
 
     def judged(self, question_id: str, more: Mapping[str, int] | None = None) -> Mapping[str, int]:

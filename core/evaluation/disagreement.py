@@ -15,11 +15,10 @@ TOP = 10  # passages compared of each ranking
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """How much routes differ on one question.
-
-    `spread`: the best value of a metric minus the worst, None where fewer than two routes were scored.
-    `apart`: 1 minus the mean Jaccard index of the first 10 passages over all pairs of routes that ended well,
-    0 (the same passages) to 1 (none in common), None with fewer than two. `best`, `worst`: the routes there.
+    """The difference between routes on one question. `spread`: the best value of a metric minus the worst,
+    None if fewer than two routes were scored. `apart`: 1 minus the mean Jaccard index of the first 10
+    passages over all pairs of routes that ended well, 0 (the same passages) to 1 (none in common), None with
+    fewer than two. `best`, `worst`: the routes at the extremes.
     """
 
     question: str

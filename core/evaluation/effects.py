@@ -1,4 +1,6 @@
-"""How large a difference between two routes is, and how small a one would have been seen."""
+"""The size of the difference between two routes, and the smallest difference that would have been
+detected.
+"""
 
 from __future__ import annotations
 

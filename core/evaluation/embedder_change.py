@@ -1,8 +1,7 @@
-"""Whether to change the embedder: the same routes with each, on the same questions, compared pair by pair.
-
-Thresholds on cosines are no property of a route: models differ in where their cosines lie. So for every
-embedder but the first, each is moved to where it stands as many standard deviations from the mean cosine of
-the first ten passages. That needs no labels, so the same questions may be asked afterwards.
+"""The decision whether to change the embedder: the same routes with each, on the same questions, compared
+pair by pair. A threshold on cosines does not carry over, as models differ in the range of their cosines. So
+for every embedder but the first, each threshold is moved to the same number of standard deviations from the
+mean cosine of the first ten passages. That needs no labels, so the same questions may be asked afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ LEAST = 5  # questions below which nothing is moved
 
 @dataclass(frozen=True, slots=True)
 class Cosines:
-    """Where the cosines of an embedder lie: their mean and standard deviation over so many questions."""
+    """The cosine range of an embedder: mean and standard deviation over `questions` questions."""
 
     mean: float
     spread: float

@@ -71,7 +71,7 @@ def standing_for(found: Sequence[Equal], baseline: str) -> dict[str, str]:
 
 
 def sentence(one: Equal, named: Callable[[str], str] = str) -> str:
-    """Which routes are equal, and on what."""
+    """Return a sentence on the routes that are equal, and on how many questions."""
     return (
         f"{listed([*map(named, one.others)])} returned the same rankings as {named(one.route)} on all "
         f"{count(one.questions)} (compared to depth {one.depth}): they count as one result."

@@ -1,4 +1,6 @@
-"""What a gold query says of a route: whether its query gives the same rows, and its answer tells them."""
+"""The checks of a route against a gold query: whether its SQL returns the same rows, and whether its answer
+contains them.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """By route and question 1 or 0, None where there is nothing to compare; ids whose gold query does not
-    run, or returns more than can be compared, are `excluded`.
+    """The values by route and question: 1 or 0, None if there is nothing to compare. `excluded` are the ids
+    of questions whose gold query fails or returns too many rows to compare.
     """
 
     values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
@@ -105,9 +107,8 @@ def measured(
 
 
 def tells(answer: str, abstained: bool, rows: Sequence[Row]) -> bool:
-    """Whether an answer tells the rows of a gold query, by the rule in `TOLD_BY`.
-
-    The bound on words keeps an answer that lists everything from being right.
+    """Return whether an answer contains the rows of a gold query, by the rule in `TOLD_BY`. The bound on
+    words keeps an answer that lists everything from being right.
     """
     distinct = list(dict.fromkeys(rows))
     wanted = [value for row in distinct[:ROWS_TOLD] for value in row if value is not None]
@@ -124,7 +125,7 @@ def tells(answer: str, abstained: bool, rows: Sequence[Row]) -> bool:
 
 
 def _told(value: Value, said: Sequence[str], numbers: Sequence[float]) -> bool:
-    """Whether a value stands in an answer, given as its words and its numbers."""
+    """Return whether a value occurs in an answer, given as its words and its numbers."""
     if isinstance(value, int):
         return value in numbers
     if isinstance(value, float):
@@ -144,7 +145,7 @@ def gold_result(sql: str, database: Database) -> Result | None:
     try:
         found = database.query(sql, limits=WHOLE)
     except SqlError:
-        return None  # counted as excluded by whoever asks
+        return None  # counted as excluded by the caller
     return None if found.truncated else found
 
 
@@ -163,7 +164,7 @@ def is_right(sql: str, wanted: Result, gold: str, database: Database) -> bool:
 
 
 def same(wanted: Sequence[Row], given: Sequence[Row], *, in_order: bool) -> bool:
-    """Whether two results are equal but for the order of columns, and of rows unless `in_order`."""
+    """Return whether two results are equal except for the order of columns, and of rows unless `in_order`."""
     if len(wanted) != len(given):
         return False
     if not wanted:
@@ -244,7 +245,7 @@ def with_tables(written: Written, folder: Path) -> Written:
     try:
         database = Database(found[0], found[0].name)
     except Unavailable:
-        return written  # the corpus itself says so when it is asked
+        return written  # the corpus reports it when it is asked
     name = found[0].relative_to(folder).as_posix()
     evidence = dict(written.evidence)
     for question in written.questions:

@@ -47,9 +47,8 @@ MANY = 2000  # passages from which what a question reads is seldom what an earli
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked spec: the questions drawn, what is asked of each, and remarks on it.
-
-    `of`: how many questions they were drawn from, None where all are asked.
+    """A checked spec: the questions drawn, the plan for each, and remarks on it. `of`: how many questions
+    they were drawn from, None if all are asked.
     """
 
     spec: Spec
@@ -175,12 +174,11 @@ def perform(
     beside: Beside | None = None,
     workers: WorkPlace | None = None,
 ) -> tuple[dict[str, Any], LabelledSet, Outcomes]:
-    """Ask every question and give the figures; what was asked in `out` before is not asked again.
-
-    `ended` is looked at between questions, and a question under way is stopped when it turns true; the
-    figures then say "interrupted". `beside` does something with each question: it is given where the runs
-    are kept. `workers`: where the questions are asked, None for this process. With `out` everything is also
-    written there: see core.evaluation.report and core.evaluation.experiment_store.
+    """Ask every question and return the figures; questions already asked in `out` are not asked again.
+    `ended` is checked between questions, and also stops a running question; the figures are then marked
+    "interrupted". `beside` does further work with each question, and receives the store of the runs.
+    `workers`: where the questions are asked, None for this process. With `out` everything is also written
+    there: see core.evaluation.report and core.evaluation.experiment_store.
     """
     spec, plan, drawn = ready.spec, ready.plan, ready.labelled
     warnings = dict.fromkeys(ready.warnings)
@@ -334,7 +332,7 @@ def _seen(
         try:
             fitted = engine.weights(corpus, str(parameters[route.name].get("weights") or ""))
         except RouteScopeError:
-            continue  # the route says so itself
+            continue  # the route reports it itself
         known = set(fitted.made.get("questions") or ())
         shared = sum(question.id in known for question in drawn.questions)
         if shared:
@@ -423,13 +421,13 @@ def _repeated(
 def executed_of(
     labelled: LabelledSet, outcomes: Outcomes, names: Sequence[str], engine: Engine, corpus: str
 ) -> Executed:
-    """How the routes' SQL does on the corpus' database; nothing without one, or without gold SQL."""
+    """Return how the routes' SQL scores on the corpus' database; empty without a database or gold SQL."""
     if not any(question.sql for question in labelled.questions):
         return Executed({})
     try:
         return measured(labelled, outcomes, names, engine.tables(corpus, Need.TABLES))
     except Unavailable:
-        return Executed({})  # routes that need the database have said so
+        return Executed({})  # routes that need the database have reported it
 
 
 def _journal(
@@ -439,7 +437,7 @@ def _journal(
 
 
 def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | None]:
-    """Where the runs of an evaluation are kept, with their spans: beside its figures."""
+    """Open the store of an evaluation's runs and their spans, next to its figures."""
     from core.store import Store
 
     if out is None:

@@ -40,15 +40,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What an evaluation would take: at most `seconds`, without the routes `unknown`, never measured here."""
+    """The expected duration of an evaluation: at most `seconds`, without the routes `unknown`, which were
+    never measured here.
+    """
 
     seconds: float
     unknown: tuple[str, ...]
 
 
 def entry(folder: Path) -> Entry:
-    """Return an evaluation as its folder tells, whoever is at it: finished, stopped or damaged. Reads no
-    outcome.
+    """Return an evaluation's entry from its folder, whichever process runs it: finished, stopped or damaged.
+    Reads no outcome.
     """
     changed = datetime.fromtimestamp(max(experiment_store.stamp(folder)), UTC).isoformat(timespec="seconds")
     try:
@@ -117,7 +119,7 @@ def estimate(history: Mapping[str, float], routes: Sequence[str], questions: int
 
 
 def free_name(wanted: str, taken: Sequence[str]) -> str:
-    """`wanted` made a name that is allowed, with a number behind it where it is taken."""
+    """Return `wanted` as an allowed name, followed by a number if it is taken."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in wanted)[:70]
     name = kept if experiment_store.NAME.fullmatch(kept) else f"evaluation{kept}"
     numbered = (f"{name}-{n}" for n in range(2, len(taken) + 3))

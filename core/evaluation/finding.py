@@ -13,11 +13,10 @@ SAME, NONE = "the same", "no difference shown"
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The mean of `metric` for `subject`; or, with a `baseline`, subject minus baseline, paired by question.
-
-    `estimate` is None where nothing was measured, `interval` the 95 % one of it, `p` as it was tested, `n`
-    how many of `unit`. `detectable`: the smallest true difference that would be found four times out of five.
-    `verdict`: "better", "worse", "no difference shown", or "the same" where no question differs; "" of a
-    mean. `before`: the baseline's own mean. `wins`, `losses`: of the questions.
+    `estimate` is None if nothing was measured, `interval` its 95% interval, `p` the tested p-value, `n` the
+    number of `unit`. `detectable`: the smallest true difference that would be found four times out of five.
+    `verdict`: "better", "worse", "no difference shown", or "the same" if no question differs; "" for a mean.
+    `before`: the baseline's own mean. `wins`, `losses`: numbers of questions.
     """
 
     subject: str
@@ -36,7 +35,7 @@ class Finding:
 
     @property
     def shown(self) -> bool:
-        """Whether a difference was found."""
+        """Return whether a difference was found."""
         return self.verdict in ("better", "worse")
 
 

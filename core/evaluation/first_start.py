@@ -1,7 +1,6 @@
-"""What a first start makes ready in the background, in the order of its use: the dashboard is there at once.
-
-Each part goes on where it was stopped, is recorded when it is done, and is never made again by itself: what
-somebody deleted stays deleted.
+"""The background preparation on a first start, in the order of use: the dashboard is available at once. Each
+part resumes where it was stopped, is recorded when it is done, and is never repeated automatically: a deleted
+part stays deleted.
 """
 
 from __future__ import annotations
@@ -149,7 +148,7 @@ class Preparing(BackgroundJob):
 
     @property
     def left(self) -> None:
-        """Not told: its stages take different times."""
+        """Return None, as the time left is unknown: stages differ in length."""
         return
 
     def _do(self) -> None:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Grade (0-3) by passage id; {} where nothing is known. `mode` is what makes the question hard, as its
-    author says, None where nobody does. `quotes` are the words by document that it is answered with,
-    as its author labelled them.
+    """The labels of a question: grade (0-3) by passage id, {} if nothing is known. `mode` is the author's
+    reason that the question is hard, None if there is no reason. `quotes` are the words, by document, that
+    its author labelled as answering it.
     """
 
     grades: Mapping[str, int]
@@ -35,10 +35,9 @@ class Gold:
 
 
 def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
-    """Return the labels of the run's question for its corpus as indexed now; people's grades before the
-    corpus'.
-
-    With `labels`, of that label set alone: BadInput where there is none, or it has nothing of this question.
+    """Return the labels of the run's question for its corpus as indexed now; people's grades take precedence
+    over the corpus'. With `labels`, use only that label set: raises BadInput if it does not exist or does not
+    have this question.
     """
     corpus = engine.corpus(run.corpus)
     asked = (run.query.text, run.query.history)

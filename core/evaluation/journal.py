@@ -24,7 +24,7 @@ OLDER = {"answers": None, "draw": 0}  # what held before these conditions were w
 
 
 class AnotherEvaluation(BadInput):
-    """What a folder holds was asked under other conditions, so that it cannot be gone on with."""
+    """An error for a folder whose results were made under other conditions, so that it cannot be resumed."""
 
 
 class Lines(ABC, Generic[T]):
@@ -49,7 +49,7 @@ class Lines(ABC, Generic[T]):
     @staticmethod
     @abstractmethod
     def well(item: T) -> bool:
-        """Whether nothing failed."""
+        """Return whether nothing failed."""
 
     def add(self, question: str, item: T) -> None:
         """Write one finished question down before the next is asked."""
@@ -95,7 +95,7 @@ class Lines(ABC, Generic[T]):
 
 
 class Journal(Lines[dict[str, Outcome]]):
-    """What each route did with each question."""
+    """The results of each route for each question."""
 
     name = JOURNAL
 
@@ -111,7 +111,7 @@ class Journal(Lines[dict[str, Outcome]]):
 
     @staticmethod
     def well(item: dict[str, Outcome]) -> bool:
-        """Whether every route, and its answer, ended well."""
+        """Return whether every route, and its answer, ended well."""
         return all(one.status == "ok" and not one.error for one in item.values())
 
 
@@ -137,7 +137,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def busy(folder: Path) -> bool:
-    """Whether some process writes to the folder of an evaluation."""
+    """Return whether some process is writing to the folder of an evaluation."""
     from filelock import FileLock, Timeout
 
     if not folder.is_dir():

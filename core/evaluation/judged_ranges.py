@@ -20,7 +20,7 @@ def ends_of(judge: Mapping[str, Any] | None, route: str, metric: str) -> tuple[f
 
 
 def order_said(judge: Mapping[str, Any], metric: str, name: Callable[[str], str] = str) -> str:
-    """Whether the order of the routes is the same at both ends."""
+    """Return a sentence on whether the order of the routes is the same at both ends."""
     if metric not in judge["orders"]:
         return f"{titled(metric)} looks deeper than the {judge['depth']} passages that were judged."
     swapped = judge["orders"][metric]["swapped"]

@@ -20,8 +20,9 @@ Table = NDArray[np.float64]  # (levels, levels, ...): passages that the first gr
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """`value` is None where it is undefined: both graders gave one and the same grade throughout. `ci95`: the
-    95 % percentile bootstrap; None below two questions, and where a resample holds such a table.
+    """A kappa with its interval. `value` is None if it is undefined: both graders gave one and the same grade
+    throughout. `ci95`: the 95% percentile bootstrap interval; None with fewer than two questions, or if kappa
+    is undefined in a resample.
     """
 
     value: float | None
@@ -80,7 +81,7 @@ def _of(tables: Table, weight: Table) -> NDArray[np.float64]:
 
 
 def _weights(levels: Sequence[int], weights: Weights) -> Table:
-    """How much a pair of grades disagrees: 1 if they differ, or the square of their distance."""
+    """Return how much each pair of grades disagrees: 1 if they differ, or the square of their distance."""
     places = np.arange(len(levels))
     apart = np.abs(places[:, None] - places[None])
     return np.asarray(apart**2 if weights == "quadratic" else apart > 0, np.float64)

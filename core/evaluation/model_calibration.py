@@ -65,7 +65,7 @@ class Subject:
         return tuple(hit for hit in self.hits if hit.passage.id not in self.labelled)[:DEFAULT_SHOWN_PASSAGES]
 
 
-Score = tuple[float | None, bool]  # the model's, None where it gave none; whether Yes is right
+Score = tuple[float | None, bool]  # the model's, None without one; whether Yes is right
 
 
 def _evidence(subject: Subject, withheld: bool) -> Score | None:

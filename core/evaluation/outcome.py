@@ -48,15 +48,15 @@ class Outcome:
     abstained: bool = False
     wrong: tuple[int, ...] = ()  # numbers of markers that no passage shown has
     uncited: int = 0  # sentences without a citation
-    shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
-    # What its steps tell of "class" and the "features" that decided it, "route", "sql" and "stop".
+    shown: tuple[str, ...] = ()  # passages the answer was written from, if its step recorded them
+    # Its steps' records of "class" and the "features" that decided it, "route", "sql" and "stop".
     said: Mapping[str, str] = field(default_factory=dict)
     run: str = ""  # the id of the run it was asked in, where that was kept
     began: str = ""  # when that run began, ISO 8601, UTC
     decided: tuple[Taken, ...] = ()  # in the order of the steps
     asked: tuple[Asked, ...] = ()  # the model calls, those of steps that another route did with them
-    steps: int = 0  # spans of the route; 0 where that was not written down
-    machine: str = ""  # the kind of machine that its time was measured on; "" where that was not written down
+    steps: int = 0  # spans of the route; 0 if that was not recorded
+    machine: str = ""  # the kind of machine that its time was measured on; "" if that was not recorded
     host: str = ""  # which of that kind
     returned: tuple[ReturnedHit, ...] = ()  # of a pipeline of the user's: its hits as it returned them
     documents: Mapping[str, str] = field(default_factory=dict)  # passage -> document, if its id does not say

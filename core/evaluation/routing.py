@@ -23,7 +23,7 @@ CLASS_OF: Mapping[str, QuestionClass] = {  # by the mode of a question
     "comparison": "complex",
     "ambiguous_followup": "conversational",
     "structured": "structured",
-}  # no_answer and outside_knowledge tell what the corpus lacks, not how to search it
+}  # no_answer and outside_knowledge are about what the corpus lacks, not how to search it
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from core.evaluation.scoring import route_values
 
 MODE_METRICS = ("ndcg@10", "recall@10")
 ByRoute = dict[str, dict[str, Values]]  # route -> question -> metric -> value
-# The same of measures that other evaluations make; None where one does not apply.
+# The same for further measures; None if a measure does not apply.
 Extra = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 

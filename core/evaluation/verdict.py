@@ -81,7 +81,7 @@ class Verdict:
     min_equivalent: int
     # scored questions that the verdict rests on
     questions: int
-    # the chosen route, or the best so far, against every other, the one that may be best first
+    # the chosen route, or the best so far, against every other route, the closest rival first
     pairs: tuple[Pair, ...]
     reasons: tuple[Reason, ...]
     # routes shown to be worse than the best so far (sign-flip max-t over all pairs); () if that is not known

@@ -1,4 +1,4 @@
-"""A whole audit: an evaluation of routes and baselines, and beside each question its decisions turned."""
+"""A whole audit: an evaluation of routes and baselines, with the decisions on each question also turned."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _calibrated_on(engine: Engine, names: Sequence[str], of: str) -> frozenset[s
 
 
 def answers_here(engine: Engine) -> bool:
-    """Whether a language model is there to write answers."""
+    """Return whether a language model is available to write answers."""
     return Need.LLM not in missing(engine)
 
 

@@ -24,11 +24,10 @@ Measure = Callable[[Outcomes, Sequence[str]], ByRoute]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One decision on one question, both ways: `fired` is what the one that intervenes gave, `quiet` the
-    other; `acted` says which of them is what the route did by itself.
-
-    The price is `fired` minus `quiet`: model calls, tokens, and `seconds`, None where a call that one way
-    made and the other did not came from the cache. `left_out` says why the case counts nowhere, or "".
+    """One decision on one question, both ways: `fired` is the result of the decision that intervenes, `quiet`
+    of the other; `acted` is true if the route fired by itself. The price is `fired` minus `quiet`: model
+    calls, tokens, and `seconds`, None if a call that only one way made came from the cache. `left_out` is the
+    reason the case is not counted, or "".
     """
 
     question: str
@@ -83,7 +82,7 @@ def cases(outcomes: Outcomes, turned: Mapping[str, BothWays], measure: Measure) 
     for question, both in turned.items():
         for one in both.turned:
             itself = outcomes.get(question, {}).get(one.route)
-            if itself is not None and itself.run == both.run:  # else it was asked anew since
+            if itself is not None and itself.run == both.run:  # else it was asked again since
                 mine, others = (values.get(question, {}) for values in (acted[one.route], forced[_name(one)]))
                 found.append(_case(question, one, itself, mine, others))
     return found
@@ -125,8 +124,8 @@ def _left_out(one: Turned) -> str:
 
 
 def timed(one: Sequence[Asked], other: Sequence[Asked], since: str) -> bool:
-    """Whether the calls that one of two runs made and the other did not were made `since` a time (ISO 8601):
-    what both made takes the same time in both, which cancels.
+    """Return whether the calls that only one of two runs made were made `since` a time (ISO 8601). Calls of
+    both take the same time in both, which cancels.
     """
     counts = Counter(call.key for call in one), Counter(call.key for call in other)
     differing = (counts[0] - counts[1]) | (counts[1] - counts[0])
@@ -134,7 +133,9 @@ def timed(one: Sequence[Asked], other: Sequence[Asked], since: str) -> bool:
 
 
 def live(call: Asked, since: str) -> bool:
-    """Whether a call was made `since` a time, and not taken from an earlier day's cache or a recording."""
+    """Return whether a call was made `since` a time, and not read from an earlier day's cache or a
+    recording.
+    """
     return not call.made or call.made[:19] >= since[:19]
 
 

@@ -1,4 +1,4 @@
-"""What the decisions of each kind were worth: precision, recall, gain when fired, and its price."""
+"""The value of each kind of decision: precision, recall, gain when fired, and its price."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Kind = tuple[str, str]  # route, step
 
 
 def unpaired(outcomes: Outcomes, turned: Mapping[str, Collection[str]]) -> list[dict[str, Any]]:
-    """How often the deciding steps of each route (`turned`) first came to a decision that no pair names, so
-    that it was not turned: a row for each route and step.
+    """Return how often the deciding steps of each route (`turned`) first made a decision that no pair names,
+    so that it was not turned: a row for each route and step.
     """
     found: dict[Kind, Counter[str]] = {}
     for by in outcomes.values():

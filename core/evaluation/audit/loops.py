@@ -1,4 +1,4 @@
-"""Which decisions an audit turns, and which routes make them: read from the steps' own declarations."""
+"""The decisions that an audit turns, and the routes that make them, read from the steps' own declarations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.steps.step import CONTRACTS
 
 BASELINE = "hybrid_rrf"
 BASELINES = (BASELINE, "rerank")
-Pairs = tuple[tuple[str, str], ...]  # (the decision that fires, the one that leaves things as they are)
+Pairs = tuple[tuple[str, str], ...]  # (the decision that fires, the decision that changes nothing)
 
 
 @cache
@@ -33,8 +33,7 @@ def fires() -> Mapping[str, Pairs]:
 
 
 def other_way(step: str, decision: str) -> tuple[bool, str] | None:
-    """Whether a decision of a step fired, and what it is to be turned to; None where no pair names it.
-
+    """Return whether a decision of a step fired and the decision to turn it to, or None if no pair names it.
     A quiet decision of several pairs is turned to the first of them.
     """
     pairs = fires().get(step, ())

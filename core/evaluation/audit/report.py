@@ -1,4 +1,4 @@
-"""What an audit leaves behind: its figures, the figures of each question, and the tables for people."""
+"""The output of an audit: its figures, the figures of each question, and readable tables."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def versions() -> dict[str, str]:
 
 
 def write(folder: Path, document: Mapping[str, Any], values: ByRoute, found: Sequence[Case]) -> None:
-    """Write audit.json, audit.md, and what they were made of by question: audit-routes.jsonl has the figures
-    of each route, audit-decisions.jsonl each decision both ways.
+    """Write audit.json, audit.md and the figures by question behind them: audit-routes.jsonl for each route,
+    audit-decisions.jsonl for each decision both ways.
     """
     ids = list(dict.fromkeys(id for by in values.values() for id in by))
     rows = ({"question": id, "routes": {name: by.get(id) for name, by in values.items()}} for id in ids)
@@ -216,7 +216,7 @@ def price_rows(document: Mapping[str, Any]) -> list[Cells]:
 
 
 def unpaired_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """How often steps decided what has no other way."""
+    """Return how often steps made a decision that cannot be turned."""
     return [
         {
             "route": row["route"],

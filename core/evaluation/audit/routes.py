@@ -1,4 +1,6 @@
-"""The routes beside the baselines: every figure with its interval, and one planned comparison a route."""
+"""The routes compared with the baselines: every figure with its interval, and one planned comparison per
+route.
+"""
 
 from __future__ import annotations
 
@@ -57,11 +59,10 @@ def _against(values: ByRoute, route: str, baseline: str, names: Sequence[str]) -
 
 
 def use(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Means a question of what a route took, and how it ended.
-
-    "seconds" are the route's own, as if it ran alone; where calls came from the cache or a recording they
-    count what they took when they were made. "seconds_timed" are those of the "timed" questions whose calls
-    were all made for them, by this route or by one that ran beside it.
+    """Return a route's mean usage per question, and how often it failed. "seconds" are the route's own, as if
+    it ran alone; calls from the cache or a recording count the time they took when they were made.
+    "seconds_timed" cover only the "timed" questions, whose calls were all made for them, by this route or by
+    one that ran in parallel.
     """
     ok = [one for one in outcomes if one.status == "ok"]
     now = [one.ms for one in ok if all(live(call, one.began) for call in one.asked)]

@@ -24,9 +24,8 @@ TURNED = "turned.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """A route asked again with the first decision of `step`, which was `was`, turned to `decision`.
-
-    `fired`: whether `was` is the one that intervenes.
+    """A route rerun with the first decision of `step` turned from `was` to `decision`. `fired`: whether `was`
+    is the decision that intervenes.
     """
 
     route: str
@@ -39,14 +38,14 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class BothWays:
-    """All that was turned of one question, beside the run `run` in which nothing was."""
+    """All turned decisions of one question, next to the run `run` in which nothing was turned."""
 
     run: str
     turned: tuple[Turned, ...]
 
 
 class Turns(Lines[BothWays]):
-    """What was asked again of each question, a line each."""
+    """The reruns of each question, one line each."""
 
     name = TURNED
 
@@ -68,7 +67,7 @@ class Turns(Lines[BothWays]):
 
     @staticmethod
     def well(item: BothWays) -> bool:
-        """Whether every route that was asked again, and its answer, ended well."""
+        """Return whether every route that was rerun, and its answer, ended well."""
         return all(one.outcome.status == "ok" and not one.outcome.error for one in item.turned)
 
 
@@ -96,10 +95,9 @@ def turning(
     warn: Callable[[str], None],
 ) -> Callable[[Store | None], AbstractContextManager[After]]:
     """Return the work of an evaluation next to each question; see core.evaluation.experiment.perform.
-
-    `turned` gives, by route, the steps whose decisions are turned.
-    A question that was turned before, and not asked anew since, is not turned again. `fresh` also deletes the
-    files `stale`, which were made of what is discarded.
+    `turned` gives, by route, the steps whose decisions are turned. A question that was turned before, and not
+    rerun since, is not turned again. `fresh` also deletes the files `stale`, which were derived from the
+    discarded results.
     """
     ids = Ids()
 

@@ -1,4 +1,4 @@
-"""Where the labelled text of each question stands in the documents, whatever these are cut into."""
+"""The places of each question's labelled text in the documents, independent of the chunking."""
 
 from __future__ import annotations
 

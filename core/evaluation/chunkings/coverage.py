@@ -1,7 +1,6 @@
-"""How much of the labelled text is read with the first tokens of a ranking, however its passages are cut.
-
-nDCG and recall of passages depend on how many passages there are; the text that somebody labelled does not. A
-token is a word or a mark (core.domain.text.TOKEN) of the document, so that text cut in two counts as before.
+"""The share of the labelled text within the first tokens of a ranking, independent of the chunking. nDCG and
+recall of passages depend on how many passages there are; the labelled text does not. A token is a word or a
+mark (core.domain.text.TOKEN) of the document, so that text split in two counts as before.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ KEPT = 4096  # documents whose tokens are remembered
 
 
 class Tokens:
-    """Where the tokens of the documents of a corpus begin."""
+    """The start positions of the tokens in a corpus' documents."""
 
     def __init__(self, corpus: Documents) -> None:
         self._corpus = corpus
@@ -117,8 +116,8 @@ def measures(labelled: Sequence[Range], ranking: Sequence[Range]) -> dict[str, f
 def passage_by_passage(
     labelled: Sequence[Range], ranking: Sequence[Range], budget: int = BUDGET
 ) -> list[tuple[int, float]]:
-    """For each passage that is begun within the budget: how many of its tokens are read, and the coverage
-    behind it.
+    """Return, for each passage that begins within the budget, how many of its tokens are read and the
+    coverage after it.
     """
     total = sum(map(len, united(labelled).values()))
     read = gains(labelled, ranking, budget)

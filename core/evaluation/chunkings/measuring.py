@@ -56,7 +56,7 @@ class Group:
 
     @property
     def total(self) -> int:
-        """How many questions are asked of all."""
+        """Return how many questions are asked over all chunkings."""
         return sum(len(part.labelled.questions) * self.spec.repeats for part in self.parts.values())
 
 
@@ -259,8 +259,8 @@ def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> t
 
 
 def _begin(engine: Engine, out: Path, first: Prepared, *, fresh: bool) -> None:
-    """Put the evaluation on the list before the first chunking is asked, so that it can be resumed; BadInput
-    where there is another, or the corpus has changed since.
+    """List the evaluation before the first chunking is asked, so that it can be resumed. Raises BadInput if
+    the folder holds another evaluation, or the corpus has changed since.
     """
     if (out / LABELLED).is_file() and not fresh:
         before = Spec.read(opened(out).spec)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
 
 FIGURES, QUESTIONS = "chunkings.json", "chunkings-questions.jsonl"
-MEAN = "mean of the routes"  # a row beside the routes: what a chunking does whichever is used
+MEAN = "mean of the routes"  # a row next to the routes: a chunking's effect for any route
 IN_USE = "in use"
 Values = dict[str, dict[str, dict[str, float]]]  # route -> question -> metric -> value
 ByChunking = Mapping[str, Values]  # by the name of the corpus

@@ -1,4 +1,4 @@
-"""What the figures of several chunkings show, in sentences."""
+"""The comparison of several chunkings, in sentences."""
 
 from __future__ import annotations
 

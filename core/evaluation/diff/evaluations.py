@@ -19,9 +19,9 @@ Pair = tuple[str, str]  # the route in the first evaluation, and in the second
 
 @dataclass(frozen=True, slots=True)
 class RouteDiff:
-    """One route of each. `mcnemar_p`: exact, of fixed against broken. `difference`: second minus first in the
-    metric, see core.evaluation.effects.family (one Holm family over the routes compared); None where no
-    question has a value in both. `means`: over the same questions.
+    """A comparison of one route of each evaluation. `mcnemar_p`: exact, of fixed against broken.
+    `difference`: second minus first in the metric, see core.evaluation.effects.family (one Holm family over
+    the routes compared); None if no question has a value in both. `means`: over the same questions.
     """
 
     before: str

@@ -1,8 +1,6 @@
-"""Which questions a change broke, fixed or left alone.
-
-A relevant passage is found where it is among the first k of the ranking. A question is broken where the
-second evaluation finds fewer of its relevant passages than the first, fixed where it finds more, and
-unchanged where it finds as many. A route that failed found nothing.
+"""The questions that a change broke, fixed or left alone. A relevant passage is found if it is among the
+first k of the ranking. A question is broken if the second evaluation finds fewer of its relevant passages
+than the first, fixed if it finds more, and unchanged if it finds as many. A route that failed found nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class QuestionDiff:
 
     @property
     def decisive(self) -> PassageChange | None:
-        """The passage that made it broken or fixed; None where it is unchanged."""
+        """Return the passage that broke or fixed the question, or None if it is unchanged."""
         kept = {"broken": self.lost, "fixed": self.gained}.get(self.change, ())
         return kept[0] if kept else None
 
@@ -83,7 +81,7 @@ class QuestionDiff:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many questions are not compared, and why; the counts share no question."""
+    """The numbers of questions that are not compared, by reason; no question is counted twice."""
 
     only_before: int = 0
     only_after: int = 0

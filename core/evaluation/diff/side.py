@@ -47,7 +47,7 @@ class Side(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return its name."""
 
     @property
     def route(self) -> str:
@@ -111,7 +111,7 @@ class EvaluationSide:
         return PassageLoss(fate.kind, step, fate.was, fate.words)
 
     def _read(self, question: str) -> PassageTrace | str:
-        """Return the route's trace of a question, or why there is none."""
+        """Return the route's trace of a question, or the reason it is missing."""
         try:
             run = self.evaluation.run(question)
         except RouteScopeError as error:

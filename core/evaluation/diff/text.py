@@ -46,14 +46,14 @@ def summary(
 
 
 def passage_change(one: PassageChange) -> str:
-    """Return the passage, its ranks, and what became of it if it was not found."""
+    """Return the passage, its ranks, and the step that lost it if it was not found."""
     when = "" if is_lost(one) else "Before: "
     step = f" Step: {one.loss.step}." if one.loss.step else ""
     return f"{one.passage}: {moved(one)}. {when}{one.loss.words}{step}"
 
 
 def is_lost(one: PassageChange) -> bool:
-    """Whether it was found before and is not now; else it is the other way round."""
+    """Return whether it was found before and is not now; otherwise it is the reverse."""
     return one.after is None or (one.before is not None and one.before < one.after)
 
 
@@ -69,9 +69,7 @@ def cause(one: PassageChange) -> str:
 
 
 def broken(found: QuestionsDiff, most: int = 20) -> list[str]:
-    """Return the broken questions, a sentence each, and how many are not told if there are more than
-    `most`.
-    """
+    """Return a sentence for each broken question, at most `most`, and how many more there are."""
     all_ = found.of("broken")
     told = [f"Broke: {one.id} “{one.text[:120]}”: {decisive(one)}" for one in all_[:most]]
     return told + ([f"{len(all_) - most} more broke."] if len(all_) > most else [])

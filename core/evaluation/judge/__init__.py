@@ -1,1 +1,1 @@
-"""A model that judges relevance, held against people's labels before anything may rest on it."""
+"""A model that judges relevance, compared with people's labels before anything may rest on it."""

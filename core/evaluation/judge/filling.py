@@ -54,7 +54,7 @@ class Filled:
 
     @property
     def judged(self) -> int:
-        """How many passages got a grade."""
+        """Return how many passages were graded."""
         return sum(map(len, self.grades.values()))
 
 

@@ -34,7 +34,7 @@ Scored = tuple[LabelledPair, float]
 
 
 def check_model(engine: Engine) -> None:
-    """Unavailable, with what to do, where there is no model."""
+    """Raise Unavailable with instructions if there is no model."""
     if why := engine.llm().status():
         raise Unavailable(f"the model cannot judge: {why}")
 
@@ -117,7 +117,7 @@ class Measuring(BackgroundJob):
 
 
 def begin(engine: Engine, labels: Labels, *, count: int = COUNT, seed: int = SEED) -> Measuring:
-    """Begin to measure; asked again meanwhile, the one under way. Unavailable where there is no model."""
+    """Begin to measure, or return the running measurement. Raises Unavailable if there is no model."""
     check_model(engine)
     return jobs.begin(
         Measuring,

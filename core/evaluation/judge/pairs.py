@@ -1,4 +1,4 @@
-"""The labelled pairs a judge is held against: drawn, and parted by question."""
+"""The labelled pairs that a judge is compared with: drawn, and split by question."""
 
 from __future__ import annotations
 

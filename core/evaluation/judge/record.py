@@ -1,5 +1,4 @@
-"""What a judge's agreement with people was measured to be, and when that still holds.
-
+"""The measured agreement of a judge with people, and the conditions under which it is valid.
 `HOME/judges/SET.MODEL.json`: the newest measurement of a set with a model.
 """
 
@@ -84,7 +83,7 @@ class JudgeRecord:
 
     @property
     def shown(self) -> bool:
-        """Whether agreement is shown well enough for unjudged passages to be filled."""
+        """Return whether the measured agreement is high enough to fill in unjudged passages."""
         return self.negatives == "graded" and self.binary.ci95 is not None and self.binary.ci95[0] > ENOUGH
 
     def document(self) -> dict[str, object]:
@@ -98,7 +97,7 @@ def policy_hash(policy: str) -> str:
 
 
 def out_of_date(record: JudgeRecord, model: str, policy: str) -> str | None:
-    """Why a record says nothing of this model with these guidelines; None where it does."""
+    """Return why a record does not apply to this model with these guidelines, or None if it does."""
     if record.model != model:
         return f"it was measured with the model {record.model}, not {model}"
     if record.prompt != JUDGE.name:
@@ -109,7 +108,9 @@ def out_of_date(record: JudgeRecord, model: str, policy: str) -> str | None:
 
 
 def path(home: Path, of: Of, name: str, model: str) -> Path:
-    """Where the record of a set and a model is. A set's name may be anything: a hash tells them apart."""
+    """Return the path of a set's record with a model. As set names are free text, a hash distinguishes
+    them.
+    """
     mark = hashlib.sha256(json.dumps([of, name, model]).encode()).hexdigest()[:8]
     return home / FOLDER / file_name(name, f"{model}.{mark}")
 

@@ -1,4 +1,4 @@
-"""What a judge is held against: a label set with its guidelines, or the labels that come with a corpus."""
+"""The labels that a judge is compared with: a label set with its guidelines, or the labels of a corpus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet
 
-GUIDELINES = "guidelines.txt"  # beside a corpus' own labels: what their authors were told
+GUIDELINES = "guidelines.txt"  # next to a corpus' own labels: the instructions of their authors
 LONGEST = 20_000  # characters of it that are read as such
 GRADED = desk.DEFAULT
 BINARY = (
@@ -66,7 +66,7 @@ def label_sets(engine: Engine) -> tuple[str, ...]:
 
 
 def own_policy(name: str, folder: Path | None, relevant_from: int) -> str:
-    """guidelines.txt beside a corpus' own questions, else what the grades commonly mean."""
+    """Return guidelines.txt next to a corpus' own questions, or else the usual meaning of the grades."""
     beside = PROJECT / "data" / name if name in sets.BUILT_IN else folder
     if beside is not None and (beside / GUIDELINES).is_file():
         try:

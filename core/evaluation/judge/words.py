@@ -25,7 +25,7 @@ def agreement(record: JudgeRecord) -> str:
 
 
 def leaves_open(record: JudgeRecord) -> str:
-    """How often the judge is wrong either way, and whether chance is ruled out."""
+    """Return sentences on how often the judge is wrong either way, and whether chance is ruled out."""
     (right_no, wrong_yes), (wrong_no, right_yes) = record.two_by_two
     said = [
         f"The judge misses {wrong_no} of {wrong_no + right_yes} relevant passages and calls {wrong_yes} of "
@@ -68,7 +68,7 @@ def refusal(record: JudgeRecord) -> str:
 
 
 def not_calibrated(record: JudgeRecord | None, model: str, policy: str, name: str) -> str | None:
-    """Why there is no record of this judge, with the command that measures it; None where there is one."""
+    """Return why this judge has no valid record, with the command that measures it, or None if it has one."""
     why = "its agreement with people was never measured"
     if record is not None:
         found = out_of_date(record, model, policy)

@@ -1,4 +1,6 @@
-"""How far annotators agree, beyond chance; and where they do not. Models are held against people, apart."""
+"""The agreement of annotators beyond chance, and their disagreements. Models are compared with people
+separately.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,10 @@ LEVELS = tuple(sorted(GRADES))
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two annotators over the `n` passages that both graded.
-
-    `observed`: the share with the same grade. The kappas are None where they are undefined, and `why` says
-    so; "linear" and "quadratic" weigh a difference of grades by its size and its square. `ci95` is the
-    `interval` of the plain one. `confusion[i][j]`: passages that `first` graded i and `second` graded j.
+    """The agreement of two annotators on the `n` passages that both graded. `observed`: the share with the
+    same grade. The kappas are None if they are undefined, and `why` has the reason; "linear" and "quadratic"
+    weigh a difference of grades by its size and its square. `ci95` is the `interval` of the plain kappa.
+    `confusion[i][j]`: passages that `first` graded i and `second` graded j.
     """
 
     first: str
@@ -37,7 +38,7 @@ class Agreement:
 @dataclass(frozen=True, slots=True)
 class Disagreement:
     """A passage with different grades: (annotator, grade) in the annotators' order; `distance` between the
-    extremes. `adjudication` is the one that settles it, if there is one.
+    extremes. `adjudication` is the judgement that settles it, or None.
     """
 
     question: str

@@ -29,8 +29,8 @@ GUIDELINES = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A complaint about one route of a run: the `failure` (see core.evaluation.complaint.FAILURES), `who`
-    says so, the `passage` that should have been there, the right `answer` and a `note`, where they are known.
+    """A complaint about one route of a run: the `failure` (see core.evaluation.complaint.FAILURES), the
+    person `who` reported it, the missing `passage`, the right `answer` and a `note`, if they are known.
     """
 
     run: Run
@@ -44,10 +44,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was made of a report: the set, the question and the complaint. `before` is the question as it was,
-    None where it is new; `others` are the people who had complained of it. `judgement`: whether its passage
-    was graded for it. `again`: the same person had said the same, and nothing was added. `checkable`: whether
-    the question has a passage or an answer to be checked by. `answer` is the right one that was given.
+    """A stored report: the set, the question and the complaint. `before` is the question as it was, None if
+    it is new; `others` are the people who had complained about it. `judgement`: whether its passage was
+    graded for it. `again`: the same person had reported the same, and nothing was added. `checkable`: whether
+    the question has a passage or an answer to check. `answer` is the right answer as reported.
     """
 
     set: str
@@ -82,11 +82,10 @@ def default_name(corpus: str) -> str:
 
 
 def report(store: Store, name: str, said: Report) -> Kept:
-    """Keep a complaint as a question of the set `name`, made now where there is none: one transaction, on the
-    disk on return. The same question, after the same turns, is one question with every complaint.
-
-    BadInput for a set over another corpus or a deleted one, a route that the run does not have, a kind of
-    failure or a text that is not allowed.
+    """Store a complaint as a question of the set `name`, which is created if it does not exist. One
+    transaction, on the disk on return. The same question, after the same turns, is stored once with every
+    complaint. Raises BadInput for a set over another corpus or a deleted one, a route that the run does not
+    have, an unknown kind of failure or a text that is not allowed.
     """
     complaint, answer = _checked(said)
     desks.check_own(complaint.who)

@@ -1,4 +1,4 @@
-"""What a pool holds: passages a question, and what each route found, alone or with others."""
+"""The contents of a pool: passages per question, and those found by each route, alone or with others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.evaluation.labels.types import Desk
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one route found: passages of the pool, and those that no other route found."""
+    """The share of one route: its passages in the pool, and those that no other route found."""
 
     route: str
     found: int

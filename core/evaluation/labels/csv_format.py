@@ -98,7 +98,9 @@ def table_lines(text: str, file: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def is_own(content: bytes) -> bool:
-    """Whether a CSV file has the columns of `labels export`, or none that another tool's questions have."""
+    """Return whether a CSV file has the columns of `labels export`, or lacks the columns of other tools'
+    question files.
+    """
     head = content[:10_000].decode("utf-8", "replace").removeprefix("\ufeff").split("\n", 1)[0]
     cells = {cell.strip().strip('"').lower() for cell in re.split("[,;\t]", head)}
     asked = {"query", "question", "user_input", "input", "query text"}

@@ -126,9 +126,9 @@ def undo(store: Store, name: str, annotator: str) -> Judgement | None:
 
 
 def version(store: Store, name: str) -> tuple[str, str, int, int, int, int, int]:
-    """Equal as long as nothing of the set was changed by any process: the guidelines, when it was made, the
-    number of its newest judgement, and two numbers each that change with its pool and with its questions.
-    BadInput if there is none.
+    """Return a version that stays equal until any process changes the set: the guidelines, its creation time,
+    the number of its newest judgement, and two numbers each that change with its pool and with its questions.
+    Raises BadInput if the set does not exist.
     """
     with reading(store.path) as connection:
         return rows.version(connection, name)

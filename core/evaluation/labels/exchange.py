@@ -222,9 +222,8 @@ def check_annotator(desk: Desk, annotator: str) -> None:
 def _add(
     store: Store, name: str, judgements: Sequence[Judgement], found: Mapping[str, Sequence[Pooled]]
 ) -> Imported:
-    """In one transaction: the passages, then the judgements that do not stand already.
-
-    Where people have accounts, all are those of who imports them, whoever the file names.
+    """Add the passages, then the new judgements, in one transaction. If people have accounts, every judgement
+    is credited to the importer, regardless of the name in the file.
     """
     who = people.require("edit")
     now = settings_module.current()
@@ -250,8 +249,7 @@ def _add(
 
 
 def _claimed(judgements: Sequence[Judgement], importer: str) -> list[Judgement]:
-    """Return one judgement by `importer` for each pair, with what others are said to have judged as its note.
-
+    """Return one judgement by `importer` for each pair, with the judgements attributed to others as its note.
     Of several for a pair an adjudication counts, else the last.
     """
     by_pair: dict[Pair, list[Judgement]] = {}
@@ -281,7 +279,7 @@ def _judged(one: Judgement) -> tuple[Any, ...]:
 
 
 def _words(ids: Iterable[str]) -> dict[str, str]:
-    """Ids by how `qrels` writes them, and as they are where that is no other's."""
+    """Map each id as `qrels` writes it, and each id itself, to the id. A written form takes precedence."""
     known = list(ids)
     return {id: id for id in known} | {csv_format.word(id): id for id in known}
 

@@ -1,4 +1,6 @@
-"""What people and judges said in other tools of imported runs, as complaints marked with their source."""
+"""The scores that people and judges gave to imported runs in other tools, as complaints marked with their
+source.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ MAX_WHO, MAX_NOTE = 64, 500
 
 @dataclass(frozen=True, slots=True)
 class FromFeedback:
-    """How many scores became complaints, of how many, and in which label sets."""
+    """The number of scores that became complaints, the number of all scores, and the label sets concerned."""
 
     added: int = 0
     of: int = 0
@@ -88,7 +90,7 @@ def from_traces(store: Store, said: Sequence[tuple[Run, Mapping[str, Any]]]) -> 
 
 
 def negative(one: Mapping[str, Any]) -> bool:
-    """Whether a score, as `core.store.trace_sources.values.said` has it, says that something was wrong."""
+    """Return whether a score, as `core.store.trace_sources.values.said` returns it, is negative."""
     name, value, label = one["name"].lower(), one["value"], one["label"].strip().lower()
     if label:
         return label in _BAD

@@ -28,7 +28,7 @@ How = Literal["adjudicated", "one grade", "all agree", "median", "unjudged"]
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The grade that counts for a passage, None if it is unjudged; `of` are the judgements it is made of."""
+    """The grade that counts for a passage, None if it is unjudged; `of` are the judgements it is based on."""
 
     question: str
     passage: str
@@ -39,10 +39,10 @@ class Final:
 
 @dataclass(slots=True)
 class Tied:
-    """Labels as passages of a corpus. `carried`: the judged passages whose id is gone, with the passages that
-    hold their words, or stand at their place, now. `lost`: those of which nothing was found. `changed`: ids
-    that are there, with other words than were judged. `outside`: of pipelines' passages that the corpus never
-    had; they keep their labels.
+    """The labels as passages of a corpus. `carried`: the judged passages whose id is gone, with the passages
+    that now have their words or their place. `lost`: those without any match. `changed`: ids that still
+    exist, with other words than were judged. `outside`: pipelines' passages that the corpus never had; they
+    keep their labels.
     """
 
     qrels: Qrels = field(default_factory=dict)
@@ -56,8 +56,8 @@ class Tied:
 
 def final(desk: Desk) -> dict[Pair, Final]:
     """Return the final grade of every passage of the pool: the newest adjudication if there is one, else the
-    lower median of the grades of people and imports. "Cannot tell" and what is put off count as unjudged, and
-    what a model suggests counts for nothing.
+    lower median of the grades of people and imports. "Cannot tell" and deferred passages count as unjudged,
+    and a model's suggestions do not count.
     """
     settled = {pair: one for pair, one in desk.adjudicated().items() if one.kind != "later"}
     given: dict[Pair, list[Judgement]] = defaultdict(list)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ORDER = "~"  # between an evaluation and two routes, where an address names the order
 NEWEST = 200  # stored runs that are looked through for questions
 SESSIONS = 20  # of their questions at most join a set at a time
-SUFFIX = "to settle"  # of the name of a set that is made of an evaluation's questions
+SUFFIX = "to settle"  # of the name of a set with an evaluation's questions
 
 
 @dataclass(frozen=True, slots=True)

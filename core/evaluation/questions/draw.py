@@ -16,7 +16,7 @@ from core.domain.types import Passage
 
 LEAST_WORDS = 15  # in a passage: with fewer there is nothing to ask
 CLUSTERS = 24  # of documents, by what they are about
-SAMPLE = 20_000  # documents that clusters are made of
+SAMPLE = 20_000  # documents that are clustered
 # Letters with digits (LP-4098, E1203, v2.1), a number of five digits or more, or words joined by _ or ::.
 _IDENTIFIER = re.compile(
     r"\b(?=[\w.-]*\d)(?=[\w.-]*[A-Z])[A-Z0-9][\w-]*(?:\.\w+)*\b|\b\d{5,}\b|\b\w+(?:_\w+)+\b|\b\w+(?:::\w+)+\b"

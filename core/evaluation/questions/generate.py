@@ -38,7 +38,7 @@ class Generated:
     calls: int = 0
     threshold: float = UNCALIBRATED
     notes: list[str] = field(default_factory=list)
-    ended: str = ""  # why it ended early, "" where all were made
+    ended: str = ""  # why it ended early, "" if all were made
 
     @property
     def per_question(self) -> float | None:

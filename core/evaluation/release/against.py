@@ -59,7 +59,7 @@ class Against:
 
     # the evaluation of the earlier release
     name: str
-    # the routes compared; None if there is none
+    # the routes compared, or None
     then: str | None
     now: str | None
     # whether a drop larger than `min_effect` is shown, excluded or neither

@@ -59,7 +59,7 @@ class Decision:
     baseline: str
     criteria: Criteria
     verdict: Verdict
-    # the route to look at if none is chosen: the best so far, else the one that misses the least
+    # the route to look at if none is chosen: the best so far, else the route that misses the least
     nearest: str
     # distinct routes: `equal` names those that returned the same as one of them on every question
     candidates: tuple[Candidate, ...]

@@ -67,7 +67,7 @@ def newest(settings: Settings, name: str, route: str) -> Evaluation | None:
                 continue
             opened = experiment_store.opened(folder)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, BadInput):
-            continue  # damaged: the list of evaluations says so
+            continue  # damaged: the list of evaluations reports it
         if route in opened.routes and opened.outcomes:
             return opened
     return None
