@@ -19,7 +19,7 @@ PLACED_FROM = 2  # the grade from which a passage of a quote is relevant
 
 
 class Documents(Protocol):
-    """What is needed of a corpus."""
+    """The corpus methods that locating labels uses."""
 
     @property
     def name(self) -> str: ...
@@ -83,8 +83,8 @@ def holding(entry: Evidence, text: str, passages: Sequence[Passage]) -> list[str
 
 
 def located(entry: Evidence, text: str) -> Span:
-    """Where the quote stands in its document's `text`, all of it without a quote; BadInput where it is not
-    there. White space is not compared.
+    """Return the place of the quote in its document's `text`, or all of the text without a quote. White space
+    is ignored. Raises BadInput if the quote does not occur.
     """
     if entry.quote is None:
         return 0, len(text)

@@ -33,7 +33,7 @@ class Loss:
 
     @property
     def shown(self) -> bool:
-        """Whether the route is shown to be worse."""
+        """Return whether the route is shown to be worse."""
         return self.high < 0
 
 

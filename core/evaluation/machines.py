@@ -55,7 +55,7 @@ def read(figures: Mapping[str, Any]) -> tuple[Kind, ...]:
 
 
 def unlike(found: Sequence[Kind]) -> str:
-    """Why times of these machines do not compare; "" where they do."""
+    """Return why times of these machines do not compare, or "" if they do."""
     if len(found) < 2:
         return ""
     return f"its times are of unlike machines: {'; '.join(one.describe() for one in found)}"

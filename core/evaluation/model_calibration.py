@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """What a case is made of: a question, what hybrid search found for it, and its relevant passages."""
+    """The material of a case: a question, the hits of hybrid search, and its relevant passages."""
 
     do: Steps
     question: Question
@@ -89,7 +89,9 @@ def _relevance(subject: Subject, withheld: bool) -> Score | None:
 
 
 def _claim(subject: Subject, withheld: bool) -> Score | None:
-    """Return the first sentence of a gold answer, held against the relevant passages or against others."""
+    """Return the score of the first sentence of a gold answer against the relevant passages or, if
+    `withheld`, against others.
+    """
     claim = next(iter(sentences(subject.question.answers[0])), "") if subject.question.answers else ""
     size = len(words(claim))
     if not subject.relevant or not 1 <= size <= CLAIM_WORDS or words(claim) in (["yes"], ["no"]):

@@ -1,5 +1,5 @@
-"""What choosing the best route for each question would give: its mean, what each route lacks to it, and which
-two routes complement each other most.
+"""The figures of an oracle that chooses the best route for each question: its mean, each route's gap to it,
+and the two routes that complement each other most.
 """
 
 from __future__ import annotations

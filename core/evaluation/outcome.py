@@ -1,4 +1,4 @@
-"""What one route did with one question of an evaluation."""
+"""The result of one route for one question of an evaluation."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one route did with one question, as far as an evaluation needs it. `error` says why it did not end
-    well or, where it did, why the answer could not be written.
+    """The result of one route for one question, as far as an evaluation needs it. `error` is the reason it
+    failed or, if it ended well, the reason the answer could not be written.
     """
 
     status: Status

@@ -1,4 +1,6 @@
-"""Passages that pipelines of one's own found and the corpus does not have: told apart from unjudged ones."""
+"""Passages that external pipelines found and the corpus does not have, distinguished from unjudged
+passages.
+"""
 
 from __future__ import annotations
 

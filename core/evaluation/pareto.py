@@ -1,4 +1,4 @@
-"""Which routes are worth their cost: the Pareto front of a quality and a cost."""
+"""The routes that are worth their cost: the Pareto front of a quality and a cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def front(points: Mapping[str, Point]) -> tuple[str, ...]:
 
 
 def beaten_by(points: Mapping[str, Point], name: str) -> tuple[str, ...]:
-    """Those on the front that beat `name`; none where it is on the front itself or has no place."""
+    """Return the routes on the front that beat `name`; none if it is on the front itself or cannot be
+    placed.
+    """
     on = front(points)
     if name in on or name not in front({name: points[name]}):
         return ()

@@ -68,7 +68,9 @@ def split_of(file: Path, root: Path) -> str:
 
 
 def _role(file: Path, root: Path) -> str:
-    """Whether a file is the "queries", "corpus" or "qrels" of a retrieval dataset; "" for any other."""
+    """Return whether a file is the "queries", "corpus" or "qrels" of a retrieval dataset; "" for any
+    other.
+    """
     parts = re.split(r"[-_./]", file.relative_to(root).as_posix().lower())
     roles = {"query": "queries", "documents": "corpus"}
     named = (roles.get(part, part) for part in parts)

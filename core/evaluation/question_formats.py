@@ -593,7 +593,7 @@ def _asked(value: Any) -> tuple[str, list[dict[str, str]]]:
 
 
 def _turns(value: Any) -> list[dict[str, str]]:
-    """Messages as turns, whichever tool wrote them; [] if they are none."""
+    """Return messages as turns, in any tool's format; [] if the value is not a list of messages."""
     if isinstance(value, str):
         value = _literal(value)
     found = []
@@ -711,7 +711,9 @@ def _found(row: _Flat, columns: Names, name: str, used: dict[str, dict[str, None
 
 
 def _unused(there: Mapping[str, tuple[str, Any]], used: Mapping[str, Iterable[str]]) -> Names:
-    """Return the columns that no field was read from; an object of which nothing was, by its own name."""
+    """Return the columns that no field was read from. An object with no used column is listed by its own
+    name.
+    """
     taken = {column for columns in used.values() for column in columns}
     inside = {column.rsplit(".", count)[0] for column in taken for count in range(1, column.count(".") + 1)}
     left = []

@@ -1,4 +1,4 @@
-"""Whether labelled quotes are still there after passages were compressed."""
+"""The share of labelled quotes that remain after passages were compressed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SEEN_FROM = 2  # the grade of a label from which its quote is part of an answer
 
 
 class Searched(Protocol):
-    """What is needed of a corpus."""
+    """The corpus methods that building RAFT examples uses."""
 
     def by_ids(self, ids: list[str], /) -> dict[str, Passage]: ...
 
@@ -32,7 +32,9 @@ class Searched(Protocol):
 
 @dataclass(slots=True)
 class Made:
-    """What became of the questions; `short` examples have fewer distractors, as BM25 finds no more."""
+    """The numbers of examples made and questions skipped; `short` examples have fewer distractors, as BM25
+    finds no more.
+    """
 
     examples: int = 0
     without_oracle: int = 0

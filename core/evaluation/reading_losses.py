@@ -52,7 +52,7 @@ def lost_id(entry: Evidence) -> str:
 
 
 def is_lost(id: str) -> bool:
-    """Whether an id stands for a label whose words are not in the corpus."""
+    """Return whether an id stands for a label whose words are not in the corpus."""
     return _ID in id
 
 

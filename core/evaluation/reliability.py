@@ -1,4 +1,4 @@
-"""Whether grades mean what they say: of the cases graded 0.7, seven in ten should be right."""
+"""The calibration of grades: of the cases graded 0.7, seven in ten should be right."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read(stored: Any) -> Reliability | None:
 
 
 def reliability(grades: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Reliability:
-    """How grades from 0 to 1 agree with labels, in `bins` bins of equal width."""
+    """Return the calibration of grades from 0 to 1 against labels, in `bins` bins of equal width."""
     import numpy as np
     from sklearn.calibration import calibration_curve
 

@@ -1,4 +1,4 @@
-"""What `eval --out` leaves behind: figures, run files that other tools read, and a page for people."""
+"""The output of `eval --out`: figures, run files for other tools, and a readable page."""
 
 from __future__ import annotations
 

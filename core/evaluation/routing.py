@@ -1,4 +1,6 @@
-"""Whether a router chose well: against the kinds that a set's authors wrote, and against the best route."""
+"""The quality of a router's choices: against the kinds that a set's authors wrote, and against the best
+route.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Confusion:
         return right / self.asked if self.asked else None
 
     def recall(self) -> dict[str, float | None]:
-        """For each class the share of its questions that were taken for it; None where it has none."""
+        """Return the share of each class's questions that were recognised, or None for a class without
+        questions.
+        """
         return {
             label: row[at] / sum(row) if sum(row) else None
             for at, (label, row) in enumerate(zip(self.labels, self.counts, strict=True))
@@ -58,10 +62,9 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """How much of a metric a router gave away: the best route's value minus the router's, per question.
-
-    `mean` with its 95% interval (None without a question); `best` counts for each route the
-    questions on which it was best, shared ones for each of them.
+    """The regret of a router: the best route's value of a metric minus the router's, per question. `mean`
+    with its 95% interval (None without a question). `best` counts for each route the questions on which it
+    was best; ties count for each of the routes.
     """
 
     by_question: Mapping[str, float]
@@ -115,8 +118,9 @@ class Mistake:
 
 
 def standing(values: Values, router: Mapping[str, float], default: str = DEFAULT_ROUTE) -> Standing | None:
-    """How a router stands whose value of each question is `router`; None without two questions that it, the
-    default route and another have values of. Routes that lack a value of such a question are left out.
+    """Return the standing of a router whose value of each question is `router`, or None if fewer than two
+    questions have values of the router, the default route and another route. Routes that lack a value of such
+    a question are left out.
     """
     known = [question for question, routes in values.items() if question in router and default in routes]
     names = sorted({name for question in known for name in values[question]})
@@ -151,8 +155,8 @@ def _shown(differences: Table) -> Shown:
 def mistakes(
     values: Values, router: str, given: Mapping[str, str], default: str = DEFAULT_ROUTE
 ) -> list[Mistake]:
-    """Return the questions on which some route was better than the one that `router` gave them to, those
-    first that lost most to the default route, then to the best.
+    """Return the questions the router got wrong, sorted by loss against the default route, then against the
+    best.
     """
     found = []
     for question, routes in values.items():
@@ -186,10 +190,9 @@ def confusion(chosen: Mapping[str, str], modes: Mapping[str, str | None]) -> Con
 
 
 def regret(values: Mapping[str, Mapping[str, float]], router: str) -> Regret:
-    """Return the regret of `router` from a metric's `values`, question id -> route -> value.
-
-    The router is one of the routes to choose from, so no regret is below 0. A question that the router has no
-    value for is left out; BadInput where it has none at all.
+    """Return the regret of `router` from a metric's `values`, question id -> route -> value. The router is
+    one of the routes to choose from, so no regret is below 0. A question without a value of the router is
+    left out. Raises BadInput if it has no value at all.
     """
     known = {question: routes for question, routes in values.items() if router in routes}
     if not known:
@@ -238,8 +241,8 @@ def block(
 
 
 def seen_in_training(name: str, made: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a classifier stood on the set `name` while it was held out, by what it says it was made of; None
-    where it was not trained on that set, so that figures of it are of unseen questions.
+    """Return a classifier's figures on the set `name` while it was held out, from its training record, or
+    None if it was not trained on that set, so that its figures are of unseen questions.
     """
     if name not in made.get("sets", {}):
         return None

@@ -51,13 +51,13 @@ _SAID = {CLASSIFY: "class", DISPATCH: "route"}
 
 
 class Asks(Protocol):
-    """What is needed of an engine."""
+    """The engine method that asking questions uses."""
 
     def start(self, request: Request, /) -> Job: ...
 
 
 class Elsewhere(Protocol):
-    """Who asks questions in other processes; see core.evaluation.spread."""
+    """A place that asks questions in other processes; see core.evaluation.spread."""
 
     def ask(
         self, questions: Sequence[Question], plan: Plan, warn: Callable[[str], None], ended: Ended, /
@@ -66,7 +66,7 @@ class Elsewhere(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked of every question."""
+    """The plan for every question: the corpus, the routes and how they are run."""
 
     corpus: str
     routes: tuple[str, ...]
@@ -273,7 +273,7 @@ def _written(result: RouteResult) -> dict[str, Any]:
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:
-    """Return the class a question was given and why, the route it was given to, the last SQL, and the route's
+    """Return the class assigned to a question and the reason, the chosen route, the last SQL, and the route's
     last decision or the reason for it.
     """
     said: dict[str, str] = {}

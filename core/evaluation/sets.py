@@ -34,11 +34,9 @@ def read(
     columns: Mapping[str, str] | None = None,
 ) -> Found:
     """Return the questions of `corpus`, whose documents are in `folder`: those given, built-in ones, BEIR's,
-    or those next to a database.
-
-    With `qrels` the judgements are those of that file, in place of what the questions say; `columns` names
-    the columns of the questions by field. Reads no index, so that a broken file is reported before an index
-    is built for it.
+    or those next to a database. With `qrels` the judgements are read from that file instead of the questions;
+    `columns` names the columns of the questions by field. Reads no index, so that a broken file is reported
+    before an index is built for it.
     """
     corpus = variants.base_of(corpus)  # the questions of a source are those of all its chunkings
     if not questions and corpus in BUILT_IN:

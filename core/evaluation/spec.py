@@ -1,4 +1,4 @@
-"""What an evaluation is to measure, as pages and commands say it and as it is kept."""
+"""The specification of an evaluation, as pages and commands write it and as it is stored."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ SEED = 13  # of the sample of questions
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What is to be measured. Without `routes`: those that can run and ask no language model.
-
-    The questions are those of the corpus; or of the set `labels` that people made on the Label page; or of
-    the files `questions`, with the judgements of the file `qrels` in place of their own. `repeats` asks the
-    language model that often, each time with other seeds, to tell how much the figures vary by themselves.
-    `runs` are NAME=FILE of routes whose replies were read from a file: they cannot be asked again.
-    `audit` names the routes that are asked each question again with each of their decisions turned.
+    """The specification of an evaluation. Without `routes`: the routes that can run and ask no language
+    model. The questions are those of the corpus; or of the set `labels` that people made on the Label page;
+    or of the files `questions`, with the judgements of the file `qrels` instead of their own. `repeats` asks
+    the language model that often, each time with other seeds, to measure how much the figures vary by
+    themselves. `runs` are NAME=FILE of routes whose replies were read from a file: they cannot be asked
+    again. `audit` names the routes that are asked each question again with each of their decisions turned.
     `filters` are conditions on metadata that passages have to meet to be found, for every question.
-    `chunkings` are further ways in which the corpus' source is cut ("256", "headings"), measured beside it.
+    `chunkings` are further chunkings of the corpus' source ("256", "headings"), measured next to it.
     """
 
     corpus: str

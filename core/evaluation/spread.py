@@ -1,4 +1,4 @@
-"""Asks the questions of an evaluation by workers: what they are told, and what they answer."""
+"""Workers that ask the questions of an evaluation: the payloads they receive, and their results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Spread:
 
     @property
     def pid(self) -> int | None:
-        """Of the process with this machine's scheduler, None where there is none."""
+        """Return the id of the process with this machine's scheduler, or None without one."""
         return self._pool.pid if self._pool is not None else None
 
     def ask(
@@ -158,7 +158,9 @@ def _engine(settings: Settings) -> _Worker:
 
 
 def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
-    """Whether this worker has what is asked of it, once a plan; Unavailable that says what to do."""
+    """Check once per plan that this worker has everything the plan needs. Raises Unavailable with
+    instructions.
+    """
     key = json.dumps([payload[name] for name in ("plan", "fingerprint", "able", "chosen")])
     if key in engine.fit:
         return

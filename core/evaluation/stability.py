@@ -1,4 +1,4 @@
-"""How much the figures of routes that call the model vary when the same questions are rerun."""
+"""The variation of figures when the same questions are rerun, for routes that call the model."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Stability:
 
     @property
     def larger(self) -> bool | None:
-        """Whether the difference is larger in every round than what it varies by; None without one.
-
-        It then has one sign, and no round has less of it than two rounds may differ by.
+        """Return whether the difference is larger in every round than its variation between rounds, or None
+        without a difference. It then has one sign, and its size in each round exceeds the largest difference
+        between two rounds.
         """
         if not self.deltas:
             return None

@@ -1,4 +1,4 @@
-"""Whether a difference between two routes is more than chance: intervals, paired tests, many comparisons."""
+"""Statistics of the difference between two routes: intervals, paired tests, many comparisons."""
 
 from __future__ import annotations
 

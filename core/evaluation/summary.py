@@ -49,16 +49,14 @@ def summarise(
     prices: Mapping[str, Prices] | None = None,
 ) -> dict[str, Any]:
     """Return the figures of every route over `outcomes`, compared with `baseline` (the first route unless
-    given).
-
-    Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the route
-    ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
-    over the questions at which both routes ended well; they are adjusted over all routes in one metric, and
-    routes that returned the same count once ("equal", and "same_as" of those that another stands for).
-    `again` are further rounds of the routes that ask a model, which tell how stable their figures are.
-    A route's "answers" are there if some route gave answers. `extra` has further measures, which are averaged
-    and compared in the same way under "extra"; a question without a value is not counted there. `prices` are
-    those of each route's model; without them tokens are what a route costs.
+    given). Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the
+    route ended well; the others are counted separately ("unlabelled", "failed"), never as zero. Differences
+    are over the questions at which both routes ended well. They are adjusted over all routes in one metric,
+    and routes that returned the same count once ("equal", and "same_as" for the routes that another
+    represents). `again` are further rounds of the routes that ask a model, which show how stable their
+    figures are. A route's "answers" are present if some route gave answers. `extra` has further measures,
+    which are averaged and compared in the same way under "extra"; a question without a value is not counted
+    there. `prices` are those of each route's model; without them a route's cost is its tokens.
     """
     baseline = check_baseline(baseline, routes)
     labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
@@ -147,7 +145,7 @@ def _decided(
 def _stability(
     labelled: LabelledSet, outcomes: Outcomes, values: ByRoute, again: Sequence[Outcomes], baseline: str
 ) -> dict[str, Any]:
-    """How stable the routes are that were asked again, rankings and answers."""
+    """Return how stable the rankings and answers of the rerun routes are."""
     rounds = [_whole(labelled, outcomes, values)]
     for one in again:
         asked = list(dict.fromkeys(route for by in one.values() for route in by))
@@ -158,7 +156,7 @@ def _stability(
 
 
 def _whole(labelled: LabelledSet, outcomes: Outcomes, values: ByRoute) -> dict[str, dict[str, Any]]:
-    """`values` with the measures of answers beside them."""
+    """Return `values` with the measures of answers added."""
     written = answer_figures.measured(labelled, outcomes, list(values))
     return {
         route: {q: {**by.get(q, {}), **written[route].get(q, {})} for q in {**by, **written[route]}}

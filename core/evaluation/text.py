@@ -81,8 +81,8 @@ def oracle(block: Mapping[str, Any] | None, named: Named = str) -> list[str]:
 
 
 def rounds(figures: Figures, named: Named = str, metric: str | None = None) -> list[str]:
-    """How stable each rerun route is in `metric`; without one in the headline metric, or in the first metric
-    of its answers where no ranking was scored. Nothing without further rounds.
+    """Return sentences on how stable each rerun route is in `metric`; by default in the headline metric, or
+    in the first metric of its answers if no ranking was scored. Empty without further rounds.
     """
     block = figures.get("stability")
     if block is None:
@@ -184,7 +184,7 @@ def _stable(one: Mapping[str, Any], route: str, baseline: str, metric: str) -> s
 
 
 def _by_document(figures: Figures) -> str:
-    """How rankings are scored if whole documents are labelled."""
+    """Return a sentence on how rankings are scored if whole documents are labelled, or ""."""
     n = figures.get("by_document", 0)
     if not n:
         return ""

@@ -65,7 +65,7 @@ class BestSoFar:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Which route to ship, or why that is not decided."""
+    """The decision which route to ship, or the reason it is not decided."""
 
     decision: Kind
     # the route to ship; None unless the decision is "ship" or "equivalent"

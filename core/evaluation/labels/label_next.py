@@ -1,9 +1,8 @@
-"""Which questions to label next to settle a comparison of two routes: where they disagree most.
-
-An unjudged passage that both routes show at one rank cannot change which is better; one that a route alone
-shows at the top can. So questions go by what their unjudged passages could change: the difference of their
-discounts, summed. Carterette, Allan & Sitaraman 2006, "Minimal test collections for retrieval evaluation"
-(SIGIR), with the discount of DCG in place of average precision.
+"""The questions to label next to settle a comparison of two routes: those with the most disagreement. An
+unjudged passage that both routes show at one rank cannot change which is better; a passage that only one
+route shows at the top can. So questions are ordered by the possible effect of their unjudged passages: the
+difference of their discounts, summed. Carterette, Allan & Sitaraman 2006, "Minimal test collections for
+retrieval evaluation" (SIGIR), with the discount of DCG instead of average precision.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def ordered(found: Iterable[Next]) -> list[Next]:
 
 
 def _answerable(question: Question) -> bool:
-    """Whether the documents may answer it: what its author says they do not needs no label."""
+    """Return whether the documents may answer the question; questions marked unanswerable need no label."""
     return question.answerable is not False and question.mode not in UNDECIDED
 
 

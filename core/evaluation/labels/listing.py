@@ -23,8 +23,8 @@ HOW = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One passage of the pool. `said`: who said what, with notes; `now`: what became of it when the corpus
-    was cut anew, "" where it is as it was judged.
+    """One passage of the pool. `said`: each annotator's judgement, with notes. `now`: its state after the
+    corpus was chunked again, "" if it is unchanged.
     """
 
     question: str
@@ -76,7 +76,7 @@ def lines(
 
 
 def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
-    """How many labels there are, and how they came about."""
+    """Return how many labels there are, by origin."""
     relevant = {
         one.question
         for one in finals.values()

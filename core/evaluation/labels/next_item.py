@@ -1,4 +1,4 @@
-"""Where an annotator goes next, and what was put off."""
+"""The next pair for an annotator, and the deferred ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from core.evaluation.labels.types import Judgement, Pair
 
 
 def onward(order: Sequence[Pair], said: Mapping[Pair, Judgement], at: Pair | None = None) -> Pair | None:
-    """Return the next of `order` after `at` of which nothing is said, from the beginning again behind the
-    end.
-
-    Where something is said of all: what was put off, the longest ago first, `at` last. None when nothing is
-    left.
+    """Return the next unlabelled pair of `order` after `at`, wrapping around; then deferred pairs, oldest
+    first and `at` last. None when nothing is left.
     """
     fresh = [pair for pair in order if pair not in said]
     if fresh:

@@ -1,4 +1,4 @@
-"""Where the questions of a label set come from: the corpus' own, a file, or what was asked before."""
+"""The sources of a label set's questions: the corpus' own, a file, or earlier queries."""
 
 from __future__ import annotations
 

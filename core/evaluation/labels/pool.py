@@ -34,8 +34,8 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What a pooling brought: passages that were not there, questions of the set that were met, questions
-    met that are not of the set, and hits whose text could not be had.
+    """The result of a pooling: new passages, questions of the set that were found, questions that are not in
+    the set, and hits whose text was missing.
     """
 
     new: int
@@ -91,10 +91,9 @@ class Pooling(BackgroundJob):
 
 
 def begin(engine: Engine, name: str, names: Sequence[str] = (), *, depth: int = DEPTH) -> Pooling:
-    """Begin to fill the pool of a set with the `depth` best passages of each route; asked again meanwhile,
-    the one under way. Without `names`: those that can run and ask no language model.
-
-    BadInput for an unknown set or route or a depth that is not allowed; Unavailable where a route cannot run.
+    """Begin to fill the pool of a set with the `depth` best passages of each route, or return the running
+    job. Without `names`: the routes that can run and ask no language model. Raises BadInput for an unknown
+    set or route or a depth that is not allowed, Unavailable if a route cannot run.
     """
     check_depth(depth)
     store = store_of(engine)

@@ -27,7 +27,7 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left or put off."""
+        """Return whether nothing is left or deferred."""
         return not self.left and not self.later
 
 
@@ -53,7 +53,7 @@ def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:
 
 
 def progress(desk: Desk, annotator: str) -> tuple[dict[str, Progress], Progress]:
-    """How far an annotator is, by question and in all."""
+    """Return an annotator's progress by question and in all."""
     said = desk.by(annotator)
     by = {
         question.id: _counted(said.get((question.id, passage)) for passage in desk.pool.get(question.id, {}))

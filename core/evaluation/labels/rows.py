@@ -71,7 +71,7 @@ def version(connection: sqlite3.Connection, name: str) -> tuple[str, str, int, i
 
 
 def insert(connection: sqlite3.Connection, fresh: LabelSet, questions: Sequence[Question]) -> None:
-    """Write a new set; BadInput where its name is taken or there are too many."""
+    """Write a new set. Raises BadInput if its name is taken or there are too many sets."""
     row = connection.execute("SELECT deleted FROM label_sets WHERE name = ?", (bind(fresh.name),)).fetchone()
     if row is not None:
         what = "was deleted; restore it or give another name" if row["deleted"] else "exists already"
@@ -93,7 +93,7 @@ def insert(connection: sqlite3.Connection, fresh: LabelSet, questions: Sequence[
 
 
 def keep_question(connection: sqlite3.Connection, name: str, question: Question) -> None:
-    """Write a question of a set, in the place of the one with its id or behind all others."""
+    """Write a question of a set, replacing the question with its id or after all other questions."""
     key = (bind(name), bind(question.id))
     connection.execute(
         "INSERT INTO label_questions (label_set, id, place, question) VALUES (?, ?, "

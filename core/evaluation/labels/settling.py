@@ -38,12 +38,11 @@ class Ready:
 
 
 def begin(store: Store, evaluation: Evaluation, one: str, other: str, corpus: Documents) -> Ready:
-    """Return the label set of an evaluation with the passages that decide between two routes in its pool.
-
-    It is the set that the evaluation was made with. Where its labels come from elsewhere a set is made of its
-    questions and judgements, which count as an import; made once, it is used again. Questions of stored
-    sessions in which both routes answered, and differ, join it. BadInput where there is nothing to label, or
-    the evaluation is over another corpus than the set of that name.
+    """Return the label set of an evaluation with the passages that decide between two routes in its pool. It
+    is the set used by the evaluation. If its labels come from elsewhere, a set is created from its questions
+    and judgements, which count as an import, and reused later. Questions of stored sessions in which both
+    routes answered, and differ, join it. Raises BadInput if there is nothing to label, or the set of that
+    name is over another corpus.
     """
     found = label_next.of_evaluation(evaluation, one, other)
     if not found:
@@ -100,9 +99,8 @@ def _of_sessions(store: Store, desk: Desk, one: str, other: str) -> dict[Questio
 
 
 def order(desk: Desk, evaluation: Evaluation, one: str, other: str) -> tuple[str, ...]:
-    """Return the questions of a set, those first whose labels decide most between two routes: as an
-    evaluation ranked them, and as its own pool tells of questions that were not asked in it. The others are
-    not among them.
+    """Return the questions of a set whose labels help to decide between two routes, most decisive first: as
+    the evaluation ranked them, and by the set's own pool for questions not asked in it.
     """
     ids = _same(desk)
     found = [item for item in label_next.of_evaluation(evaluation, one, other) if item.query in ids]

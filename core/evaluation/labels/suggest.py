@@ -81,10 +81,9 @@ class Suggesting(BackgroundJob):
 
 
 def begin(engine: Engine, name: str, pairs: Collection[Pair] | None = None) -> Suggesting:
-    """Begin to have the model grade passages of a set; asked again meanwhile, the one under way. Without
-    `pairs`: every passage of the pool of which it has suggested nothing yet.
-
-    BadInput for an unknown set, Unavailable where there is no model.
+    """Begin to have the model grade passages of a set, or return the running job. Without `pairs`: every
+    passage of the pool without a suggestion from it. Raises BadInput for an unknown set, Unavailable if there
+    is no model.
     """
     store = store_of(engine)
     desk = desks.load(store, name)

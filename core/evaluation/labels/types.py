@@ -26,9 +26,8 @@ Pair = tuple[str, str]  # ids of a question and a passage
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """Questions over a corpus to be labelled. A passage is relevant from the grade `relevant_from`.
-
-    `guidelines` are what annotators are told; `created` is ISO 8601, UTC.
+    """A set of questions over a corpus to be labelled. A passage is relevant from the grade `relevant_from`.
+    `guidelines` are the instructions for annotators; `created` is ISO 8601, UTC.
     """
 
     name: str
@@ -40,11 +39,11 @@ class LabelSet:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an annotator said of a passage for a question; `grade` is 0 to 3 for the kind "grade", else None.
-
-    "cannot": cannot tell; "later": put off; "withdrawn": takes back the newest of the same annotator on the
-    same passage that stands, so that what they said before holds again. An adjudication stands beside the
-    annotator's own judgement. `number` grows with every judgement of a store; `created` is ISO 8601, UTC.
+    """An annotator's judgement of a passage for a question; `grade` is 0 to 3 for the kind "grade", else
+    None. "cannot": cannot tell; "later": deferred; "withdrawn": takes back the newest active judgement by the
+    same annotator of the same passage, so that the previous one counts again. An adjudication is stored next
+    to the annotator's own judgement. `number` grows with every judgement of a store; `created` is ISO 8601,
+    UTC.
     """
 
     question: str

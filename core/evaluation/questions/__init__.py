@@ -1,1 +1,1 @@
-"""Questions and labels where there are none: drawn, written by the model, checked, reviewed by people."""
+"""Generated questions and labels: drawn, written by the model, checked, reviewed by people."""

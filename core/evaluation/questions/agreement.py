@@ -1,4 +1,4 @@
-"""Whether generated questions put routes in the order that real ones do: Kendall's tau and its ceiling."""
+"""The agreement of generated and real questions on the order of routes: Kendall's tau and its ceiling."""
 
 from __future__ import annotations
 
@@ -89,16 +89,13 @@ def tau(first: Values, second: Values) -> float:
 
 
 def likeness(first: Values, second: Values, seed: int = 0) -> tuple[Interval, Interval, bool]:
-    """Return a 95% interval of tau, its ceiling, and whether the two sets disagree (see Agreement).
-
-    Two sets of so few questions do not show the same order even if they ask the same. They disagree if tau is
-    below the 5% point of random re-splits of all questions into sets of the same sizes (a permutation test:
-    Fisher 1935); or if the questions drawn anew show a reversed order in 97.5% of draws, as re-splits of two
-    reversed orders show no order at all.
-
-    The interval goes from the lower end of the percentile and the basic bootstrap interval to the higher end,
-    as neither alone covers (Davison & Hinkley 1997, chapter 5). Its upper end is 1 unless the sets disagree:
-    drawing questions again only adds disagreement.
+    """Return a 95% interval of tau, its ceiling, and whether the two sets disagree (see Agreement). Two sets
+    of so few questions do not show the same order even if they ask the same. They disagree if tau is below
+    the 5% point of random re-splits of all questions into sets of the same sizes (a permutation test: Fisher
+    1935); or if the questions drawn again show a reversed order in 97.5% of draws, as re-splits of two
+    reversed orders show no order at all. The interval goes from the lower end of the percentile and the basic
+    bootstrap interval to the higher end, as neither alone covers (Davison & Hinkley 1997, chapter 5). Its
+    upper end is 1 unless the sets disagree: drawing questions again only adds disagreement.
     """
     rng = np.random.default_rng(seed)
     measured = tau(first.mean(axis=1), second.mean(axis=1))

@@ -1,4 +1,4 @@
-"""What is held against a written question before it is kept: pure functions of texts, terms and rankings."""
+"""The checks of a written question before it is accepted: pure functions of texts, terms and rankings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def form(question: str, passages: Sequence[str]) -> str:
 
 
 def copied(question: str, passage: str) -> bool:
-    """Whether most of a question's words stand in the passage one after the other."""
+    """Return whether most of a question's words occur consecutively in the passage."""
     asked, said = _WORDS.findall(question.casefold()), _WORDS.findall(passage.casefold())
     size = max(LEAST, round(COPIED * len(asked)))
     runs = {tuple(said[at : at + size]) for at in range(len(said) - size + 1)}
@@ -61,7 +61,9 @@ def copied(question: str, passage: str) -> bool:
 
 
 def unlike(question: str, passage: str) -> bool:
-    """Whether a question is in another script than its passage, or by its stop words in another language."""
+    """Return whether a question is in another script than its passage, or by its stop words in another
+    language.
+    """
     if _script(question) != _script(passage):
         return True
     first, second = _language(question), _language(passage)

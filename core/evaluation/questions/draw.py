@@ -1,4 +1,4 @@
-"""Which passages questions are written about: spread evenly over documents and over what they are about."""
+"""The choice of passages to write questions about, spread evenly over documents and topics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IDENTIFIER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A passage to ask about, its row in the corpus, and an identifier in it, "" where it has none."""
+    """A passage to ask about, its row in the corpus, and an identifier in it, "" if it has no identifier."""
 
     row: int
     passage: Passage

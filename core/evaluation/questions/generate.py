@@ -28,8 +28,8 @@ Progress = Callable[[int, int], None]  # questions kept, of how many
 
 @dataclass(slots=True)
 class Generated:
-    """What came of it: the file's lines, why questions were dropped, how long the model took for all of them
-    (seconds, as its calls took when they were made), and how the threshold was come by.
+    """The result of generating questions: the file's lines, the numbers dropped by reason, the model's time
+    for all of them (seconds, as its calls took when they were made), and the origin of the threshold.
     """
 
     lines: list[Line]

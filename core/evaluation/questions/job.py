@@ -61,7 +61,7 @@ class Generating(BackgroundJob):
 
 
 def begin(engine: Engine, name: str, corpus: str, count: int, kinds: Sequence[Kind]) -> Generating:
-    """Begin to generate until there are `count`; asked again meanwhile, the one under way. Unavailable where
+    """Begin to generate until there are `count` questions, or return the running job. Raises Unavailable if
     there is no model or no store.
     """
     store = engine.store

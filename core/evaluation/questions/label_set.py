@@ -34,9 +34,8 @@ class ChangedMeanwhile(BadInput):
 
 
 def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
-    """Put generated questions into the label set `name`, made now where there is none, with the passages they
-    are about as labels by BY; how many were new. One transaction; a question that is there stays as it is.
-
+    """Add generated questions to the label set `name`, created if it does not exist, with their passages as
+    labels by BY; return how many were new. One transaction; an existing question is not changed. Raises
     BadInput for a set over another corpus, or a document or quote that the corpus does not have.
     """
     lines = [line for line in lines if line["generated"].get("state") != "dropped"]

@@ -1,4 +1,4 @@
-"""What is said of figures that are made of generated questions."""
+"""Notes on figures that rest on generated questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from core.evaluation.dataset import Question
 
 
 def counts(questions: Iterable[Question]) -> tuple[int, int, int]:
-    """How many questions there are, how many a model wrote, and how many of those a person accepted."""
+    """Return how many questions there are, how many a model wrote, and how many of those a person
+    accepted.
+    """
     asked = list(questions)
     made = [question.generated for question in asked if question.generated is not None]
     return len(asked), len(made), sum(one.state == "accepted" for one in made)
@@ -25,9 +27,7 @@ def block(questions: Iterable[Question]) -> dict[str, Any]:
 
 
 def note(questions: Iterable[Question]) -> str:
-    """Return the sentence that stands first wherever figures are made of generated questions, or "" for
-    others.
-    """
+    """Return the note that precedes all figures of generated questions, or "" if no question is generated."""
     asked = list(questions)
     whole, made, accepted = counts(asked)
     if not made:

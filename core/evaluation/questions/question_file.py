@@ -33,7 +33,9 @@ class Overtaken(BadInput):
 
 
 def read(path: Path) -> list[Line]:
-    """Return the lines of a file of generated questions. Raises BadInput naming the line of what is none."""
+    """Return the lines of a file of generated questions. Raises BadInput with the number of an invalid
+    line.
+    """
     found = []
     for number, line in lines(path):
         where = f"{path} line {number}"
@@ -50,7 +52,7 @@ def read(path: Path) -> list[Line]:
 
 
 def generated(line: Mapping[str, Any]) -> Generated:
-    """How a line of such a file was made, and what people made of it."""
+    """Return how a line of a question file was generated, and how people reviewed it."""
     return Generated.read(line["generated"], str(line["id"]))
 
 
@@ -72,9 +74,9 @@ def changed(path: Path) -> Iterator[list[Line]]:
 
 
 def decide(path: Path, seen: Line, state: State, who: str, text: str = "") -> Line:
-    """Accept, drop or put back the question `seen`, or change its `text`; the line as it is now.
-
-    BadInput for a state, name or text that is not allowed; Overtaken where it is no longer as it was seen.
+    """Accept, drop or restore the question `seen`, or change its `text`; return its line as it is now. Raises
+    BadInput for a state, name or text that is not allowed, Overtaken if the question has changed since it was
+    read.
     """
     who, text = " ".join(who.split()), " ".join(text.split())
     if state not in STATES:
@@ -109,7 +111,7 @@ def reviewed(line: Line, state: State, who: str, text: str = "") -> Line:
 
 
 def states(found: Sequence[Line]) -> dict[str, int]:
-    """How many questions are in each state."""
+    """Return how many questions are in each state."""
     counted: dict[str, int] = dict.fromkeys(STATES, 0)
     for line in found:
         counted[generated(line).state] += 1

@@ -32,9 +32,8 @@ def decide_all(
 
 
 def review(path: Path, who: str, inputs: TextIO, out: TextIO) -> None:
-    """Show each question that nobody reviewed and read what to do with it, until the end of either.
-
-    On a terminal single keys are read. What somebody else has done meanwhile is said, and shown.
+    """Show each unreviewed question and read the decision on it, until the questions or the inputs end. On a
+    terminal single keys are read. Changes by other people in the meantime are reported and shown.
     """
     done: list[tuple[Line, Line]] = []  # (before, after), for undo
     skipped: set[str] = set()

@@ -46,7 +46,9 @@ class Dropped(Exception):
 
 @dataclass(slots=True)
 class Writer:
-    """What questions are written and checked with. `ms` adds up the model's calls, as they took when made."""
+    """The corpus and models that questions are written and checked with. `ms` adds up the model's calls, as
+    they took when made.
+    """
 
     corpus: Corpus
     llm: LLM

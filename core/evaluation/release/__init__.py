@@ -1,1 +1,1 @@
-"""Which measured route to ship: criteria, the decision, how sure it is, and its snapshot."""
+"""The choice of a measured route to ship: criteria, the decision, its certainty, and its snapshot."""

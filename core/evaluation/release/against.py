@@ -40,7 +40,7 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """What the interval shows."""
+        """Return the conclusion from the interval."""
         return "worse" if self.high < 0 else "better" if self.low > 0 else "no difference shown"
 
     def in_words(self) -> str:
@@ -86,7 +86,7 @@ class Against:
 
     @property
     def too_many_broken(self) -> bool:
-        """Whether more questions broke than may, or that cannot be determined."""
+        """Return whether more questions broke than allowed, or their number cannot be determined."""
         if self.max_broken is None:
             return False
         return self.questions is None or len(self.questions.of("broken")) > self.max_broken

@@ -34,7 +34,7 @@ class Check:
 
     @property
     def short_by(self) -> float:
-        """How far it is from being met, as a share of the limit; 0 where it is, 1 where undetermined."""
+        """Return the distance to the limit as a share of it: 0 if it is met, 1 if undetermined."""
         if self.state == "passed":
             return 0.0
         if self.state == "cannot be told" or self.value is None or self.limit is None:

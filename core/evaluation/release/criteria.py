@@ -1,4 +1,4 @@
-"""What a route must meet to be shipped, and how each criterion is given on a command line and in Python."""
+"""The criteria that a route must meet to ship, and their form on a command line and in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release is compared with: the snapshot of an earlier one, or another evaluation."""
+"""The reference of a release comparison: the snapshot of an earlier release, or another evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a release rests on: questions a route does worse at, the labelled set and its limits, the settings."""
+"""The facts behind a release: questions a route does worse at, the labelled set and its limits, the
+settings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of metrics.json, as far as a decision is made of them."""
+"""The figures of metrics.json that a decision uses."""
 
 from __future__ import annotations
 

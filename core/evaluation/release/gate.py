@@ -1,4 +1,4 @@
-"""Which of the measured routes to ship by given limits, or what is known if that is not decided."""
+"""The decision which measured route to ship by given limits, or the known facts if it is not decided."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Candidate(RouteFigures):
 
     @property
     def passes(self) -> bool:
-        """Whether every limit is met."""
+        """Return whether every limit is met."""
         return all(one.state == "passed" for one in self.checks)
 
     @property
     def fails(self) -> bool:
-        """Whether a limit is known not to be met."""
+        """Return whether a limit is known not to be met."""
         return any(one.state == "failed" for one in self.checks)
 
     @property
     def state(self) -> State:
-        """How it stands against the limits."""
+        """Return whether it passes or fails the limits, or is still open."""
         return "passes" if self.passes else "fails" if self.misses else "open"
 
 
@@ -74,7 +74,7 @@ class Decision:
 
     @property
     def chosen(self) -> str | None:
-        """The route to ship; None if there is none."""
+        """Return the route to ship, or None."""
         return self.verdict.chosen
 
     @property
@@ -96,7 +96,7 @@ class Decision:
 
     @property
     def broken(self) -> bool:
-        """Whether a question that people complained of broke again."""
+        """Return whether a question from a complaint broke again."""
         return self.regressions is not None and bool(self.regressions.broken)
 
     def document(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from core.evaluation.release.rule import SHOWN
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test; `told` is shown where it did not pass, its first line also as the message."""
+    """A test case; `told` is shown if it did not pass, its first line also as the message."""
 
     name: str
     state: Literal["passed", "failed", "skipped"]

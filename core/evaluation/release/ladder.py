@@ -33,13 +33,12 @@ State = Literal["taken", "skipped", "reached", "not needed", "not measured", "eq
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step up: the route that stands on it, and what it gains on the rung below that was taken.
-
-    `state`: taken (it gains, and is not the route to ship), skipped (no gain is shown), reached (its route
-    ships: the ladder ends here), not needed (above that), not measured, equal (its routes, `others`, returned
-    the same as a route on another rung). `gain` is None on the lowest rung and if nothing can be compared.
-    `answered`: the share of questions with a relevant passage in the first ten on this rung or one taken
-    below it. `others` were measured and stand behind the route.
+    """One step up: its route, and that route's gain over the last taken rung below. `state`: taken (it gains,
+    and is not the route to ship), skipped (no gain is shown), reached (its route ships: the ladder ends
+    here), not needed (above that), not measured, equal (its routes, `others`, returned the same as a route on
+    another rung). `gain` is None on the lowest rung and if nothing can be compared. `answered`: the share of
+    questions with a relevant passage in the first ten on this rung or a taken rung below it. `others` were
+    measured too, and rank below the route.
     """
 
     title: str
@@ -62,7 +61,7 @@ class Ladder:
 
     @property
     def taken(self) -> tuple[Rung, ...]:
-        """The rungs that are worth their cost, up to the one that ships."""
+        """Return the rungs that are worth their cost, up to the rung that ships."""
         return tuple(rung for rung in self.rungs if rung.state in ("taken", "reached"))
 
 
@@ -109,8 +108,8 @@ def _standing(
     family_of: Mapping[str, Family | None],
     twins: Mapping[str, Family | None],
 ) -> tuple[Candidate | None, tuple[str, ...]]:
-    """Return the route on a rung, and the other measured ones of its families. Where none is a candidate:
-    those that are equal to one on another rung.
+    """Return the route on a rung, and the other measured routes of its families. If none of them is a
+    candidate, return None and the routes that are equal to a route on another rung.
     """
     mine = [one for one in decision.candidates if family_of[one.route] in families]
     ships = [one for one in mine if one.route == decision.chosen]

@@ -28,8 +28,8 @@ UNJUDGED = "unjudged@10"
 
 @dataclass(frozen=True)
 class Measured:
-    """Figures as in metrics.json; `evaluation` is None where that file is all there is. `plan`: the routes
-    that alone were planned to be compared with the baseline, see `planned`. `untimed`: why no time counts.
+    """The figures of metrics.json; `evaluation` is None if only that file is known. `plan`: the only routes
+    planned to be compared with the baseline, see `planned`. `untimed`: the reason no time counts.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Measured:
 
     @property
     def questions(self) -> int:
-        """How many questions were asked."""
+        """Return how many questions were asked."""
         return int(self.figures["queries"])
 
     @property
@@ -108,7 +108,9 @@ class Measured:
 
     @cached_property
     def unlike(self) -> str:
-        """Why its times do not compare, as they are of unlike machines; "" where they do."""
+        """Return why its times do not compare, as they come from different kinds of machine, or "" if they
+        do.
+        """
         if self.evaluation is not None:
             return machines.unlike(machines.kinds(self.evaluation.outcomes.values()))
         return machines.unlike(machines.read(self.figures))
@@ -165,7 +167,7 @@ class Measured:
         return None if self.untimed or value is None or self.ended(route) < NEEDED[95] else float(value)
 
     def p50(self, route: str) -> float | None:
-        """Its median time in ms; None where that is not known, and untimed."""
+        """Return the route's median time in ms, or None if it is unknown or no time counts."""
         value = self.figures["routes"][route]["p50_ms"]
         return None if self.untimed or value is None else float(value)
 
@@ -189,7 +191,7 @@ class Measured:
         return self._spent(route)[2]
 
     def values(self, metric: str) -> Mapping[str, Mapping[str, float]] | None:
-        """Route -> question -> value, where it has one; None where only the figures are known."""
+        """Return the metric's values, route -> question -> value, or None if only the figures are known."""
         if self.evaluation is None:
             return None
         found: Mapping[str, Any]
@@ -231,7 +233,9 @@ def of_evaluation(evaluation: Evaluation) -> Measured:
 
 
 def of_figures(figures: Any, name: str, evaluation: Evaluation | None = None) -> Measured:
-    """Figures alone; BadInput where they are not the content of a metrics.json."""
+    """Return the figures without an evaluation. Raises BadInput if they are not the content of a
+    metrics.json.
+    """
     from core.routes.registry import routes
 
     check(figures, name)

@@ -1,4 +1,4 @@
-"""Where the regressions of a decision come from: an evaluation of their set, or the set asked now."""
+"""The source of a decision's regressions: an evaluation of their set, or the set asked now."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def newest(settings: Settings, name: str, route: str) -> Evaluation | None:
 
 
 def _evaluated(engine: Engine, given: str, route: str) -> Regressions | None:
-    """From a folder, else from a saved evaluation where no label set has that name; None where one has."""
+    """Return the regressions of a folder, or of a saved evaluation. None if a label set has that name."""
     if Path(given).is_dir():
         return regressions.of_evaluation(experiment_store.opened(Path(given)), route)
     known = [one.name for one in desks.sets(engine.store)] if engine.store is not None else []

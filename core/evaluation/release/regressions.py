@@ -24,11 +24,10 @@ State = Literal["passed", "broken", "cannot be told"]
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """One question of a regression set with one route: `state`, and `why` in words.
-
-    `failures` are the kinds of failure that were reported, `who` reported them. `wanted` are the passages
-    that should be among the first `depth`, `rank` is the best place of one, from 1, None where it has none
-    there or further down. `run` is the id of the run, "" where none was kept.
+    """One question of a regression set with one route: `state`, and the reason in `why`. `failures` are the
+    reported kinds of failure, `who` reported them. `wanted` are the passages that should be among the first
+    `depth`. `rank` is the best rank of a wanted passage, from 1, None if no hit is a wanted passage. `run` is
+    the id of the run, "" if no run was stored.
     """
 
     question: str
@@ -71,7 +70,7 @@ class Regressions:
         return self.of("broken")
 
     def headline(self, title: str) -> str:
-        """How many passed, in a sentence; `title` is the route's."""
+        """Return a sentence on how many questions passed; `title` is the route's."""
         open_ = len(self.of("cannot be told"))
         rest = f"; {open_} cannot be determined" if open_ else ""
         return (
@@ -81,8 +80,8 @@ class Regressions:
 
 
 def of_evaluation(evaluation: Evaluation, route: str, depth: int = DEPTH) -> Regressions:
-    """From an evaluation of a regression set; BadInput where the route is not in it, or no question was
-    asked.
+    """Return the regressions of a route from an evaluation of their set. Raises BadInput if the route is not
+    in it, or no question was asked.
     """
     if route not in evaluation.routes:
         raise BadInput(
@@ -111,11 +110,10 @@ def ask(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     ended: Callable[[], bool] = lambda: False,
 ) -> Regressions:
-    """Ask each question of the label set `name` of a route now, with answers where `style` says how.
-
-    BadInput for a set that is not there, is over another corpus than
-    `corpus`, or whose corpus has gone; Unavailable where the route cannot run. Stopped by `ended`, questions
-    that were not asked cannot be told.
+    """Ask a route each question of the label set `name` now, with answers if `style` is given. Raises
+    BadInput for a set that does not exist, is over another corpus than `corpus`, or whose corpus is gone;
+    Unavailable if the route cannot run. If `ended` stops it, questions that were not asked count as
+    undetermined.
     """
     from core.engine.request import Request
     from core.evaluation.labels import desk as desks
@@ -161,8 +159,8 @@ def ask(
 def checked(
     question: Question, outcome: Outcome | None, labelled: LabelledSet, depth: int = DEPTH
 ) -> Regression:
-    """One question: its wanted passages are among the first `depth`, and its answer is right where one was
-    written. A route that failed broke it; where there is nothing to check it cannot be told.
+    """Check one question: its wanted passages are among the first `depth`, and its answer, if written, is
+    right. A failed route broke the question. Without anything to check, the result is undetermined.
     """
     grades = labelled.qrels.get(question.id, {})
     relevant = [id for id, grade in grades.items() if grade >= labelled.relevant_from]
@@ -223,8 +221,8 @@ def _state(
 
 
 def _answered(question: Question, outcome: Outcome) -> bool | None:
-    """Whether the answer is right by its gold answers, or rightly withheld; None where there is nothing to
-    compare.
+    """Return whether the answer is right by its gold answers, or rightly withheld, or None if there is
+    nothing to compare.
     """
     if outcome.answer is None:
         return None

@@ -14,11 +14,10 @@ SHOWN = {"cannot be told": "cannot be determined"}  # what people read for the s
 
 @dataclass(frozen=True, slots=True)
 class RouteFigures:
-    """What the rule looks at of one route; None: cannot be determined.
-
-    `mean` is of the criteria's metric, `failed` and `unjudged` are shares, `tokens` and `calls` of one
-    completed question, `cost` of 1,000. `lost`: the kinds of question at which the route is shown to
-    be worse than the baseline. `interrupted`: not every question was asked.
+    """A route's figures that the rule uses; None: cannot be determined. `mean` is of the criteria's metric.
+    `failed` and `unjudged` are shares. `tokens` and `calls` are per completed question, `cost` per 1,000.
+    `lost`: the kinds of question at which the route is shown to be worse than the baseline. `interrupted`:
+    not every question was asked.
     """
 
     route: str
@@ -35,7 +34,7 @@ class RouteFigures:
 
     @property
     def expense(self) -> tuple[float, float, float]:
-        """What it costs, for sorting: price (tokens without prices), model calls, median time."""
+        """Return its cost as a sort key: price (tokens without prices), model calls, median time."""
         spent = self.tokens if self.cost is None else self.cost
         return _known(spent), _known(self.calls), _known(self.p50_ms)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Ranked(TypedDict):
-    """A relevant passage: its rank, None where it has none, and why it is not among the first k."""
+    """A relevant passage: its rank, None if it is not ranked, and the reason it is not among the first k."""
 
     grade: int
     rank: int | None
@@ -22,14 +22,14 @@ class Ranked(TypedDict):
 
 
 class AskedOf(TypedDict):
-    """How the route ended at a question, and its relevant passages."""
+    """The route's status for a question, and its relevant passages."""
 
     status: str
     relevant: Mapping[str, Ranked]
 
 
 class Passages(TypedDict):
-    """What the shipped route did with the relevant passages of each question; `depth` is k."""
+    """The shipped route's ranks of the relevant passages of each question; `depth` is k."""
 
     depth: int
     relevant_from: int

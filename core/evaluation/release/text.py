@@ -121,7 +121,9 @@ def expense(one: Candidate) -> str:
 
 
 def regressed(decision: Decision) -> list[str]:
-    """How the questions do that people complained of: a headline, then a sentence for each that is broken."""
+    """Return sentences on the questions that people complained about: a headline, then a sentence for each
+    that is broken.
+    """
     found = decision.regressions
     if found is None:
         return []

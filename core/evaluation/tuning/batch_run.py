@@ -101,12 +101,11 @@ class BatchRun(BackgroundJob):
 
 
 def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun:
-    """Return the batch run of `routes` (name -> parameters, those left out at their defaults) over the
-    labelled questions of `corpus`: the known one, or begun now. One that failed or was stopped is begun
-    again. Without `models` a route that only makes use of a model or the web goes without.
-
-    Raises BadInput where the corpus has no labelled questions, or a route may ask a model; Unavailable where
-    one cannot run. The message says what to do.
+    """Return the batch run of `routes` (name -> parameters, others at their defaults) over the labelled
+    questions of `corpus`: the existing run, or a new one. A run that failed or was stopped is restarted.
+    Without `models`, routes that can do without a model or the web do not use it. Raises BadInput if the
+    corpus has no labelled questions, or a route may ask a model; Unavailable if a route cannot run. The
+    message has instructions.
     """
     settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
     check(engine, corpus, settled, models=models)
@@ -127,7 +126,7 @@ def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tru
 
 
 def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> None:
-    """Whether `routes` can be run over all questions; raises BadInput or Unavailable with the reason."""
+    """Check that `routes` can be run over all questions. Raises BadInput or Unavailable with the reason."""
     chosen = pick(list(routes))
     settled = {route.name: route.settle(routes[route.name]) for route in chosen}
     asking = [

@@ -32,8 +32,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What a threshold does with cases: `acted` are those that it acts on, `right` those of them where that
-    is right.
+    """The effect of a threshold on cases: `acted` counts those that it acts on, `right` those of them for
+    which acting is right.
     """
 
     threshold: float
@@ -81,8 +81,8 @@ class Calibration:
 
     @property
     def shown(self) -> bool:
-        """Whether chosen and shipped differ by more than chance: the interval of the difference leaves 0 out
-        and p is below 0.05.
+        """Return whether chosen and shipped differ by more than chance: the interval of the difference
+        excludes 0 and p is below 0.05.
         """
         around = self.difference.interval
         return around is not None and (around[0] > 0 or around[1] < 0) and self.p < 0.05

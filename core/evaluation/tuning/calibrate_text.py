@@ -70,7 +70,7 @@ def difference(found: Calibration) -> str:
 
 
 def halves(found: Calibration) -> str:
-    """How the questions were divided, where they have no splits; "" where they have."""
+    """Return a sentence on how the questions were divided if they have no splits, or "" if they have."""
     if not found.made:
         return ""
     return (
@@ -92,7 +92,7 @@ def left_out(target: Target, total: int) -> str:
 
 
 def reliability_in_words(target: Target) -> str:
-    """Whether the scores can be read as probabilities, over all cases."""
+    """Return a sentence on whether the scores can be read as probabilities, over all cases."""
     found = reliable(target, target.cases)
     if found is None:
         return "These scores are not meant as probabilities, so their calibration is not measured."
@@ -103,7 +103,7 @@ def reliability_in_words(target: Target) -> str:
 
 
 def note(found: Calibration, evaluation: str) -> str:
-    """Where a saved threshold comes from."""
+    """Return a note on the origin of a saved threshold."""
     return f"{in_words(found)} Evaluation {evaluation}, route {found.target.route}, “{found.target.step}”."
 
 

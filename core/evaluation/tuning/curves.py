@@ -42,7 +42,9 @@ def curve(cases: Sequence[Judged], acts: Acts) -> Curve | None:
 
 
 def reliable(target: Target, cases: Sequence[Judged]) -> Reliability | None:
-    """How the scores agree with labels as probabilities; None where they are not meant as any."""
+    """Return the calibration of the scores as probabilities, or None if they are not meant as
+    probabilities.
+    """
     if not target.probability or not cases or not all(0 <= case.score <= 1 for case in cases):
         return None
     return reliability([case.score for case in cases], [case.positive for case in cases])

@@ -19,7 +19,7 @@ Values = Mapping[str, Mapping[str, float]]  # question -> metric -> value
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question of a batch run: the step to change, None where the run has none, and the ranking."""
+    """One question of a batch run: the step to change, None if the run has no such step, and the ranking."""
 
     fusion: Fusion | None
     hits: Scored

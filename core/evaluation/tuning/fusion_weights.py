@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be fitted. The labels are those of a kept `evaluation`, of the set `labels` that people
-    made, or else the corpus' own. `split`: the questions to fit on, the others are held out; None: "dev"
-    if there is more than that, else all but "test". No `lists`: all that can be searched.
+    """The specification of a fit. The labels are those of a saved `evaluation`, of the set `labels` that
+    people made, or else the corpus' own. `split`: the questions to fit on, the others are held out; None:
+    "dev" if other splits exist, else all but "test". No `lists`: all that can be searched.
     """
 
     corpus: str
@@ -52,7 +52,7 @@ class Material:
 
 
 def available(engine: Engine, corpus: str) -> dict[str, str | None]:
-    """For each list why it cannot be searched for on a corpus, None where it can."""
+    """Return for each list why it cannot be searched on a corpus, or None if it can."""
     gaps = missing(engine, corpus)
     return {name: next((gaps[need] for need in kept.needs([name]) if need in gaps), None) for name in LISTS}
 
@@ -101,10 +101,9 @@ def perform(
     stage: Callable[[str], None] = lambda _said: None,
     ended: Callable[[], bool] = lambda: False,
 ) -> FittedWeights:
-    """Search, fit, cross-validate and keep the weights under their name, in place of earlier ones.
-
-    Raises BadInput for too few labels or what cannot be fused, Unavailable for what is not here, Cancelled
-    when `ended` turns true.
+    """Search, fit, cross-validate and store the weights under their name, replacing earlier ones. Raises
+    BadInput for too few labels or lists that cannot be fused, Unavailable for a missing list, Cancelled when
+    `ended` turns true.
     """
     name = kept.checked(wanted.name)
     lists = chosen_lists(engine, wanted)
@@ -136,13 +135,13 @@ def too_few(labelled: LabelledSet, questions: Sequence[str], lists: int) -> str 
 
 
 def relevant(labelled: LabelledSet, questions: Sequence[str]) -> int:
-    """How many relevant passages `questions` have."""
+    """Return how many relevant passages `questions` have."""
     return sum(grade >= labelled.relevant_from for id in questions for grade in labelled.qrels[id].values())
 
 
 def chosen_lists(engine: Engine, wanted: Wanted) -> tuple[str, ...]:
-    """Return the lists to fuse, in order. Raises BadInput for an unknown one, Unavailable for one that cannot
-    be had.
+    """Return the lists to fuse, in order. Raises BadInput for an unknown list, Unavailable for a list that
+    cannot be searched.
     """
     there = available(engine, wanted.corpus)
     for name in wanted.lists:
@@ -167,7 +166,7 @@ class Fitting(BackgroundJob):
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was stopped before its end."""
+        """Return whether it was stopped before its end."""
         return self._cancel.is_set() and self.fitted is None
 
     @property

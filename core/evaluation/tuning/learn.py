@@ -263,8 +263,9 @@ def _folds(of: Any, count: int) -> list[tuple[Any, Any]]:
 
 
 def _shares(relevant: Any, of: Any) -> Numbers:
-    """Return a weight for each row: a question's are 1 together, half of it its relevant passages; times the
-    mean number of rows a question. A question of which nothing relevant was found orders nothing: 0.
+    """Return a weight for each row. The rows of a question sum to 1, half of it on its relevant passages; all
+    are multiplied by the mean number of rows per question. A question without a relevant passage found has
+    weight 0, as it orders nothing.
     """
     size = int(of.max()) + 1
     good, all_ = np.bincount(of[relevant], minlength=size), np.bincount(of, minlength=size)

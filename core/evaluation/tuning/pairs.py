@@ -37,7 +37,9 @@ class Collected:
     lists: Mapping[str, Mapping[str, Ranking]]
 
     def dropped(self, question: str) -> str | None:
-        """Return the passage that is no result for a question: its own, where the set's rule says so."""
+        """Return the passage that is excluded from a question's results: its own, if the set has that
+        rule.
+        """
         own = self.labelled.drop_self and question not in self.labelled.qrels.get(question, {})
         return question if own else None
 

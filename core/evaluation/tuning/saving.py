@@ -17,7 +17,7 @@ EVIDENCE = "answer_evidence"  # the setting that a preset's `evidence` stands in
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What makes a route decide by another threshold: parameters of it, or the evidence that all routes
+    """A setting that gives a route another threshold: its parameters, or the evidence that all routes
     need.
     """
 
@@ -27,7 +27,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """What it sets, as a note begins with it."""
+        """Return the name of the setting, as a note begins with it."""
         return (
             EVIDENCE if self.evidence is not None else ", ".join(f"{self.route}.{n}" for n in self.parameters)
         )

@@ -39,7 +39,7 @@ class Effect:
 @dataclass(frozen=True, slots=True)
 class Tried:
     """One point of the grid on the questions that values are chosen on. `effect` is None while `waiting`
-    questions take a run.
+    questions need a run.
     """
 
     point: Point
@@ -61,9 +61,9 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A metric over a grid. `best` is the point with the highest mean among those complete, the one in use if
-    it is as high; `held` its effect on the held-out questions, None where it is the one in use or there are
-    none. `untouched` questions never went by the step that the parameters set.
+    """A metric over a grid. `best` is the complete point with the highest mean; the point in use wins ties.
+    `held` is its effect on the held-out questions, None if it is the point in use or no questions are held
+    out. `untouched` questions never used the step that the parameters set.
     """
 
     subject: Subject
@@ -81,13 +81,13 @@ class Curve:
 
     @property
     def waiting(self) -> bool:
-        """Whether some point takes a run yet."""
+        """Return whether some point still needs a run."""
         return any(one.waiting for one in self.tried)
 
     @property
     def holds(self) -> bool:
-        """Whether the best is better than the value in use: on the questions it was chosen on, after the
-        adjustment for all that was tried, and on the others.
+        """Return whether the best value is better than the value in use: on the questions it was chosen on,
+        after the adjustment for all points tried, and on the held-out questions.
         """
         low = self.held.interval[0] if self.held is not None and self.held.interval else -math.inf
         return self.best.verdict == "better" and low > 0

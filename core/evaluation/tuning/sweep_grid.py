@@ -1,4 +1,4 @@
-"""Which values of a parameter are tried: by its range, or as they are written."""
+"""The values of a parameter to try: by its range, or as listed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def shown(value: Any) -> str:
 
 
 def cells(first: Grid, second: Grid) -> tuple[tuple[Any, Any], ...]:
-    """All pairs of two parameters' values; BadInput where there are too many."""
+    """Return all pairs of two parameters' values. Raises BadInput if there are too many."""
     if len(first) * len(second) > CELLS:
         raise BadInput(
             f"{len(first)} x {len(second)} values are {len(first) * len(second)} pairs; "
@@ -87,7 +87,7 @@ def cells(first: Grid, second: Grid) -> tuple[tuple[Any, Any], ...]:
 
 
 def _spread(parameter: ParameterSpec, now: Any, count: int) -> list[float]:
-    """`count` numbers over the parameter's range; around the value in use where it has none."""
+    """Return `count` numbers over the parameter's range, or around the value in use if it has no range."""
     low = float(parameter.low) if parameter.low is not None else min(0.0, float(now))
     high = float(parameter.high) if parameter.high is not None else max(1.0, 2 * float(now))
     if parameter.type is int and high - low < count:

@@ -1,4 +1,6 @@
-"""What one route did with each question of an evaluation, with its steps, without reading other routes'."""
+"""One route's results for each question of an evaluation, with its steps, without reading other routes'
+results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other values of a route's parameters make of its stored rankings, as far as that follows from them."""
+"""The effect of other parameter values on a route's stored rankings, as far as it follows from them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ Keeps = Callable[[str, Any], bool]  # (argument, another value of it) -> whether
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How other values of `parameters` are tried on a route's results, each "status ok".
-
-    "fusion": the step that they set is done again. "decisions": the ranking stays where every decision that
-    they set stays. "run": it takes a run. `steps` are the questions' fusions; `untouched` questions went by
-    none of the steps and keep their ranking; any other question takes a run.
+    """The method of trying other values of `parameters` on a route's results, each "status ok". "fusion": the
+    step that they set is repeated. "decisions": the ranking is unchanged if every decision that they set is
+    unchanged. "run": it needs a run. `steps` are the questions' fusions; `untouched` questions used none of
+    the steps and keep their ranking; any other question needs a run.
     """
 
     how: How
@@ -62,10 +61,8 @@ class Way:
 
 
 def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], ran: Values) -> Way:
-    """How other values of the parameters `names` are tried on `results`, by question; BadInput for no
-    parameter.
-
-    `ran` are the values that the results were made with, those left out at the defaults.
+    """Return how to try other values of the parameters `names` on `results`, by question. `ran` are the
+    values that the results were made with, others at the defaults. Raises BadInput for an unknown parameter.
     """
     ran = route.settle(ran)
     by_name = {parameter.name: parameter for parameter in route.parameters}
@@ -95,7 +92,7 @@ def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], 
 
 
 def _set(span: Span, parameters: Sequence[ParameterSpec]) -> bool:
-    """Whether one of the parameters set an argument of the step."""
+    """Return whether one of the parameters set an argument of the step."""
     return any(parameter.name in span.set_by.values() for parameter in parameters)
 
 
@@ -136,7 +133,9 @@ def _again(result: RouteResult, fusion: Fusion, changes: Values) -> tuple[Scored
 
 
 def _same(result: RouteResult, parameter: ParameterSpec, ran: Values, values: Values) -> bool:
-    """Whether every step that the parameter sets is known to decide as it did, with all of `values`."""
+    """Return whether every step that the parameter sets is known to decide as before, with all of
+    `values`.
+    """
     keep = _keeps(result, ran, values)
     return all(
         span.id in keep and keep[span.id](name, value)
@@ -159,7 +158,9 @@ def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]
 
 
 def _by_web(step: Recorded[WebGrades], ran: Values, values: Values, name: str, _value: Any) -> bool:
-    """Whether as many web results are trusted, which is all that counts while the corpus is not."""
+    """Return whether the same number of web results is trusted, which is all that counts while the corpus is
+    not trusted.
+    """
     high = _edge(step, "high", ran, values)
     return name == "high" and high is not None and _trusted(step, high) == _trusted(step, step.output.high)
 

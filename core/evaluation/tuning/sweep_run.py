@@ -27,7 +27,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What asking takes: `seconds` and model `calls` by what the route took in the evaluation, None where it
+    """The cost of asking: `seconds` and model `calls` by the route's figures in the evaluation, None if it
     was not measured with a model there. `asks`: a model may be asked at some point.
     """
 
@@ -128,7 +128,7 @@ def asking(subject: Subject, todo: Todo) -> dict[Point, Sequence[str]]:
 
 
 def _comparable(engine: Engine, subject: Subject) -> None:
-    """BadInput where the corpus is not the one that was measured."""
+    """Raise BadInput if the corpus has changed since it was measured."""
     evaluation, corpus = subject.evaluation, _corpus(subject)
     then = (
         evaluation.figures.get("fingerprint") or evaluation.run(next(iter(subject.way.results))).fingerprint

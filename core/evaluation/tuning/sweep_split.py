@@ -34,14 +34,11 @@ def names(labelled: LabelledSet, ids: Sequence[str]) -> list[str]:
 
 
 def split(labelled: LabelledSet, ids: Sequence[str] | None = None, on: str | None = None) -> Split:
-    """Return the questions `ids` (all without) divided: nothing is chosen on the split "test".
-
-    Of questions with a test split, "dev" or else all others are to choose on and "test" is held out. Without
-    one, halves are drawn with a fixed seed; with fewer than 20 questions all are to choose on and none are
-    held out.
-
-    `on` names the split to choose on in place of that: all others are held out, none of "all"; of "test"
-    alone, halves. Raises BadInput for a split that no question is of, and without `on` if all are of "test".
+    """Return the questions `ids` (default: all) divided: nothing is chosen on the split "test". If some
+    questions are of "test", choose on "dev", or else on all others, and hold "test" out. Otherwise draw
+    halves with a fixed seed; with fewer than 20 questions choose on all and hold none out. `on` names the
+    split to choose on instead: all others are held out, none with "all"; if every question is of "test",
+    halves. Raises BadInput for a split without questions, and without `on` if all are of "test".
     """
     of = {question.id: question.split for question in labelled.questions}
     ids = list(of) if ids is None else ids

@@ -82,7 +82,7 @@ class Rankings:
         return known[1][metric]
 
     def measured(self, point: Point) -> bool:
-        """Whether the point was measured before, so that `stored` is quick."""
+        """Return whether the point was measured before, so that `stored` is quick."""
         return point in self._again
 
     def _measure(self, point: Point) -> tuple[dict[str, dict[str, float]], ...]:

@@ -65,7 +65,7 @@ def counted(curve: Curve) -> str:
 
 
 def note(curve: Curve, point: Point) -> str:
-    """Where a saved value comes from, in one line."""
+    """Return one line on the origin of a saved value."""
     about = curve.subject
     tried = next(one for one in curve.tried if one.point == point)
     line = f"sweep over evaluation {about.evaluation.name}, {titled(curve.metric)}"

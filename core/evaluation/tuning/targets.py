@@ -1,4 +1,4 @@
-"""A threshold that steps held scores against, and the cases that tell what it is worth."""
+"""A threshold that steps compare scores with, and the cases that show its effect."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Target:
 
     @property
     def key(self) -> str:
-        """What tells it from the other thresholds of its route."""
+        """Return the key that identifies it among the thresholds of its route."""
         return f"{self.step}:{self.name}:{self.unit}"
 
     @property
@@ -67,7 +67,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one step of one question says of one threshold: its target without cases, and those."""
+    """The evidence of one step of one question on one threshold: its target without cases, and the cases."""
 
     target: Target
     threshold: float

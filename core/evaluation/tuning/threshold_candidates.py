@@ -27,15 +27,15 @@ DECIDED = frozenset((*GRADED, "threshold"))
 
 
 def gathered(settings: Settings, evaluation: Evaluation, progress: Progress = lambda _, __: None) -> Found:
-    """Every threshold in the stored spans of an evaluation; none where it saved no runs."""
+    """Return every threshold in the stored spans of an evaluation; none if it saved no runs."""
     return found(results(evaluation, progress), evaluation.labelled, quoted(settings, evaluation.spec))
 
 
 def results(
     evaluation: Evaluation, progress: Progress = lambda _, __: None
 ) -> Iterator[tuple[str, RouteResult]]:
-    """(question, result with its spans) of every run that was kept, read one after another; `progress` is
-    told how many questions were read, of how many.
+    """Yield (question, result with its spans) of every stored run, one after another. `progress` receives how
+    many questions were read, of how many.
     """
     from core.store import Store
 

@@ -71,11 +71,11 @@ class _Asked:
 
     @property
     def known(self) -> bool:
-        """Whether the labels say that a passage is relevant, or that none is."""
+        """Return whether the labels mark some passage as relevant, or the question as unanswerable."""
         return self.labelled.labelled(self.question.id) or self.question.answerable is False
 
     def relevant(self, id: str) -> bool:
-        """Whether a passage is labelled relevant; what nobody judged is not."""
+        """Return whether a passage is labelled relevant; an unjudged passage is not."""
         return self.labelled.qrels.get(self.question.id, {}).get(id, 0) >= self.labelled.relevant_from
 
 
@@ -124,7 +124,7 @@ def _passages(
 
 
 def _gated(result: RouteResult, asked: _Asked, unjudged: dict[tuple[str, str], str]) -> Iterator[Told]:
-    """Decisions by one score where labels tell which way was right."""
+    """Yield the decisions by one score for which labels show which way was right."""
     for gate in gates(result):
         truth = _truth(gate, result, asked)
         if truth is None:
@@ -161,13 +161,15 @@ def _truth(gate: Gate, result: RouteResult, asked: _Asked) -> tuple[str, bool | 
 
 
 def correct_unaided(text: str, question: Question) -> bool | None:
-    """Whether an answer given without a search is right by the gold answers; None where there are none."""
+    """Return whether an answer given without a search is right by the gold answers, or None without gold
+    answers.
+    """
     return correct(Given(text), question.answers, True) if question.answers else None
 
 
 def _shown(span: Span, result: RouteResult) -> tuple[str, ...] | None:
-    """Return the passages a step read: told by the answer it wrote, or by that of the step that it is a part
-    of.
+    """Return the passages a step read, as recorded by the answer it wrote, or by the answer of the step that
+    contains it.
     """
     spans = {one.id: one for one in result.spans}
     one: Span | None = span
