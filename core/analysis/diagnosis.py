@@ -75,7 +75,9 @@ class Diagnosis:
 def diagnose(
     run: Run, funnels: Sequence[PassageTrace], gold: Mapping[str, int], depth: int
 ) -> list[Diagnosis]:
-    """Every route, worst first; those that had no ranking stand after those that lost something."""
+    """Return a diagnosis of every route, worst first; routes without a ranking come after those that lost
+    something.
+    """
     wanted = relevant(gold)
     if not wanted:
         return []
@@ -90,7 +92,7 @@ def diagnose(
 
 
 def ndcg(results: Iterable[RouteResult], gold: Mapping[str, int]) -> dict[str, float]:
-    """nDCG@10 by route, of those with a ranking, by ir_measures; gains are the grades."""
+    """Return nDCG@10 by route, of the routes with a ranking, by ir_measures; gains are the grades."""
     from core.analysis.metrics import by_question
 
     lists = {
@@ -260,6 +262,8 @@ def _distinct(result: RouteResult) -> list[Hit]:
 
 
 def ranked_ms(result: RouteResult) -> float:
-    """Milliseconds on the route's own clock until its last list was made: without the answer after it."""
+    """Return the milliseconds on the route's own clock until its last list was made, without the answer after
+    it.
+    """
     ends = [span.start_ms + span.ms for span in top(result) if span.hits is not None]
     return max(ends, default=result.ms)

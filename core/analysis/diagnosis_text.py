@@ -145,7 +145,7 @@ def relation(corpus: Corpus, question: str, passage: Passage) -> Unfound:
 
 
 def unfound(found: Unfound) -> str:
-    """Why no list holds a passage, as far as the index can show."""
+    """Return why no list has a passage, as far as the index can show."""
     if not found.shared:
         return "It shares no term with the question. Only dense retrieval or a rewrite can find it, not BM25."
     ranked = f"BM25 ranks it {found.place:,} of {found.scored:,}" if found.place else "BM25 gives it no score"
@@ -161,7 +161,7 @@ def report(
     passages: Mapping[str, Passage],
     names: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Every route on a labelled question, line by line: those that lost something first."""
+    """Return lines on every route for a labelled question; routes that lost something come first."""
     lines = [headline(made, depth)]
     if mode is not None:
         lines.append(f"What makes this question hard: {mode.name} ({hard(mode)})")

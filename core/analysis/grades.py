@@ -33,7 +33,7 @@ def findings(run: Run, gold: Mapping[str, int]) -> list[str]:
 
 
 def decided(run: Run) -> list[tuple[RouteResult, str]]:
-    """For each route that decided something its decisions in order, repeats counted."""
+    """Return the decisions in order of each route that decided something, repeats counted."""
     found = []
     for result in run.results:
         words: list[tuple[str, int]] = []

@@ -67,11 +67,11 @@ class Lineage:
 
     @cached_property
     def final(self) -> dict[str, int]:
-        """Rank from 1 in what the route returned, by passage id."""
+        """Return the rank from 1 in the route's final ranking, by passage id."""
         return _first((hit.passage.id for hit in self.result.hits), 0)
 
     def places(self, span: Span) -> dict[str, int]:
-        """Rank from 1 by passage id; of a repeat the first counts."""
+        """Return the rank from 1 by passage id; of repeats only the first counts."""
         return self.passed(Source(span, len(span.hits or ())))
 
     def passed(self, source: Source) -> dict[str, int]:

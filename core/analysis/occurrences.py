@@ -21,7 +21,7 @@ class Held:
 
 
 def held(funnels: Iterable[PassageTrace], id: str) -> list[Held]:
-    """Each list of a run's routes that has the passage, best rank first; a shared list comes once."""
+    """Return each list of a run's routes that has the passage, best rank first; a shared list comes once."""
     found: dict[object, Held] = {}
     for funnel in funnels:
         for stage in funnel.stages(id):

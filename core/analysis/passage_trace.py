@@ -135,7 +135,7 @@ class PassageTrace:
         self._asked = {id: one.words for id, one in asked(result).items()}
 
     def stages(self, id: str) -> list[Stage]:
-        """Every step with a list, in order."""
+        """Return the passage's rank and score in every step with a list, in order."""
         found = []
         for span in self.flow.lists:
             rank = self.flow.places(span).get(id)
@@ -158,7 +158,7 @@ class PassageTrace:
 
     @cached_property
     def _shown(self) -> tuple[tuple[str, ...], Span] | None:
-        """The passages in the prompt of the answer, and the step that wrote it."""
+        """Return the passages in the prompt of the answer, and the step that wrote it."""
         spans = {span.id: span for span in self.result.spans}
         wrote = spans.get(self.result.answer_span or 0)
         if wrote is not None and isinstance(wrote.output, DraftChoice):

@@ -23,7 +23,9 @@ class Found:
 
 
 def found(run: Run, gold: Mapping[str, int], depth: int) -> list[Found]:
-    """Routes with a ranking, the most relevant passages in the top `depth` first, then by the best rank."""
+    """Return the routes with a ranking: most relevant passages in the top `depth` first, then by the best
+    rank.
+    """
     wanted = set(relevant(gold))
     rows = []
     for result in worked(run):

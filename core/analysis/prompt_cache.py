@@ -16,7 +16,7 @@ class PromptCache:
 
     @property
     def rate(self) -> float:
-        """The share served from the cache, 0 to 1."""
+        """Return the share served from the cache, 0 to 1."""
         return self.cached / self.prompt if self.prompt else 0.0
 
 
@@ -32,7 +32,7 @@ def prompt_cache(run: Run) -> PromptCache:
 
 
 def in_words(found: PromptCache) -> str:
-    """One sentence; empty where nothing was sent or the endpoint says nothing of a cache."""
+    """Return one sentence, or "" if nothing was sent or the endpoint does not report its cache."""
     if not found.cached:
         return ""
     return (

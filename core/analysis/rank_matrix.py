@@ -23,7 +23,9 @@ class Row:
 
 
 def contenders(run: Run, *, depth: int, limit: int) -> list[str]:
-    """Passages in any route's top `depth`, best first by the sum of reciprocal ranks, at most `limit`."""
+    """Return the passages in any route's top `depth`, best first by the sum of reciprocal ranks, at most
+    `limit`.
+    """
     worth: dict[str, float] = {}
     for result in worked(run):
         for id, rank in ranks(result.hits).items():
@@ -47,7 +49,7 @@ def rank_rows(
 
 
 def strength(rank: int, depth: int) -> float:
-    """1 for the first rank, 0.25 for the last of the top `depth`, 0 below it."""
+    """Return 1 for the first rank, 0.25 for the last of the top `depth`, 0 below it."""
     if rank > depth:
         return 0.0
     return 1.0 - 0.75 * (rank - 1) / max(1, depth - 1)

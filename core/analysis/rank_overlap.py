@@ -30,7 +30,9 @@ class Overlap:
     empty: tuple[str, ...] = ()
 
     def pairs(self) -> list[tuple[str, str, float]]:
-        """Each two routes with their likeness, the most alike first, ties in the order of routes."""
+        """Return each pair of routes with its similarity, the most similar first, ties in the order of
+        routes.
+        """
         found = [
             (self.routes[a], self.routes[b], float(self.values[a, b]))
             for a in range(len(self.routes))
@@ -106,7 +108,7 @@ def similarity_order(values: NDArray[np.float64]) -> list[int]:
 
 
 def alone(run: Run, depth: int) -> dict[str, list[str]]:
-    """By route, the passages of its top `depth` that no other route has in its own, best first."""
+    """Return by route the passages of its top `depth` that no other route has in its own, best first."""
     tops = {result.route: list(ranks(result.hits))[:depth] for result in worked(run)}
     having = Counter(id for ids in tops.values() for id in ids)
     return {route: [id for id in ids if having[id] == 1] for route, ids in tops.items()}

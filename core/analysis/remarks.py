@@ -15,7 +15,7 @@ from core.steps.retrieve import EMBEDDED_NOW
 
 
 def remarks(result: RouteResult, corpus: str) -> list[str]:
-    """In the order of the steps, each once."""
+    """Return remarks in the order of the steps, each once."""
     return list(dict.fromkeys([*_empty(result.spans), *_changed(result), *_made_now(result.spans, corpus)]))
 
 

@@ -59,7 +59,7 @@ class RunDiff:
 
     @property
     def differing(self) -> tuple[RouteDiff, ...]:
-        """The routes in which anything differs."""
+        """Return the routes in which anything differs."""
         return tuple(route for route in self.routes if not route.same)
 
     @property
@@ -108,7 +108,7 @@ def route_diff(before: RouteResult, after: RouteResult) -> RouteDiff:
 
 
 def _keyed(results: Sequence[RouteResult]) -> dict[tuple[str, int], RouteResult]:
-    """By name, and which of that name: an imported run may have a route twice."""
+    """Key results by (route, occurrence): imported runs may contain a route twice."""
     seen: Counter[str] = Counter()
     keyed = {}
     for result in results:

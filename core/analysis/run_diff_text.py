@@ -35,7 +35,7 @@ def headline(diff: RunDiff) -> str:
 
 
 def why(diff: RunDiff, route: RouteDiff) -> str:
-    """Why a route differs: its parameters, what was asked, or the first step that gave another result."""
+    """Return why a route differs: its parameters, its inputs, or the first step with another result."""
     if route.parameters:
         return f"because {'; '.join(was(change) for change in route.parameters)}"
     apart = first_apart(route)

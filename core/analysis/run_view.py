@@ -155,7 +155,7 @@ def texts(output: Output) -> tuple[str, ...]:
 
 
 def facts(output: Output) -> dict[str, Any]:
-    """All facts of an output, as plain JSON by name; {} for nothing."""
+    """Return all facts of an output, as plain JSON by name; {} for nothing."""
     told = document(output)
     del told["type"]
     return told

@@ -139,7 +139,9 @@ def imagined(result: RouteResult) -> list[str]:
 
 
 def written(run: Run, result: RouteResult) -> list[str]:
-    """Every text besides the question that the route searched with or had written for it, in order."""
+    """Return every text other than the question that the route searched with or had written for it, in
+    order.
+    """
     question = run.query.text
     wrote = [text for _, one in rewrites(result) for text in one.texts]
     with_ = [text for one in searches(result) for text in (one.text, *one.mean) if text]

@@ -26,7 +26,7 @@ class Spent:
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """Return the total."""
         return sum(self.ms.values())
 
 

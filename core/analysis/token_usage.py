@@ -37,12 +37,12 @@ class Totals:
 
     @property
     def tokens(self) -> int:
-        """Prompt and completion together."""
+        """Return the prompt and completion tokens together."""
         return self.prompt + self.completion
 
     @property
     def reused_calls(self) -> int:
-        """Calls that were not made by this route in this run."""
+        """Return the number of calls that this route did not make itself in this run."""
         return self.shared_calls + self.stored_calls
 
     @property

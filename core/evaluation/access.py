@@ -150,7 +150,7 @@ class AccessAudit:
 
     @property
     def leaked(self) -> int:
-        """Steps of routes into which forbidden text got after the filter."""
+        """Return how many steps of routes contain forbidden text after the filter."""
         return sum(bool(one.after) for steps in self.leaks.values() for one in steps.values())
 
     def document(self) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def blocks(
 
 
 def lines(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Every answer with its question, gold answers and measures, for people to read."""
+    """Yield every answer with its question, gold answers and measures."""
     values = measured(labelled, outcomes, routes)
     for question in labelled.questions:
         for route in routes:

@@ -89,17 +89,17 @@ def means_of(
 
 
 def counted(values: ByQuestion, metrics: Sequence[str]) -> dict[str, int]:
-    """Over how many questions the mean of each metric is."""
+    """Return the number of questions that the mean of each metric is over."""
     return {name: len(_column(values, name)) for name in metrics}
 
 
 def differences(values: ByRoute, route: str, baseline: str, metric: str) -> list[float]:
-    """`route` minus `baseline` at each question for which both have a value."""
+    """Return `route` minus `baseline` at each question for which both have a value."""
     return list(by_question(values, route, baseline, metric).values())
 
 
 def by_question(values: ByRoute, route: str, baseline: str, metric: str) -> dict[str, float]:
-    """`differences` by question, in the baseline's order."""
+    """Return `differences` by question, in the baseline's order."""
     mine = values.get(route, {})
     return {
         question: a - b

@@ -112,8 +112,8 @@ def counted(places: Sequence[Place], passages: Mapping[str, int], outcome: Outco
 
 
 def of_passages(places: Sequence[Place], hits: Ranked, documents: Mapping[str, str] | None = None) -> Ranked:
-    """Return the same of a ranking of the corpus' passages; `documents` has those that an id does
-    not tell.
+    """Return a ranking of the corpus' passages in terms of the labels: see the module. `documents` has the
+    documents that ids do not show.
     """
     if not places:
         return hits

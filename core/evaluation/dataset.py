@@ -165,11 +165,13 @@ class LabelledSet:
         return counting.counted(self.places.get(question_id, ()), self.qrels.get(question_id, {}), outcome)
 
     def of_passages(self, question_id: str, hits: Ranked) -> Ranked:
-        """Return the same of a ranking of the corpus' passages."""
+        """Return a ranking of the corpus' passages in terms of the labels."""
         return counting.of_passages(self.places.get(question_id, ()), hits)
 
     def by_document(self, questions: Iterable[str]) -> int:
-        """At how many of `questions` documents are ranked, because whole documents are labelled."""
+        """Return the number of `questions` at which documents are ranked, because whole documents are
+        labelled.
+        """
         return sum(counting.by_document(self.places.get(id, ())) for id in questions)
 
     def grades(self) -> dict[tuple[str, tuple[Turn, ...]], Mapping[str, int]]:
@@ -179,7 +181,7 @@ class LabelledSet:
         }
 
     def sample(self, count: int, seed: int) -> LabelledSet:
-        """`count` questions drawn with `seed`, in their old order; all of them when there are fewer."""
+        """Return `count` questions drawn with `seed`, in their old order; all of them if there are fewer."""
         if count >= len(self.questions):
             return self
         drawn = set(random.Random(seed).sample(sorted(q.id for q in self.questions), count))

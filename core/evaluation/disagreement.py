@@ -38,7 +38,7 @@ class Moved:
 
     @property
     def n(self) -> int:
-        """Over how many questions."""
+        """Return the number of questions."""
         return len(self.improved) + len(self.worse) + len(self.same)
 
 
@@ -55,7 +55,9 @@ def disagreements(
 
 
 def moved(values: ByRoute, route: str, baseline: str, metric: str) -> Moved:
-    """On which questions `route` is better than `baseline`, worse, and the same, where both were scored."""
+    """Return the questions on which `route` is better than `baseline`, worse, and the same, if both were
+    scored.
+    """
     by = by_question(values, route, baseline, metric)
     return Moved(
         tuple(sorted(((q, d) for q, d in by.items() if d > SAME), key=lambda one: (-one[1], one[0]))),

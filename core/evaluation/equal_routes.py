@@ -27,7 +27,7 @@ class Equal:
 
     @property
     def routes(self) -> tuple[str, ...]:
-        """All of them."""
+        """Return all routes of the group."""
         return self.route, *self.others
 
 
@@ -45,7 +45,7 @@ def find(outcomes: Outcomes, routes: Sequence[str]) -> tuple[Equal, ...]:
 
 
 def document(found: Sequence[Equal]) -> list[dict[str, Any]]:
-    """As the figures of an evaluation hold them."""
+    """Return them as the figures of an evaluation store them."""
     return [{**asdict(one), "others": list(one.others)} for one in found]
 
 

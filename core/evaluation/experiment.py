@@ -305,7 +305,7 @@ def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> lis
 
 
 def _known(corpus: Corpus, ids: Sequence[str]) -> set[str]:
-    """Those of `ids` that are of passages, documents or places in documents of the corpus."""
+    """Return those of `ids` that are of passages, documents or places in documents of the corpus."""
     known = set(corpus.by_ids(ids))
     documents: dict[str, bool] = {}
     for id in ids:

@@ -34,7 +34,7 @@ def order_said(judge: Mapping[str, Any], metric: str, name: Callable[[str], str]
 
 
 def orders_said(judge: Mapping[str, Any]) -> list[str]:
-    """Return the same of every metric, those whose order holds in one line."""
+    """Return sentences on the order by every metric; metrics with a stable order share one line."""
     same = [metric for metric, one in judge["orders"].items() if not one["swapped"]]
     held = f"The order of the routes is the same at both ends by {', '.join(map(titled, same))}."
     return [

@@ -29,7 +29,7 @@ class Row:
 
     @property
     def score(self) -> float:
-        """The sum of the shares, in the order of the lists."""
+        """Return the sum of the shares, in the order of the lists."""
         return sum(self.shares, 0.0)
 
 

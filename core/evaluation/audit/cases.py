@@ -72,7 +72,7 @@ def measuring(
 
 
 def cases(outcomes: Outcomes, turned: Mapping[str, BothWays], measure: Measure) -> list[Case]:
-    """Every decision that was turned, with the figures of both ways."""
+    """Return every decision that was turned, with the figures of both ways."""
     acted = measure(outcomes, list(dict.fromkeys(route for by in outcomes.values() for route in by)))
     other: dict[str, dict[str, Outcome]] = {}
     for question, both in turned.items():
@@ -114,7 +114,7 @@ def _case(question: str, one: Turned, itself: Outcome, mine: Row, others: Row) -
 
 
 def _left_out(one: Turned) -> str:
-    """Why a turned outcome says nothing about the decision."""
+    """Return why a turned outcome shows nothing about the decision, or ""."""
     if one.outcome.status != "ok":
         return FAILED
     first = next((taken for taken in one.outcome.decided if taken.step == one.step), None)

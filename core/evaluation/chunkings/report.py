@@ -42,7 +42,7 @@ def document(
     interrupted: bool,
     warnings: Sequence[str],
 ) -> dict[str, Any]:
-    """All figures, as JSON values; `measured` has the evaluation's row of each corpus and route."""
+    """Return all figures, as JSON values; `measured` has the evaluation's row of each corpus and route."""
     return {
         "dataset": dataset,
         "corpus": spec.corpus,

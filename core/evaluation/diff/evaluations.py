@@ -32,7 +32,7 @@ class RouteDiff:
     means: tuple[float, float] | None
 
     def document(self) -> dict[str, Any]:
-        """As JSON values, without the questions."""
+        """Return it as JSON values, without the questions."""
         found = self.questions
         return {
             "route_before": self.before,
@@ -61,7 +61,7 @@ class EvaluationsDiff:
     notes: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
-        """As JSON values: a summary for each route, then every question of every route."""
+        """Return it as JSON values: a summary for each route, then every question of every route."""
         return {
             "before": self.before,
             "after": self.after,
@@ -117,7 +117,7 @@ def mcnemar(found: QuestionsDiff) -> float:
 
 
 def _shared(before: Evaluation, after: Evaluation) -> list[Pair]:
-    """Every route that both measured, in the second's order."""
+    """Return every route that both measured, in the second's order."""
     shared = [(route, route) for route in after.routes if route in before.routes]
     if not shared:
         raise BadInput(

@@ -30,7 +30,7 @@ class PassageChange:
 
     @property
     def found_at(self) -> int:
-        """Its rank where it was found."""
+        """Return the better of its two ranks."""
         return min(rank for rank in (self.before, self.after) if rank is not None)
 
 
@@ -57,7 +57,9 @@ class QuestionDiff:
         return kept[0] if kept else None
 
     def document(self) -> dict[str, Any]:
-        """As JSON values; `passage`, `step` and `why` are of the decisive passage, null where unchanged."""
+        """Return it as JSON values; `passage`, `step` and `why` are of the decisive passage, null if
+        unchanged.
+        """
         one = self.decisive
         return {
             "question": self.id,
@@ -91,7 +93,7 @@ class LeftOut:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Return the total."""
         return sum(asdict(self).values())
 
 
@@ -103,17 +105,17 @@ class QuestionsDiff:
     left_out: LeftOut
 
     def of(self, change: Change) -> tuple[QuestionDiff, ...]:
-        """Those of one kind."""
+        """Return the questions of one kind."""
         return tuple(one for one in self.questions if one.change == change)
 
     @property
     def exchanged(self) -> int:
-        """Unchanged questions that lost as many relevant passages as they gained."""
+        """Return the unchanged questions that lost as many relevant passages as they gained."""
         return sum(bool(one.lost) for one in self.of("unchanged"))
 
     @property
     def relabelled(self) -> int:
-        """Questions that are compared by the labels that both have."""
+        """Return the questions that are compared by the labels that both have."""
         return sum(one.relabelled for one in self.questions)
 
 

@@ -51,18 +51,18 @@ class Side(Protocol):
 
     @property
     def route(self) -> str:
-        """The route."""
+        """Return the route."""
 
     @property
     def relevant_from(self) -> int:
-        """The grade from which a passage is relevant."""
+        """Return the grade from which a passage is relevant."""
 
     @property
     def questions(self) -> Mapping[str, Asked]:
-        """The questions the route was asked, by id."""
+        """Return the questions the route was asked, by id."""
 
     def loss(self, question: str, passage: str, depth: int) -> PassageLoss:
-        """Why a passage is not among the first `depth`, as it was recorded."""
+        """Return the recorded reason a passage is not among the first `depth`."""
 
 
 class EvaluationSide:

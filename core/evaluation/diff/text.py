@@ -28,7 +28,7 @@ def route_name(one: RouteDiff) -> str:
 def summary(
     found: EvaluationsDiff, one: RouteDiff, title: Callable[[str], str] = lambda route: route
 ) -> list[str]:
-    """One route: the counts with McNemar's p, then the difference of the means."""
+    """Return lines on one route: the counts with McNemar's p, then the difference of the means."""
     questions = one.questions
     counts = ", ".join(f"{len(questions.of(change))} {change}" for change in ("broken", "fixed", "unchanged"))
     told = [f"{counts} of {count(len(questions.questions))} (exact McNemar test, {chance(one.mcnemar_p)})."]
@@ -58,7 +58,7 @@ def is_lost(one: PassageChange) -> bool:
 
 
 def moved(one: PassageChange) -> str:
-    """Its rank before and after."""
+    """Return its rank before and after."""
     then, now = (f"rank {rank}" if rank is not None else "not ranked" for rank in (one.before, one.after))
     return f"{then}, now {now}"
 

@@ -70,7 +70,9 @@ def of_evaluation(evaluation: Evaluation, one: str, other: str, depth: int = DEP
 
 
 def of_desk(desk: Desk, one: str, other: str, depth: int = DEPTH) -> list[Next]:
-    """Return the same of a label set, by the ranks at which the routes found the passages of its pool."""
+    """Return the questions of a label set that could decide, by the ranks at which the routes found the
+    passages of its pool.
+    """
     from core.evaluation.labels.final import final
 
     grades = {pair: given.grade for pair, given in final(desk).items() if given.grade is not None}

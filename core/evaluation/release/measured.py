@@ -177,11 +177,15 @@ class Measured:
         return int(count) / self.questions if self.questions else None
 
     def calls(self, route: str) -> float | None:
-        """Model calls for each question that ended well, those of failed ones spread over them."""
+        """Return the model calls per question that ended well; calls of failed questions are spread over
+        them.
+        """
         return self._spent(route)[0]
 
     def tokens(self, route: str) -> float | None:
-        """Return the same of tokens, or None if calls were made whose token counts are unknown."""
+        """Return the tokens per question that ended well, or None if calls were made whose token counts are
+        unknown.
+        """
         return self._spent(route)[1]
 
     def cost(self, route: str) -> float | None:
