@@ -33,7 +33,7 @@ class Cost:
 def spent(
     calls: int, prompt: int, completion: int, ended: int, prices: Prices
 ) -> tuple[float | None, float | None, float | None]:
-    """Return the tokens and model calls for each of the questions that `ended` well, and the price of 1,000
+    """Return the model calls and tokens for each of the questions that `ended` well, and the price of 1,000
     of them. The cost of failed questions is spread over the others. Figures are None if they are unknown: no
     question ended well, the model was asked and no tokens counted, or there are no prices.
     """

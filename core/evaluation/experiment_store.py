@@ -52,22 +52,24 @@ class Evaluation:
 
     @property
     def routes(self) -> tuple[str, ...]:
-        """The routes measured, in order."""
+        """Return the routes measured, in order."""
         return tuple(self.figures.get("routes") or next(iter(self.outcomes.values()), {}))
 
     @property
     def baseline(self) -> str:
-        """The route that the others are compared with."""
+        """Return the route that the others are compared with."""
         return str(self.figures.get("baseline") or self.spec.get("baseline") or self.routes[0])
 
     @cached_property
     def questions(self) -> dict[str, Question]:
-        """The questions by id, in order."""
+        """Return the questions by id, in order."""
         return {question.id: question for question in self.labelled.questions}
 
     @cached_property
     def values(self) -> dict[str, dict[str, Values]]:
-        """Route -> question -> metric -> value, of the labelled questions at which the route ended well."""
+        """Return route -> question -> metric -> value, of the labelled questions at which the route ended
+        well.
+        """
         return {route: route_values(self.labelled, self.outcomes, route) for route in self.routes}
 
     def run_id(self, question: str) -> str:

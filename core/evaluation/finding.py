@@ -131,7 +131,7 @@ def chance(p: float) -> str:
 
 
 def count(n: int, unit: str = "questions") -> str:
-    """So many of something: 1 question, 96 questions."""
+    """Return a count with its noun: 1 question, 96 questions."""
     return f"{n:,} {unit.removesuffix('s') if n == 1 else unit}"
 
 

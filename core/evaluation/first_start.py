@@ -192,7 +192,7 @@ def known(home: Path) -> list[Preparing]:
 
 
 def recorded(home: Path) -> dict[str, str]:
-    """When each part was done, ISO 8601, UTC."""
+    """Return when each part was done, ISO 8601, UTC."""
     try:
         found = json.loads((home / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -44,7 +44,7 @@ def orders_said(judge: Mapping[str, Any]) -> list[str]:
 
 
 def said(judge: Mapping[str, Any]) -> str:
-    """By whom, how much was judged, and how far to trust it."""
+    """Return sentences on the judge, how much it judged, and how far to trust it."""
     low, high = judge["kappa_ci95"]
     without = judge["without_a_grade"]
     rest = f" {without:,} got no grade and count as not relevant at both ends." if without else ""
@@ -56,7 +56,7 @@ def said(judge: Mapping[str, Any]) -> str:
 
 
 def lines(judge: Mapping[str, Any], metric: str, name: Callable[[str], str] = str) -> list[str]:
-    """All of it for one metric: by whom, each route's range, and whether the order changes."""
+    """Return all sentences for one metric: the judge, each route's range, and whether the order changes."""
     ranges = [
         f"{name(route)}: {titled(metric)} {by[metric][IRRELEVANT]:.3f} with unjudged passages as not "
         f"relevant, {by[metric][JUDGED]:.3f} as judged."

@@ -22,7 +22,7 @@ class Kind:
     questions: int
 
     def describe(self) -> str:
-        """In words."""
+        """Return the kind of machine with its numbers of questions and machines."""
         return f"{count(self.questions)} on {count(self.machines, 'machines')} ({self.kind})"
 
 

@@ -60,7 +60,7 @@ class Oracle:
 
     @property
     def n(self) -> int:
-        """Over how many questions."""
+        """Return the number of questions."""
         return len(self.best)
 
 
@@ -113,7 +113,7 @@ def _ends(pair: Interval | None) -> list[float] | None:
 
 
 def _known(values: ByRoute, metric: str) -> dict[str, dict[str, float]]:
-    """Route -> question -> value; routes without any value are left out."""
+    """Return route -> question -> value; routes without any value are left out."""
     known = {
         route: {question: value for question, row in by.items() if (value := row.get(metric)) is not None}
         for route, by in values.items()

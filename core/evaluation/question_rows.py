@@ -56,7 +56,7 @@ def rows(path: Path) -> Iterator[Row]:
 
 
 def _delimited(path: Path) -> Iterator[Row]:
-    """Rows of CSV or TSV in any encoding, delimited as its first line shows; empty rows are left out."""
+    """Yield the rows of CSV or TSV in any encoding, delimited as its first line shows; skip empty rows."""
     text = any_text(path)
     given = _SEPARATOR.match(text)
     if given:
@@ -84,7 +84,7 @@ def _delimited(path: Path) -> Iterator[Row]:
 
 
 def _json(path: Path) -> Iterator[Row]:
-    """Rows of JSON or JSON lines, whichever it is and whatever its name says."""
+    """Yield the rows of JSON or JSON lines, whatever the file's name."""
     text = utf8_text(path)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     single = len(lines) == 1 or text.lstrip().startswith("[") or path.suffix.lower() == ".json"

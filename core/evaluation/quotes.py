@@ -8,10 +8,10 @@ from core.steps.refine import cut
 
 
 def survived(quotes: Sequence[str], kept: Iterable[str]) -> tuple[bool, ...]:
-    """For each quote, whether one of the `kept` texts still says it.
+    """Return for each quote whether one of the `kept` texts still contains it.
 
-    It does when it holds the whole quote or, of a quote of several sentences, its best: the longest, as `cut`
-    cuts it. White space is not compared, case is. An empty quote says nothing and did not survive.
+    A text contains a quote if it has the whole quote or, of a quote of several sentences, its longest, as
+    `cut` splits it. White space is ignored, case is not. An empty quote did not survive.
     """
     texts = [_plain(text) for text in kept]
     return tuple(

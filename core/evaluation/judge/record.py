@@ -67,12 +67,12 @@ class JudgeRecord:
 
     @property
     def policy_hash(self) -> str:
-        """SHA-256 of the guidelines."""
+        """Return the SHA-256 of the guidelines."""
         return policy_hash(self.policy)
 
     @property
     def two_by_two(self) -> Table:
-        """`confusion` of not relevant and relevant."""
+        """Return `confusion` reduced to not relevant and relevant."""
         at = self.relevant_from
 
         def both(first: slice, second: slice) -> int:
@@ -87,12 +87,12 @@ class JudgeRecord:
         return self.negatives == "graded" and self.binary.ci95 is not None and self.binary.ci95[0] > ENOUGH
 
     def document(self) -> dict[str, object]:
-        """As it is stored, and given as JSON."""
+        """Return the record as stored, as JSON values."""
         return {**asdict(self), "policy_hash": self.policy_hash, "shown": self.shown}
 
 
 def policy_hash(policy: str) -> str:
-    """SHA-256 of guidelines as annotators are shown them."""
+    """Return the SHA-256 of guidelines as annotators see them."""
     return hashlib.sha256(policy.encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from core.evaluation.labels.bands import landis_koch
 
 
 def agreement(record: JudgeRecord) -> str:
-    """Kappa with its interval, on how many passages."""
+    """Return kappa with its interval, and the number of passages."""
     held = record.held_out
     on = (
         f"On {held.pairs} held-out passages of {len(held.questions)} questions, {held.relevant} of them "
@@ -55,7 +55,7 @@ def use(record: JudgeRecord) -> str:
 
 
 def refusal(record: JudgeRecord) -> str:
-    """Why agreement is not shown."""
+    """Return why agreement is not shown."""
     if record.negatives != "graded":
         return "it was not held against passages that people graded as not relevant"
     if record.binary.ci95 is None:

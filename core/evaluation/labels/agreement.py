@@ -49,13 +49,13 @@ class Disagreement:
 
 
 def between(desk: Desk) -> tuple[Agreement, ...]:
-    """Every pair of people and imports, in their order."""
+    """Compare every pair of people and imports, in their order."""
     graded = {who: _grades(desk.by(who).values()) for who in desk.annotators()}
     return tuple(agree(a, graded[a], b, graded[b]) for a, b in combinations(graded, 2))
 
 
 def suggestions(desk: Desk) -> tuple[Agreement, ...]:
-    """Every model against what counts ("final grade"), then against each annotator."""
+    """Compare every model with the final grades ("final grade"), then with each annotator."""
     counted = {pair: one.grade for pair, one in final(desk).items() if one.grade is not None}
     people = {who: _grades(desk.by(who).values()) for who in desk.annotators()}
     against: dict[str, Mapping[Pair, int]] = {"final grade": counted, **people}
@@ -101,7 +101,9 @@ def interval(both: tuple[tuple[str, int, int], ...]) -> tuple[float, float] | No
 
 
 def disagreements(desk: Desk) -> tuple[Disagreement, ...]:
-    """Passages that people or imports graded differently: furthest apart first, settled ones last."""
+    """Return the passages that people or imports graded differently: furthest apart first, settled ones
+    last.
+    """
     settled = {pair: one for pair, one in desk.adjudicated().items() if one.kind != "later"}
     given: dict[Pair, list[tuple[str, int]]] = {}
     for who in desk.annotators():

@@ -39,7 +39,7 @@ _FORMULA = re.compile(r"'*[\s\x00-\x1f\ufeff]*[=+\-@＝＋－＠]")
 
 
 def word(text: str) -> str:
-    """`text` as one word: white space and the percent sign as percent-encoded UTF-8."""
+    """Return `text` as one word: white space and the percent sign as percent-encoded UTF-8."""
     return "".join(quote(char, safe="") if char.isspace() or char in "%\ufeff" else char for char in text)
 
 
@@ -62,7 +62,7 @@ def decoded(content: bytes, file: str) -> str:
 
 
 def graded_lines(text: str, file: str) -> Iterator[tuple[str, str, str, int]]:
-    """(where, question, passage, grade) of each line of TREC or BEIR judgements."""
+    """Yield (where, question, passage, grade) of each line of TREC or BEIR judgements."""
     for number, line in enumerate(text.split("\n"), 1):
         where = f"{file} line {number}"
         parts = [part.strip() for part in line.split("\t")] if "\t" in line else line.split()

@@ -81,7 +81,7 @@ def delete(store: Store, name: str) -> None:
 
 
 def undelete(store: Store, name: str) -> None:
-    """Bring a deleted set back."""
+    """Restore a deleted set."""
     people.require_own(store.maker("label set made", name))
     _change(store, name, "deleted", False, deleted=True, deed="label set restored")
 
@@ -187,7 +187,7 @@ def clean_questions(questions: Sequence[Question]) -> tuple[Question, ...]:
 
 
 def check_own(annotator: str) -> None:
-    """NotAllowed where who acts may not label, or labels under another account than their own."""
+    """Raise NotAllowed if the current person may not label, or labels under another account."""
     who = people.require("label")
     if who.account and annotator != who.account:
         raise NotAllowed(f"{who.account} cannot label as {short(annotator)}: labels are their account's")

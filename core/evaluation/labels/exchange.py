@@ -210,7 +210,7 @@ def _spoken(text: str) -> str:
 
 
 def check_annotator(desk: Desk, annotator: str) -> None:
-    """BadInput, which lists the annotators there are, unless it is one of them or a model."""
+    """Raise BadInput, listing the known annotators, unless the annotator is one of them or a model."""
     known = (*desk.annotators(), *desk.models())
     if annotator not in known:
         raise BadInput(

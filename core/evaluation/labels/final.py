@@ -159,7 +159,7 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
 
 
 def in_words(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) -> list[str]:
-    """Warnings about the labels of an evaluation, a line each."""
+    """Return warnings about the labels of an evaluation, a line each."""
     name, warnings = f"label set {desk.set.name}", []
     if base_of(desk.set.corpus) != base_of(corpus):
         warnings.append(f"{name} was made over corpus {desk.set.corpus}, not {corpus}")

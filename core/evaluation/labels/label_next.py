@@ -44,7 +44,7 @@ class Next:
     labelled: bool
 
     def document(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return it as JSON values."""
         found = asdict(self)
         found["question"] = found.pop("query")["text"]
         return {**found, "passages": list(self.passages), "change": round(self.change, 6)}
@@ -93,8 +93,8 @@ def of_desk(desk: Desk, one: str, other: str, depth: int = DEPTH) -> list[Next]:
 
 
 def of_runs(runs: Iterable[Run], one: str, other: str, depth: int = DEPTH) -> list[Next]:
-    """Return the same of stored runs in which both routes ended well; of a question asked twice the first
-    given.
+    """Return the questions of stored runs in which both routes ended well; of a question asked twice only the
+    first given run counts.
     """
     found: dict[Query, Next] = {}
     for run in runs:
@@ -139,5 +139,5 @@ def _next(
 
 
 def _discount(rank: int | None) -> float:
-    """Of DCG (Järvelin & Kekäläinen 2002), 0 for what is not shown."""
+    """Return the discount of DCG (Järvelin & Kekäläinen 2002), 0 for a passage that is not shown."""
     return 0.0 if rank is None else 1 / log2(rank + 1)

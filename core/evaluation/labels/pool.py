@@ -204,7 +204,7 @@ def from_evaluation(
 
 
 def check_depth(depth: int) -> None:
-    """BadInput unless `depth` is allowed."""
+    """Raise BadInput unless `depth` is allowed."""
     if type(depth) is not int or not 1 <= depth <= MAX_DEPTH:
         raise BadInput(f"depth={depth!r}; give 1 to {MAX_DEPTH} passages per route")
 
@@ -219,7 +219,7 @@ def _by_query(desk: Desk) -> dict[Query, list[str]]:
 def _ranks(
     evaluation: Evaluation, question: str, names: Sequence[str], depth: int
 ) -> Mapping[str, dict[str, int]]:
-    """Passage -> route -> rank from 1."""
+    """Return passage -> route -> rank from 1."""
     found: dict[str, dict[str, int]] = {}
     for route, outcome in evaluation.outcomes[question].items():
         if outcome.status == "ok" and (not names or route in names):

@@ -22,7 +22,7 @@ class Progress:
 
     @property
     def total(self) -> int:
-        """All passages found."""
+        """Return the number of passages found."""
         return self.judged + self.cannot + self.later + self.left
 
     @property

@@ -16,7 +16,9 @@ _SINCE = (
 
 
 def caught_up(store: Store, desk: Desk) -> Desk:
-    """`desk` with the judgements that any process added since it was read; they are never changed or gone."""
+    """Return `desk` with the judgements added since it was read, by any process. Judgements never change or
+    go.
+    """
     last = desk.judgements[-1].number if desk.judgements else 0
     with reading(store.path) as connection:
         rows = connection.execute(_SINCE, (bind(desk.set.name), last)).fetchall()

@@ -17,7 +17,7 @@ SAMPLE = 100  # questions: what two people label in a day
 
 
 def check_name(store: Store, name: str) -> None:
-    """BadInput where there is a label set of that name: before anything is imported for it."""
+    """Raise BadInput if there is a label set of that name, before anything is imported for it."""
     if name in {one.name for one in desks.sets(store)}:
         raise BadInput(f"there is a label set {name!r} already; choose another name")
 

@@ -55,7 +55,7 @@ def read(connection: sqlite3.Connection, name: str, *, dropped: bool = False) ->
 
 
 def version(connection: sqlite3.Connection, name: str) -> tuple[str, str, int, int, int, int, int]:
-    """As `desk.version`, through a connection."""
+    """Return `desk.version`, read through a connection."""
     row = row_of(connection, name)
     key = (row["name"],)
     # judgements are only added, and so is what a passage was found by: numbers and lengths tell every change
@@ -175,7 +175,7 @@ def take_back(connection: sqlite3.Connection, name: str, annotator: str) -> Judg
 
 
 def judged(connection: sqlite3.Connection, name: str) -> list[Judgement]:
-    """Every judgement of a set, oldest first."""
+    """Return every judgement of a set, oldest first."""
     found = connection.execute(f"{_JUDGED} WHERE label_set = ? ORDER BY number", (bind(name),))
     return [
         Judgement(**{column: text(row[column]) for column in row.keys()})  # noqa: SIM118 - a Row's keys

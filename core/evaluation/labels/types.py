@@ -58,7 +58,7 @@ class Judgement:
 
     @property
     def pair(self) -> Pair:
-        """The question and the passage."""
+        """Return the question and the passage."""
         return self.question, self.passage
 
 
@@ -106,7 +106,7 @@ class Desk:
 
     @cached_property
     def asked(self) -> dict[str, Question]:
-        """The questions by id, in order."""
+        """Return the questions by id, in order."""
         return {question.id: question for question in self.questions}
 
     @cached_property

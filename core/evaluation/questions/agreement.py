@@ -162,7 +162,7 @@ def _easy(evaluation: Evaluation, id: str) -> bool:
 def _by_kind(
     evaluation: Evaluation, real: Values, values: Values, ids: Sequence[str]
 ) -> dict[str, tuple[float, int]]:
-    """Tau by the generated questions of each kind that has enough of them."""
+    """Return tau by kind of generated question, for the kinds with enough of them."""
     kinds: dict[str, list[int]] = {}
     for at, id in enumerate(ids):
         kinds.setdefault(evaluation.questions[id].mode or "", []).append(at)

@@ -42,7 +42,7 @@ class Generated:
 
     @property
     def per_question(self) -> float | None:
-        """Seconds of the model for each question kept, those of dropped ones in it."""
+        """Return the model's seconds per accepted question; the time for dropped questions is included."""
         return self.seconds / len(self.lines) if self.lines else None
 
 

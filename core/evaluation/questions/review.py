@@ -101,12 +101,12 @@ def _plain(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without what a terminal would take for a command."""
+    """Return `text` without terminal control sequences."""
     return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
 
 
 def _key(inputs: TextIO, out: TextIO) -> str:
-    """One key of a terminal, or the first letter of a line; "" at the end."""
+    """Read one key of a terminal, or the first letter of a line; return "" at the end."""
     out.flush()
     if inputs.isatty():
         import click

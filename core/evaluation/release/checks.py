@@ -106,7 +106,7 @@ def checks(
 
 
 def _untimed(measured: Measured, route: str) -> str:
-    """Why there is no percentile of time."""
+    """Return why there is no percentile of time."""
     if measured.untimed:
         return f"{measured.untimed}. Measure on machines of one kind, or allow it ({ALLOW})"
     return f"a 95th percentile needs {NEEDED[95]} measurements; there are {measured.ended(route)}"

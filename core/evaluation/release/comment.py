@@ -60,7 +60,7 @@ def safe(text: str, most: int = SENTENCE) -> str:
 
 
 def code(text: str) -> str:
-    """Text as a code span, in which GitHub reads nothing as markup, cut to CUT characters."""
+    """Return text as a code span, in which GitHub reads nothing as markup, truncated to CUT characters."""
     line = _cut(text, CUT) or " "
     fence = "`" * (max(map(len, _TICKS.findall(line)), default=0) + 1)
     return f"{fence} {line} {fence}" if line[0] in "` " or line[-1] in "` " else f"{fence}{line}{fence}"

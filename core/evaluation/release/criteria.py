@@ -103,7 +103,7 @@ class Criteria:
 
     @property
     def least_drop(self) -> float:
-        """The smallest drop since an earlier release that fails a build."""
+        """Return the smallest drop since an earlier release that fails a build."""
         return self.margin if self.min_effect is None else self.min_effect
 
     def __post_init__(self) -> None:

@@ -144,7 +144,7 @@ def used_parameters(measured: Measured, route: str) -> dict[str, Any]:
 
 
 def asked_on(measured: Measured) -> str:
-    """When the first question was asked, ISO 8601; "not recorded" where no run was saved."""
+    """Return when the first question was asked, ISO 8601; "not recorded" if no run was saved."""
     run = _first_run(measured)
     return run.created if run else UNKNOWN
 

@@ -79,7 +79,7 @@ class Decision:
 
     @property
     def shown(self) -> str:
-        """The route that reports are about: the chosen one, else the nearest."""
+        """Return the route that reports are about: the chosen route, else the nearest."""
         return self.chosen or self.nearest
 
     def of(self, route: str) -> Candidate:

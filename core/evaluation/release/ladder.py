@@ -166,7 +166,7 @@ def _with_answered(rungs: Sequence[Rung], measured: Measured) -> tuple[Rung, ...
 
 
 def in_words(ladder: Ladder, measured: Measured) -> list[str]:
-    """One sentence a rung, and a last one on where the ladder ends."""
+    """Return one sentence per rung, and a last one on where the ladder ends."""
     sentences = [_sentence(rung, ladder.metric, measured) for rung in ladder.rungs]
     if ladder.reached is None:
         sentences.append("The ladder has no end: no route is decided to ship.")

@@ -41,12 +41,12 @@ class Measured:
 
     @property
     def routes(self) -> tuple[str, ...]:
-        """The routes measured, in order."""
+        """Return the routes measured, in order."""
         return tuple(self.figures["routes"])
 
     @property
     def baseline(self) -> str:
-        """The route that the others are compared with."""
+        """Return the route that the others are compared with."""
         return str(self.figures["baseline"])
 
     @property
@@ -56,13 +56,13 @@ class Measured:
 
     @property
     def modes(self) -> Mapping[str, str]:
-        """The kind of each question that has one; {} without the evaluation."""
+        """Return the kind of each question that has one; {} without the evaluation."""
         asked = self.evaluation.questions if self.evaluation else {}
         return {id: question.mode for id, question in asked.items() if question.mode}
 
     @cached_property
     def equal(self) -> tuple[Equal, ...]:
-        """The routes that returned the same on every question, the simplest of each group first."""
+        """Return the routes that returned the same on every question, the simplest of each group first."""
         if self.evaluation is None:
             return equal_routes.read(self.figures)
         return equal_routes.find(self.evaluation.outcomes, self.routes)
@@ -145,7 +145,7 @@ class Measured:
         return (float(pair[0]), float(pair[1])) if pair else None
 
     def counted(self, route: str, metric: str) -> int:
-        """Over how many questions that mean is."""
+        """Return the number of questions that the mean is over."""
         block = self._block(route, metric)
         return int(block.get("counts", {}).get(metric, block.get("n", 0)))
 
@@ -158,11 +158,13 @@ class Measured:
         return found if isinstance(found, Mapping) else None
 
     def ended(self, route: str) -> int:
-        """At how many questions the route ended well."""
+        """Return the number of questions at which the route ended well."""
         return self.questions - int(self.figures["routes"][route]["failed"])
 
     def p95(self, route: str) -> float | None:
-        """Its 95th percentile of time in ms; None below the 20 measurements that one needs, and untimed."""
+        """Return its 95th percentile of time in ms, or None with fewer than 20 measurements or if no time
+        counts.
+        """
         value = self.figures["routes"][route]["p95_ms"]
         return None if self.untimed or value is None or self.ended(route) < NEEDED[95] else float(value)
 

@@ -61,12 +61,12 @@ class Regressions:
     source: str = ""
 
     def of(self, state: State) -> tuple[Regression, ...]:
-        """Those in a state."""
+        """Return the regressions in a state."""
         return tuple(one for one in self.results if one.state == state)
 
     @property
     def broken(self) -> tuple[Regression, ...]:
-        """Those that broke again."""
+        """Return the regressions that broke again."""
         return self.of("broken")
 
     def headline(self, title: str) -> str:

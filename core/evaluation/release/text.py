@@ -83,7 +83,7 @@ def lacking(one: Candidate) -> str:
 
 
 def missing(check: Check) -> str:
-    """Why one criterion is not met."""
+    """Return why one criterion is not met."""
     if check.state == "cannot be told":
         return f"{SHOWN[check.state]}, {check.told}"
     if check.limit is None or check.name == NO_LOSS:
