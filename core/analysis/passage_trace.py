@@ -79,14 +79,13 @@ UNKNOWN = "so its trace cannot show where the passage was lost"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A passage's rank in the list of one step, None if it is not in the list. `used`: whether the final
-    ranking was made from this list, None if the trace does not record it.
-    """
+    """A passage's rank in the list of one step."""
 
     span: Span
-    rank: int | None
+    rank: int | None  # None if it is not in the list
     size: int
     score: float | None
+    # whether the final ranking was made from this list; None if the trace does not record it
     used: bool | None
 
 

@@ -24,24 +24,22 @@ Measure = Callable[[Outcomes, Sequence[str]], ByRoute]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One decision on one question, both ways: `fired` is the result of the decision that intervenes, `quiet`
-    of the other; `acted` is true if the route fired by itself. The price is `fired` minus `quiet`: model
-    calls, tokens, and `seconds`, None if a call that only one way made came from the cache. `left_out` is the
-    reason the case is not counted, or "".
-    """
+    """One decision on one question, with the results of both ways."""
 
     question: str
     route: str
     step: str
     decision: str
     turned_to: str
-    acted: bool
-    fired: Row
-    quiet: Row
+    acted: bool  # whether the route fired by itself
+    fired: Row  # with the decision that intervenes
+    quiet: Row  # with the other decision
+    # the price, fired minus quiet: model calls, tokens and seconds
     calls: int
     tokens: int
-    seconds: float | None
+    seconds: float | None  # None if a call that only one way made came from the cache
     runs: tuple[str, str]  # of what the route did by itself, and of the other way
+    # the reason the case is not counted, or ""
     left_out: str = ""
 
     def gain(self, metric: str) -> float | None:
