@@ -51,7 +51,7 @@ def alive(
     if host != socket.gethostname():
         return time.time() - saved < SILENT_S
     if boot is not None and boot != _boot():
-        return False  # the machine was started anew since
+        return False  # the machine has restarted since
     try:
         now = _by_clock(pid) if boot is None else _since_boot(pid)
     except ProcessLookupError:

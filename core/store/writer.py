@@ -164,7 +164,7 @@ class StoreWriter:
             except Exception as error:  # noqa: BLE001 - shown in `warnings` and logged; the thread must go on
                 if again and isinstance(
                     error, LostConnection
-                ):  # nothing of it happened: the server was started anew
+                ):  # nothing of it happened: the server restarted
                     log.warning("%s; trying once more", error)
                     self._rows.forget()
                     connection = None

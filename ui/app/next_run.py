@@ -66,7 +66,7 @@ def keep(run: Run, route: Route, parameters: dict[str, Any]) -> None:
         route.name: {name: value for name, value in changed.items() if value != default[name]},
     }
     also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
     now[link.ADOPTED] = (run.id, None, None)  # the way to Compare must not restore the run over it
     now[BEFORE], now[KEPT] = before, (run.id, route.title, dict(parameters))
 

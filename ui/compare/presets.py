@@ -80,7 +80,7 @@ def apply(preset: Preset) -> None:
         now.pop(state.EVIDENCE, None)
     else:
         now[state.EVIDENCE] = preset.evidence
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
 
 
 def undo() -> None:

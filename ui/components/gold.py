@@ -48,7 +48,7 @@ def _with_corpus(run: Run, fingerprint: str) -> Mapping[str, int]:
             opening.wait_for(run.corpus)
             return _of_folder(found, run.corpus, fingerprint).get(asked, {})
     except RouteScopeError:
-        return {}  # its questions cannot be read: the page Evaluate says so
+        return {}  # its questions cannot be read: the page Evaluate reports it
     question = next((q for q in written.questions if (q.query.text, q.query.history) == asked), None)
     if question is None:
         return {}
@@ -64,7 +64,7 @@ def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
     try:
         own = [one.name for one in sets(store) if base_of(one.corpus) == base_of(run.corpus)]
     except RouteScopeError:
-        return found  # the store cannot be read: the page Sessions says so
+        return found  # the store cannot be read: the page Sessions reports it
     if own:
         opening.wait_for(run.corpus)
     for name in own:
@@ -81,7 +81,7 @@ def _read(corpus: str, fingerprint: str) -> Found | None:  # noqa: ARG001 - part
     try:
         return questions(state.engine(), corpus)
     except RouteScopeError:
-        return None  # none lie with the corpus, or they cannot be read: the page Evaluate says so
+        return None  # none lie with the corpus, or they cannot be read: the page Evaluate reports it
 
 
 @st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
@@ -115,7 +115,7 @@ def _of_people(
     try:
         return labelled_set(engine.store, name, engine.corpus(corpus))[0].grades() if engine.store else {}
     except RouteScopeError:
-        return {}  # not graded yet, or its words are gone: the page Label says so
+        return {}  # not graded yet, or its words are gone: the page Label reports it
 
 
 def gold_quotes(run: Run, least: int = 0) -> Mapping[str, tuple[str, ...]]:
@@ -143,7 +143,7 @@ def gold_fates(run: Run) -> Mapping[str, tuple[LossKind, str]]:
             return {}
         return fates(list(losses(written, state.engine().corpus(run.corpus), question.id)))
     except RouteScopeError:
-        return {}  # its questions cannot be read: the page Evaluate says so
+        return {}  # its questions cannot be read: the page Evaluate reports it
 
 
 def labelled_mode(run: Run) -> str | None:

@@ -140,7 +140,7 @@ def use(route: Route, found: FittedWeights) -> None:
     now[state.CORPUS] = found.corpus
     now[state.PARAMETERS] = {**now.get(state.PARAMETERS, {}), route.name: {parameter: found.name}}
     also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
     now[USED] = found.name
 
 

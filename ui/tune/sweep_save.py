@@ -69,7 +69,7 @@ def keep(route: Route, values: dict[str, Any], corpus: str) -> None:
         route.name: {name: value for name, value in changed.items() if value != default[name]},
     }
     also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
     now[next_run.BEFORE], now[next_run.KEPT] = before, (_mine(route), route.title, dict(values))
 
 

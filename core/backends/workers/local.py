@@ -28,7 +28,7 @@ LOOPBACK = "127.0.0.1"
 START_S = 60.0
 CLIENT = ("tls_ca_file", "tls_client_cert", "tls_client_key")
 LOG = "workers.log"
-LOG_BYTES = 1_000_000  # after which the log is begun anew
+LOG_BYTES = 1_000_000  # after which the log is started again
 QUIET: dict[str, Any] = {
     "distributed.worker.memory.terminate": False,
     "distributed.admin.tick.limit": "60s",

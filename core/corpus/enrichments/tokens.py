@@ -32,7 +32,7 @@ from core.domain.settings import Settings
 from core.domain.text import searchable
 
 VECTORS, IDS, STARTS, FACTS = "vectors.npy", "ids.npy", "starts.npy", "tokens.json"
-NEAREST, RESIDUALS, CENTROIDS = "nearest.npy", "residuals.npy", "centroids.npy"  # in place of vectors
+NEAREST, RESIDUALS, CENTROIDS = "nearest.npy", "residuals.npy", "centroids.npy"  # instead of vectors
 STEP = 64  # passages embedded between two looks at Stop; a finished step is kept
 FULL = 16  # bits of a component that is kept in full
 BLOCK = 16  # passages whose vectors are in memory as float32 at a time, some 3 MB: about a core's cache
