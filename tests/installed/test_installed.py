@@ -193,7 +193,7 @@ def test_an_agent_asks_over_stdin_and_stdout(indexed):
         async with Client(stdio_client(command)) as client:
             asked = await client.call_tool("ask", {"question": ASKED, "corpus": "web", "routes": ["bm25"]})
             run = asked.structured_content["run"]
-            passage = asked.structured_content["routes"][0]["hits"][0]["passage"]
+            passage = asked.structured_content["routes"][0]["hits"][0]["untrusted_passage"]
             return passage, await client.call_tool("why", {"run": run, "passage": passage})
 
     passage, told = anyio.run(talk)
