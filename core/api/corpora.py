@@ -11,7 +11,7 @@ from core.domain.settings import Settings
 
 def source(target: File, name: str | None, settings: Settings, *, known: bool) -> Source:
     """Return the corpus called `target` or, unless it must be `known`, the folder or file of that path.
-    Raises BadInput if there is none.
+    Raises BadInput if neither exists.
     """
     given = target if isinstance(target, str) else path(target, "corpus")
     return catalogue.source(given, settings=settings, name=name, known_only=known)

@@ -289,7 +289,7 @@ def evaluate(
 
 
 def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:
-    """Return the chunkings to measure in addition to `origin`. Raises BadInput if there is none."""
+    """Return the chunkings to measure in addition to `origin`. Raises BadInput if no other is named."""
     names = given if isinstance(given, Sequence) else (None,)
     if not all(isinstance(one, str) for one in names):
         raise BadInput(f"chunkings={given!r}; give all, or names such as 256 and headings")
@@ -300,7 +300,7 @@ def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -
 
 
 def _check_whole(figures: Mapping[str, Any], folder: Path | None) -> None:
-    """KeyboardInterrupt where an evaluation was stopped."""
+    """Raise KeyboardInterrupt if the evaluation was stopped."""
     if figures["interrupted"]:
         kept = f"; what was asked is in {folder}, and the same call goes on with it" if folder else ""
         raise KeyboardInterrupt(f"the evaluation was stopped{kept}")

@@ -1,5 +1,4 @@
-"""How far a model's answers to one closed question can be trusted, measured on labelled questions:
-calibrations.
+"""Calibrations: a model's answers to one closed question compared with labelled questions.
 
 `data/calibrations/DECISION.MODEL.json` come with the program; those in `HOME/calibrations` were measured here
 and take precedence.

@@ -22,7 +22,7 @@ from core.domain.errors import Unavailable
 Positions = NDArray[np.int64]
 Kind = Literal["word", "beginning", "identifier", "phrase", "letters"]
 
-MAX_TEXT_BYTES = 1 << 30  # of a corpus; the arrays beside it take about as much again
+MAX_TEXT_BYTES = 1 << 30  # of a corpus; the arrays made from it take about as much again
 MAX_PATTERNS = 32  # of one question
 WINDOW_BYTES = 200  # within which matches count as close together
 LENGTH_WEIGHT = 0.3  # how much a passage's length takes off, from 0 to 1
@@ -138,7 +138,7 @@ class SourceText:
 
     @property
     def size(self) -> int:
-        """How many passages there are."""
+        """Return the number of passages."""
         return len(self._ends)
 
     def find(self, pattern: Pattern) -> Positions:
@@ -267,7 +267,7 @@ def _of_word(folded: str, terms: Sequence[str]) -> Pattern:
 
 
 def _is_identifier(text: str) -> bool:
-    """Whether a token is one name: with a digit or an inner mark, or a capital behind its first letter."""
+    """Return whether a token has a digit, an inner mark, or a capital after its first letter."""
     return not text.isalpha() or (text[1:] != text[1:].lower())
 
 

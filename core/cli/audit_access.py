@@ -69,7 +69,8 @@ def audit_access_(
     retrieval: labelled ones, and ones about canaries. Shows by route and step at how many questions forbidden
     text got in. Prints ids, never the texts. This tests retrieval; it is no permission system.
 
-    Exit code 0: nothing forbidden got in after the filter; 1: something did; 2: bad input.
+    Exit code 0: nothing forbidden got in after the filter; 1: something did, or a route failed on a
+    question; 2: bad input.
     """
     from core.cli.corpora import ensure
     from core.corpus import catalogue
@@ -107,7 +108,7 @@ def audit_access_(
     bar.close()
     document = found.document()
     emit(document, lambda: _text(document), as_json=as_json)
-    return 0 if found.leaked == 0 else 1
+    return 0 if found.clean else 1
 
 
 def _labelled(
@@ -144,7 +145,10 @@ def _text(document: Mapping[str, Any]) -> str:
     for route in document["routes"]:
         if not route["asked"]:
             rows.append([route["route"], "", 0, "", "", f"not tested: {route['problem']}"])
-        elif not route["steps"]:
+        if route["failed"]:
+            why = f"{route['failed']} questions have no result: {route['problem']}"
+            rows.append([route["route"], "", route["asked"], "", "", why])
+        elif route["asked"] and not route["steps"]:
             rows.append([route["route"], "", route["asked"], 0, 0, "forbidden text was never found"])
         for step in route["steps"]:
             first = step["examples"][0] if step["examples"] else {}
@@ -153,11 +157,14 @@ def _text(document: Mapping[str, Any]) -> str:
                 [route["route"], step["step"], route["asked"], step["before"], step["after"], example]
             )
     asked, hidden = document["questions"], document["forbidden"]
+    failed = [route["route"] for route in document["routes"] if route["failed"]]
     result = (
-        "Nothing forbidden got in after the filter."
-        if document["clean"]
-        else f"Forbidden text got into {document['leaked_after']} steps after the filter."
+        f"Forbidden text got into {document['leaked_after']} steps after the filter."
+        if document["leaked_after"]
+        else "Nothing forbidden got in after the filter."
     )
+    if failed:
+        result += f" Not shown for {', '.join(failed)}, which failed on some questions."
     return "\n".join(
         (
             f"As {document['as']}, who may see what meets: {' and '.join(document['filter'])}",

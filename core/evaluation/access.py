@@ -145,6 +145,7 @@ class AccessAudit:
         self.labelled = self.canaries = self.documents = self.passages = 0
         self.asked: dict[str, int] = {}
         self.problems: dict[str, str] = {}  # by route: why it could not be tested
+        self.failed: dict[str, int] = {}  # by route: questions without a result after the filter
         self.leaks: dict[str, dict[str, StepLeaks]] = {}
         self.notes: list[str] = []
 
@@ -152,6 +153,11 @@ class AccessAudit:
     def leaked(self) -> int:
         """Return how many steps of routes contain forbidden text after the filter."""
         return sum(bool(one.after) for steps in self.leaks.values() for one in steps.values())
+
+    @property
+    def clean(self) -> bool:
+        """Return whether every question had a result after the filter, and none contained forbidden text."""
+        return not self.leaked and not self.failed
 
     def document(self) -> dict[str, Any]:
         """Return all of it as JSON values; texts are left out."""
@@ -166,6 +172,7 @@ class AccessAudit:
                 {
                     "route": route,
                     "asked": self.asked.get(route, 0),
+                    "failed": self.failed.get(route, 0),
                     "problem": self.problems.get(route),
                     "steps": [
                         self.leaks.get(route, {}).get(step, StepLeaks()).document(step)
@@ -176,7 +183,7 @@ class AccessAudit:
                 for route in dict.fromkeys((*self.asked, *self.problems))
             ],
             "leaked_after": self.leaked,
-            "clean": self.leaked == 0,
+            "clean": self.clean,
             "notes": self.notes,
         }
 
@@ -187,6 +194,8 @@ class AccessAudit:
                 self.asked[result.route] = self.asked.get(result.route, 0) + 1
             if result.status != "ok":
                 self.problems[result.route] = f"{result.status}: {result.error}"
+                if filtered:
+                    self.failed[result.route] = self.failed.get(result.route, 0) + 1
             for step, span, passage in found_in(result, run.passages, question.text, forbidden):
                 at = self.leaks.setdefault(result.route, {}).setdefault(step, StepLeaks())
                 example = {"question": question.id, "passage": passage, "span": span}

@@ -90,6 +90,8 @@ def _table(found: dict[str, Any]) -> None:
     ]
     rows.sort(key=lambda row: -row["Leaked filtered"])
     tables.show(pd.DataFrame(rows), hide_index=True, alt="Leaks by route and step, filtered ones first")
+    if failed := [f"{one['route']} ({one['problem']})" for one in found["routes"] if one["failed"]]:
+        st.warning(md(f"Some questions have no result, so nothing is shown for them: {'; '.join(failed)}"))
     if untested := [f"{one['route']} ({one['problem']})" for one in found["routes"] if not one["asked"]]:
         with st.expander(f"{len(untested)} routes were not tested"):
             st.markdown(md("; ".join(untested)))

@@ -98,7 +98,7 @@ def start(command: list[str], most: int) -> int:
 
 
 def main(parent: int, most: int, command: list[str]) -> int:
-    """Wait until the runner ends, the parent does, or this process is told to end; then end all the rest."""
+    """Wait until the runner or the parent ends or this process gets a signal; then end all the others."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     runner = start(command, most)

@@ -7,6 +7,7 @@ import pytest
 from core.backends import embedder as embedder_module
 from core.cli import main
 from core.corpus import catalogue, index
+from core.corpus.corpus import Corpus
 from core.domain import access
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
@@ -85,6 +86,21 @@ def test_what_enrichments_and_memory_keep_gets_in_after_the_filter(engine):
     assert steps(found, "graph")["graph"][1] > 0, "the graph was made of forbidden passages too"
     assert steps(found, "memory")["memory"][1] > 0, "earlier answers are remembered whoever got them"
     assert found.leaked
+    assert not found.document()["clean"]
+
+
+def test_a_route_that_fails_with_the_filter_is_not_clean(engine, monkeypatch):
+    search = Corpus.search_sparse
+
+    def broken(self, text, k, engine="bm25s", where=()):
+        if where:
+            raise RuntimeError("this index cannot filter")
+        return search(self, text, k, engine, where)
+
+    monkeypatch.setattr(Corpus, "search_sparse", broken)
+    found = audit.audit_access(engine, "shop", "sales", RULES, pick("bm25,grep"), canaries=1)
+    assert found.failed == {"bm25": found.asked["bm25"]}
+    assert found.leaked == 0
     assert not found.document()["clean"]
 
 
