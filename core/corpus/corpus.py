@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from core.backends.admission import aside
 from core.backends.base import Mask, Matrix, Rows, SparseIndex, Vector
 from core.backends.grep import SourceText
 from core.backends.pgvector import PgVectorIndex, StoredVectors
@@ -147,13 +148,14 @@ class Corpus:
 
     @property
     def source_text(self) -> SourceText:
-        """The passages' text with their titles, for `grep`; read when it is first needed."""
-        with self._reading:
-            if self._source is None:
-                self._source = SourceText(
-                    searchable(passage.title, passage.text) for _, passage, _ in self.everything()
-                )
-            return self._source
+        """The passages' text with their titles, for `grep`; read once, which no route's time counts."""
+        if self._source is None:
+            with aside("the text is read"), self._reading:
+                if self._source is None:
+                    self._source = SourceText(
+                        searchable(passage.title, passage.text) for _, passage, _ in self.everything()
+                    )
+        return self._source
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
