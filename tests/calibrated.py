@@ -76,11 +76,11 @@ def crag(n: int, name: str = "crag") -> RouteResult:
 
 
 def kept(folder: Path, labelled: LabelledSet, results: Mapping[str, Sequence[RouteResult]]) -> None:
-    """Write an evaluation with its runs to `folder`, as one that was performed leaves it."""
+    """Write an evaluation with its runs to `folder`; questions without results have not been asked yet."""
     folder.mkdir(parents=True)
     write_labelled(folder, labelled, {"corpus": "tiny", "split": "all", "parameters": {}})
     with Journal.open(folder, {}) as journal, closing(Store(folder / RUNS)) as store:
-        for question in labelled.questions:
+        for question in (one for one in labelled.questions if one.id in results):
             run = Run(
                 f"run-{question.id}",
                 "2026-11-20T10:15:30+00:00",

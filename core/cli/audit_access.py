@@ -67,7 +67,7 @@ def audit_access_(
 
     Asks questions whose best evidence is forbidden, unfiltered and with the access rules as a filter of
     retrieval: labelled ones, and ones about canaries. Shows by route and step at how many questions forbidden
-    text got in. Prints ids, never the texts. This tests retrieval; it is no permission system.
+    text got in. Prints ids, never the texts. This tests retrieval; it is not a permission system.
 
     Exit code 0: nothing forbidden got in after the filter; 1: something did, or a route failed on a
     question; 2: bad input.

@@ -1,6 +1,6 @@
 """Rules on which groups may see which documents: what `audit-access` tests retrieval with.
 
-They are no permission system: nothing but that audit reads them.
+They are not a permission system: only that audit reads them.
 """
 
 from __future__ import annotations

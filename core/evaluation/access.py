@@ -1,7 +1,7 @@
 """Tests whether text of documents that a group may not see gets into the steps of routes.
 
 Each question is asked unfiltered and with the access rules as a filter of retrieval. It tests retrieval;
-it is no permission system.
+it is not a permission system.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from core.routes.declare import Route
 from core.store import Store
 
 NOTE = (
-    "This tests retrieval. It is no permission system: RouteScope keeps no document from anybody who may"
-    " search its corpus."
+    "This tests retrieval. It is not a permission system: anyone who may search a corpus may see all of its"
+    " documents."
 )
 STEPS = (
     "search",

@@ -123,6 +123,15 @@ def test_undo_of_the_first_save_forgets_the_name(visit, engine, evaluation):
     assert "Saved as" not in shown(app)
 
 
+def test_an_evaluation_under_way_calls_no_question_a_failure(visit, engine):
+    labelled = asked(40)
+    results = {question.id: [crag(n)] for n, question in enumerate(labelled.questions[:30])}
+    kept(experiment_store.place(engine.settings, "begun"), labelled, results)
+    page = visit("tune.py")
+    assert "30 of 40 questions have been asked so far" in shown(page)
+    assert "10 questions: the route failed" not in shown(page) + html(page)
+
+
 def test_a_threshold_without_a_parameter_says_so(visit, write):
     write("other", asked(40), lambda n: crag(n, "adaptive"))
     app = visit("tune.py", route="adaptive")

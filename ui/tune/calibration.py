@@ -91,11 +91,15 @@ def _chosen(
             format_func=lambda one: cut(named(targets[one]), 80),
         )
     objective, wanted = _objective()
-    total = len(labelled.questions)
     parts = divided(labelled)
     if parts is None:
         return
-    calibration_view.draw(targets[key], parts, objective, wanted, where, evaluation, asked=total)
+    asked, total = len(evaluation.outcomes), len(labelled.questions)
+    if labelled is not evaluation.labelled:
+        asked = total  # the route was run over all of them
+    elif asked < total:
+        st.info(f"This evaluation is not finished: {asked} of {total} questions have been asked so far.")
+    calibration_view.draw(targets[key], parts, objective, wanted, where, evaluation, asked=asked)
 
 
 def _objective() -> tuple[Objective, float | None]:
