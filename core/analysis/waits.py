@@ -32,8 +32,8 @@ def waited(spans: Iterable[Span]) -> float:
 
 
 def loading(spans: Iterable[Span]) -> float:
-    """Return the milliseconds that a route waited until a model was loaded, which none of its times
-    counts.
+    """Return the milliseconds that a route waited until something was available (a model, the text, tokens of
+    the day), which none of its times counts.
     """
     return sum(wait.others_ms for wait in _waits(spans) if wait.until)
 

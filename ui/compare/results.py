@@ -35,7 +35,7 @@ TAB = "tab"  # key of the tabs
 VIEW_KEY = "shown"  # key of what changes with the view
 COLUMNS = "columns_shown"  # (run, the columns of it that were drawn last)
 WAITS = (
-    (recorded_waits.loading, "for a model or the text to load"),
+    (recorded_waits.loading, "for a model, text or tokens to be available"),
     (recorded_waits.waited, "for a busy model"),
 )
 SHOWN_FROM_MS = 50.0  # a wait that is worth a word
