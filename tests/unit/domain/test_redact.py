@@ -131,7 +131,7 @@ def test_16_million_characters_take_a_second_and_100_megabytes(kind):
     redacted("50%", [KEY])  # imports numpy
     began = time.process_time()
     redacted(text, [KEY])
-    assert time.process_time() - began < 3  # well below 1 s on a quiet machine
+    assert time.process_time() - began < 3  # 0.35 to 0.73 s on a quiet machine
     tracemalloc.start()
     try:
         redacted(text, [KEY])
