@@ -112,7 +112,7 @@ def _toml(text: str) -> dict[str, str]:
     """Return the fields of front matter in TOML, {} if it is not valid."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return {}
     return {name: str(value) for name, value in found.items() if isinstance(value, str | int | date)}
 

@@ -425,6 +425,8 @@ def load(**request: Any) -> Settings:
         raise BadInput(f"setting {name}: {first['msg']}{given}") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{settings_file()} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise BadInput(f"{settings_file()} is nested too deeply") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{settings_file()} is not UTF-8 text: {error}") from None
     except OSError as error:

@@ -259,6 +259,8 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(_text(path))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise BadInput(f"{path} is nested too deeply") from None
 
 
 def _replace(path: Path, text: str) -> None:

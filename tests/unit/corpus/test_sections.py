@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.corpus import sections
 from core.corpus.chunk import NAMED, WHOLE, Chunking, chunking_of, passages
-from core.corpus.markdown import passage_names
+from core.corpus.markdown import passage_names, titled
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 
@@ -143,3 +143,10 @@ def test_passages_are_named_by_their_headings():
     assert not any("no heading" in name for name in names)
     plain = Document("rules.txt", "Harbour", text)
     assert list(passage_names(plain, passages(plain, WHOLE)).values()) == ["Harbour"]
+
+
+def test_front_matter_nested_too_deeply_loses_its_fields_alone() -> None:
+    text = "+++\ntags = " + "[" * 5_000 + "\n+++\n\n# Returns\n\nSend it back."
+    title, body, fields = titled(text)
+    assert (title, fields) == ("Returns", {})
+    assert body.endswith("Send it back.")

@@ -33,6 +33,14 @@ def test_what_is_written_is_in_force_and_can_be_taken_out_again(home):
     assert load().llm_mode == "replay"
 
 
+def test_a_file_nested_too_deeply_is_refused(home):
+    (home / settings_file.FILE).write_text("route_max_calls = " + "[" * 5_000)
+    with pytest.raises(BadInput, match="nested too deeply"):
+        load()
+    with pytest.raises(BadInput, match="nested too deeply"):
+        settings_file.write({"route_max_calls": 7}, home)
+
+
 def test_comments_and_order_of_the_file_stay(home):
     (home / settings_file.FILE).write_text("# ours\nllm_timeout_s = 30.0  # slow network\n")
     settings_file.write({"route_max_calls": 7}, home)
