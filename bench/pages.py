@@ -104,7 +104,7 @@ CLICKS: tuple[tuple[str, str, Callable[[Page, int], None]], ...] = (
     ("/", "Compare: ranks", tab("Ranks")),
     ("/", "Compare: overlap", tab("Overlap")),
     ("/why", "Why: pick a passage", pick("Passage")),
-    ("/fusion?route=hybrid_rrf", "Fusion: move a weight", slide("weight of search BM25")),
+    ("/steps?view=Fusion&route=hybrid_rrf", "Fusion: move a weight", slide("weight of search BM25")),
     ("/latency", "Latency: where the time goes", tab("Where")),
 )
 

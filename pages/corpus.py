@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -13,8 +14,9 @@ from ui.app.markup import md
 from ui.app.tabs import tabs
 from ui.corpus import access, add, chunkings, documents, near_duplicates, passages
 from ui.corpus import state as corpus_state
+from ui.your_pipeline import page as pipelines
 
-VIEWS = {
+VIEWS: dict[str, Callable[[str], None]] = {
     "State": corpus_state.draw,
     "Add": add.draw,
     "Documents and chunks": documents.draw,
@@ -22,9 +24,10 @@ VIEWS = {
     "Chunkings": chunkings.draw,
     "Near-duplicates": near_duplicates.draw,
     "Access": access.draw,
+    "Your pipeline": lambda _: pipelines.draw(),
 }
 INDEXING = ("State", "Add", "Documents and chunks", "Chunkings")  # where an index can be built
-UNBUILT = ("State", "Add")  # what can be drawn of a corpus without a usable index
+UNBUILT = ("State", "Add", "Your pipeline")  # what can be drawn of a corpus without a usable index
 
 
 def draw(view: str, name: str) -> None:

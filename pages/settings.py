@@ -1,4 +1,4 @@
-"""Settings and health: what works here, what each endpoint can do, and what is set."""
+"""Settings: what works here, what each endpoint can do, and what is set."""
 
 from __future__ import annotations
 

@@ -114,15 +114,17 @@ def main() -> None:
             asked = ask(browser, address)
             run = asked.partition("?")[2]
             views = {"start": "/", "compare": asked, "why": f"/why?{run}"}
-            about = ("transform", "fusion", "evaluators", "latency")
-            views |= {name: f"/{name}?{run}" for name in about}
+            about = ("Transform", "Fusion", "Evaluators")
+            views |= {name.lower(): f"/steps?{run}&view={name}" for name in about}
+            views["latency"] = f"/latency?{run}"
             kept = urlencode({"evaluation": KEPT, "baseline": "hybrid_rrf"})
             views |= {name: f"/{name}?{kept}" for name in ("evaluate", "tune", "release")}
             sweep = urlencode({"evaluation": KEPT, "tab": "Sweeps", "route": "hybrid_rrf"})
             views |= {"sweep": f"/tune?{sweep}"}
             views |= {"label": f"/label?{urlencode({'set': KEPT})}"}
-            plain = ("sessions", "corpus", "your_pipeline", "settings", "shortcuts", "glossary")
-            views |= {name: f"/{name}" for name in plain}
+            views |= {name: f"/{name}" for name in ("sessions", "corpus", "settings", "help")}
+            views["your_pipeline"] = "/corpus?tab=Your+pipeline"
+            views["glossary"] = "/help?tab=Glossary"
             samples = urlencode({"playlist": "Sample questions of support", "play": 1, "at": 2})
             views |= {"playlists": "/present", "present": f"/present?{samples}"}
             shoot(browser, address, views, DOCS)

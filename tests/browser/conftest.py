@@ -64,7 +64,7 @@ LINKS = """addEventListener('DOMContentLoaded', () => {
   const look = () => document.querySelectorAll('a[href], area[href], form[action]').forEach(one => {
     const to = new URL(one.href || one.action, document.baseURI)
     if (to.origin === location.origin || told.has(to.href)) return
-    if (location.pathname === '/glossary' && SOURCES.includes(to.href)) return
+    if (location.pathname === '/help' && SOURCES.includes(to.href)) return
     told.add(to.href)
     console.error(`link to another origin: ${one.outerHTML.slice(0, 200)}`)
   })

@@ -20,10 +20,10 @@ PAGES = (
     "/",
     "/?run=good",
     "/why?run=good",
-    "/transform?run=good",
-    "/fusion?run=good",
-    "/graph?run=good",
-    "/evaluators?run=good",
+    "/steps?view=Transform&run=good",
+    "/steps?view=Fusion&run=good",
+    "/steps?view=Graph&run=good",
+    "/steps?view=Evaluators&run=good",
     "/latency?run=good",
     "/label?set=decide",
     "/evaluate?evaluation=decided",
@@ -32,9 +32,8 @@ PAGES = (
     "/sessions",
     "/present",
     "/corpus",
-    "/your_pipeline",
     "/settings",
-    "/shortcuts",
+    "/help",
 )
 # What axe finds to be serious or critical and is not excluded, one line an element.
 FINDINGS = """async ([rules, excluded]) => {

@@ -20,18 +20,17 @@ from tests.runs import HOSTILE, make_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 ROOT = Path(__file__).resolve().parents[2]
-RUN_PAGES = ("/", "/why", "/transform", "/fusion", "/graph", "/evaluators", "/latency")
-DECIDE = ("/label", "/evaluate", "/tune", "/release")
+STEPS = tuple(f"/steps?view={view}&" for view in ("Transform", "Fusion", "Graph", "Evaluators"))
+RUN_PAGES = ("/?", "/why?", *STEPS, "/latency?")
+DECIDE = ("/label?", "/evaluate?", "/tune?", "/release?")
 PAGES = (
     *RUN_PAGES,
     *DECIDE,
-    "/sessions",
-    "/present",
-    "/corpus",
-    "/your_pipeline",
-    "/settings",
-    "/shortcuts",
-    "/glossary",
+    "/sessions?",
+    "/present?",
+    "/corpus?",
+    "/settings?",
+    "/help?",
 )
 
 
@@ -69,7 +68,7 @@ def asked(address, home):
 @pytest.mark.trust
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_opens_by_its_address_alone(tab, path):
-    page = tab(f"{path}?run=good" if path in RUN_PAGES else path, width=900, scheme="dark")
+    page = tab(f"{path}run=good" if path in RUN_PAGES else path, width=900, scheme="dark")
     settle(page)
     assert failures(page) == []
     assert page.locator("h1").count() == 1
@@ -85,7 +84,7 @@ def test_every_page_opens_by_its_address_alone(tab, path):
 @pytest.mark.parametrize("path", RUN_PAGES)
 @pytest.mark.parametrize("run", ["bad", "evil", "nothing-like-this"])
 def test_a_page_says_what_is_wrong_and_breaks_on_nothing(tab, path, run):
-    page = tab(f"{path}?run={run}")
+    page = tab(f"{path}run={run}")
     settle(page)
     assert page.locator("[data-testid=stException]").count() == 0
     if run == "nothing-like-this":
@@ -99,9 +98,9 @@ def test_a_page_says_what_is_wrong_and_breaks_on_nothing(tab, path, run):
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("path", ["/why", "/fusion", "/latency"])
+@pytest.mark.parametrize("path", ["/why?", "/steps?view=Fusion&", "/latency?"])
 def test_the_link_to_a_view_reopens_it(tab, asked, path):
-    page = tab(f"{path}?run={asked['run_id']}")
+    page = tab(f"{path}run={asked['run_id']}")
     settle(page)
     tabs = page.locator(f"{MAIN} [data-testid=stTab]")
     if tabs.count() > 1:
@@ -159,7 +158,7 @@ def test_a_large_run_is_answered_quickly(tab, large):
 
 
 def test_a_slider_of_a_fusion_changes_the_ranking_at_once_and_can_be_kept(tab, asked):
-    page = tab(f"/fusion?run={asked['run_id']}")
+    page = tab(f"/steps?view=Fusion&run={asked['run_id']}")
     settle(page)
     before = text(page)
     slider = page.locator(f"{MAIN} [data-testid=stSlider] input[type=range]").first
@@ -296,12 +295,8 @@ def test_a_hostile_corpus_is_searched_and_read_on_every_page(tab, home, address)
     ]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=120)
     run_id = json.loads(done.stdout)["run_id"]
-    names = ("why", "transform", "fusion", "evaluators", "latency", "sessions", "corpus", "present")
-    for path in (
-        f"/?run={run_id}&corpus=hostile",
-        *(f"/{name}?run={run_id}&corpus=hostile" for name in names),
-    ):
-        page = tab(path)
+    for path in (*RUN_PAGES, "/sessions?", "/corpus?", "/present?"):
+        page = tab(f"{path}run={run_id}&corpus=hostile")
         settle(page)
         title = page.title()
         for number in range(page.locator(f"{MAIN} [data-testid=stTab]").count()):
@@ -330,6 +325,6 @@ def test_a_mark_opens_its_term_beside_the_page(tab):
         mark.click()
     other = opened.value
     other.wait_for_selector(".rs-glossary-asked")
-    assert other.url.endswith("/glossary?term=critical+path")
+    assert other.url.endswith("/help?tab=Glossary&term=critical+path")
     assert other.locator(".rs-glossary-asked dt").inner_text() == "Critical path"
     assert page.url.endswith("/latency?run=good"), "what was chosen there stays"

@@ -240,7 +240,7 @@ def _pages(address: str) -> str:
         try:
             page = browser.new_page()
             page.goto(address)
-            page.get_by_role("link", name="Glossary").wait_for(timeout=60_000)
+            page.get_by_role("link", name="Help").wait_for(timeout=60_000)
             page.get_by_role("textbox").first.wait_for(timeout=60_000)
             assert page.get_by_test_id("stException").count() == 0
             return page.get_by_test_id("stSidebar").inner_text()

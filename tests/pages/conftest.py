@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -88,6 +89,8 @@ def visit(engine):
 
     def go(page=None, **params):
         app = AppTest.from_file(str(FRAME), default_timeout=20)
+        page, _, query = (page or "").partition("?")
+        params = {**dict(parse_qsl(query)), **params}
         for name, value in params.items():
             app.query_params[name] = value
         if page:

@@ -44,7 +44,7 @@ def keep(engine, run):
 @pytest.fixture
 def page(visit, engine):
     """Open the page about a run, as its address says."""
-    return lambda run_id, **params: visit("evaluators.py", run=run_id, **params)
+    return lambda run_id, **params: visit("steps.py?view=Evaluators", run=run_id, **params)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def slider(app, key):
 
 
 def test_without_any_run_it_says_what_to_do(page, visit):
-    app = visit("evaluators.py")
+    app = visit("steps.py?view=Evaluators")
     assert app.subheader[0].value == "No runs yet"
 
 

@@ -72,7 +72,7 @@ def span_of(run, route):
 
 
 def test_the_first_route_that_fuses_is_shown_with_the_share_of_each_list(visit, asked):
-    app = visit("fusion.py", run=asked.id)
+    app = visit("steps.py?view=Fusion", run=asked.id)
     _, fusion = span_of(asked, "hybrid_rrf")
     assert app.selectbox(key="fusion_route").value == "hybrid_rrf"
     assert "BM25" not in app.selectbox(key="fusion_route").options
@@ -87,7 +87,7 @@ def test_the_first_route_that_fuses_is_shown_with_the_share_of_each_list(visit, 
 
 
 def test_a_slider_recomputes_at_once_and_is_in_the_address(visit, asked):
-    app = visit("fusion.py", run=asked.id)
+    app = visit("steps.py?view=Fusion", run=asked.id)
     _, fusion = span_of(asked, "hybrid_rrf")
     before = bars(app)
     slider(app, "weight of search BM25").set_value(0.0).run()
@@ -103,7 +103,7 @@ def test_a_slider_recomputes_at_once_and_is_in_the_address(visit, asked):
         name: value[0] if isinstance(value, list) else value
         for name, value in ((name, app.query_params[name]) for name in ("run", "route", "k", "weights.0"))
     }
-    again = visit("fusion.py", **address)
+    again = visit("steps.py?view=Fusion", **address)
     assert bars(again) == bars(app)
     app.button(key="fusion_reset").click().run()
     assert bars(app) == before
@@ -111,13 +111,15 @@ def test_a_slider_recomputes_at_once_and_is_in_the_address(visit, asked):
 
 
 def test_addresses_that_cannot_be_are_passed_over(visit, asked):
-    app = visit("fusion.py", run=asked.id, route="nobody", k="-3", alpha="x", step="99", split="none")
+    app = visit(
+        "steps.py?view=Fusion", run=asked.id, route="nobody", k="-3", alpha="x", step="99", split="none"
+    )
     assert not app.exception
     assert slider(app, "k").value == 60
 
 
 def test_another_route_has_its_own_settings(visit, asked):
-    app = visit("fusion.py", run=asked.id, k="5")
+    app = visit("steps.py?view=Fusion", run=asked.id, k="5")
     assert slider(app, "k").value == 5
     app.selectbox(key="fusion_route").set_value("hybrid_linear").run()
     assert "k" not in app.query_params
@@ -130,7 +132,7 @@ def test_another_route_has_its_own_settings(visit, asked):
 
 
 def test_what_follows_a_fusion_is_said_to_be_stale(visit, asked):
-    app = visit("fusion.py", run=asked.id, route="rerank")
+    app = visit("steps.py?view=Fusion", run=asked.id, route="rerank")
     assert "To update the later steps, run the question: “rerank by BM25, cosine and MaxSim”" in shown(app)
     slider(app, "pool").set_value(3).run()
     assert "Choose routes" not in shown(app)
@@ -139,7 +141,7 @@ def test_what_follows_a_fusion_is_said_to_be_stale(visit, asked):
 
 
 def test_kept_parameters_are_those_of_the_next_run_and_can_be_undone(visit, engine, asked):
-    app = visit("fusion.py", run=asked.id)
+    app = visit("steps.py?view=Fusion", run=asked.id)
     app.session_state["routes"] = ["dense"]
     slider(app, "k").set_value(5).run()
     slider(app, "weight of search vectors").set_value(2.5).run()
@@ -165,7 +167,7 @@ def test_kept_parameters_are_those_of_the_next_run_and_can_be_undone(visit, engi
 
 
 def test_the_labelled_set_tells_what_a_change_does(visit, asked, labels):
-    app = settled(visit("fusion.py", run=asked.id))
+    app = settled(visit("steps.py?view=Fusion", run=asked.id))
     assert "No changes yet" in html(app)
     assert "2 labelled questions, the same before" in shown(app)
     assert "1 of 4 have no relevant passage" in shown(app)
@@ -188,7 +190,7 @@ def test_a_corpus_without_labels_says_how_to_get_some(visit, asked, monkeypatch,
         raise BadInput("tiny: no questions")
 
     monkeypatch.setattr(sets, "read", none)
-    app = visit("fusion.py", run=asked.id)
+    app = visit("steps.py?view=Fusion", run=asked.id)
     assert "corpus tiny has no labelled questions" in shown(app)
     assert "--questions FILE" in shown(app)
     assert "This question has no labels" in html(app)
@@ -196,7 +198,7 @@ def test_a_corpus_without_labels_says_how_to_get_some(visit, asked, monkeypatch,
 
 def test_gold_passages_tell_where_they_went(visit, asked, monkeypatch):
     monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {"fragile:0-80": 3, "nowhere:0-1": 2})
-    app = visit("fusion.py", run=asked.id)
+    app = visit("steps.py?view=Fusion", run=asked.id)
     page = html(app)
     assert "Labelled passage" in page
     assert "as before" in page
@@ -207,7 +209,7 @@ def test_gold_passages_tell_where_they_went(visit, asked, monkeypatch):
 def test_a_run_without_fusion_says_so(visit, engine):
     run = engine.ask(Request(Query(QUESTION), "tiny", ("bm25", "dense")))
     assert engine.store.flush()
-    app = visit("fusion.py", run=run.id)
+    app = visit("steps.py?view=Fusion", run=run.id)
     assert app.subheader[0].value == "No route in this run fuses lists"
 
 
@@ -222,7 +224,7 @@ def test_hostile_text_is_shown_as_text(visit, engine, asked):
         hits=tuple(replace(h, passage=passages[h.passage.id]) for h in result.hits),
     )
     engine.store.save(replace(asked, id="evil", results=(bent,), passages=passages))
-    app = visit("fusion.py", run="evil")
+    app = visit("steps.py?view=Fusion", run="evil")
     page = html(app)
     assert "&lt;img" in page
     for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
@@ -258,7 +260,7 @@ def test_spans_of_an_import_may_hold_anything(visit, engine, asked, changed):
     result, fusion = span_of(asked, "hybrid_rrf")
     spans = tuple(replace(s, **changed) if s.id == fusion.span.id else s for s in result.spans)
     engine.store.save(replace(asked, id="bent", results=(replace(result, spans=spans),)))
-    app = visit("fusion.py", run="bent")
+    app = visit("steps.py?view=Fusion", run="bent")
     assert "You cannot try other values" in shown(app)
 
 
@@ -267,12 +269,12 @@ def test_a_list_that_the_route_made_itself_is_said_to_be_so(visit, engine, asked
     mine = replace(fusion.span, links=(fusion.span.links[0], Link("lists[1]", None, 7)))
     spans = tuple(mine if s.id == mine.id else s for s in result.spans)
     engine.store.save(replace(asked, id="own", results=(replace(result, spans=spans),)))
-    app = visit("fusion.py", run="own")
+    app = visit("steps.py?view=Fusion", run="own")
     assert "list 2 was made by the route's own code" in shown(app)
 
 
 def test_without_a_run_it_says_what_to_do(visit):
-    app = visit("fusion.py")
+    app = visit("steps.py?view=Fusion")
     assert "No runs yet" in app.subheader[0].value
 
 
@@ -280,7 +282,7 @@ def test_a_route_of_another_version_is_drawn_without_parameters(visit, engine, a
     result, _ = span_of(asked, "hybrid_rrf")
     assert "fuser9" not in routes()
     engine.store.save(replace(asked, id="old", results=(replace(result, route="fuser9"),)))
-    app = visit("fusion.py", run="old")
+    app = visit("steps.py?view=Fusion", run="old")
     slider(app, "k").set_value(5).run()
     assert not app.exception
     assert "keep_parameters" not in [one.key for one in app.button]

@@ -25,7 +25,7 @@ def asked(engine, question=QUESTION, names=("bm25", "graph")):
 def test_the_page_shows_where_a_walk_began_and_what_it_reached(visit, engine):
     run = asked(engine)
     (one,) = walks(run.results[1])
-    app = visit("graph.py", run=run.id)
+    app = visit("steps.py?view=Graph", run=run.id)
     assert not app.exception
     text = shown(app)
     assert f"{one.walk.iterations} iterations" in text
@@ -48,13 +48,13 @@ def test_columns_hold_every_node_once():
 
 @pytest.mark.parametrize("question", ["why?", "of the"])
 def test_a_question_that_names_nothing_is_told(visit, engine, question):
-    app = visit("graph.py", run=asked(engine, question).id)
+    app = visit("steps.py?view=Graph", run=asked(engine, question).id)
     assert not app.exception
     assert "ranked by dense alone" in shown(app)
 
 
 def test_a_run_without_a_walk_tells_the_command(visit, engine):
-    app = visit("graph.py", run=asked(engine, names=("bm25",)).id)
+    app = visit("steps.py?view=Graph", run=asked(engine, names=("bm25",)).id)
     assert "No route in this run walked a graph" in shown(app)
     assert "index tiny --with graph" in "\n".join(one.value for one in app.code)
 
@@ -77,7 +77,7 @@ def test_names_of_a_graph_are_text(visit, engine):
     )
     engine.store.save(replace(run, id="hostile", results=(run.results[0], replace(result, spans=spans))))
     assert engine.store.flush()
-    app = visit("graph.py", run="hostile")
+    app = visit("steps.py?view=Graph", run="hostile")
     assert not app.exception
     assert "<script" not in html(app)
     assert "<img src=http" not in html(app)

@@ -23,7 +23,10 @@ def traced(engine):
     return found.runs
 
 
-@pytest.mark.parametrize("page", ["why.py", "latency.py", "transform.py", "fusion.py", "evaluators.py"])
+@pytest.mark.parametrize(
+    "page",
+    ["why.py", "latency.py", "steps.py?view=Transform", "steps.py?view=Fusion", "steps.py?view=Evaluators"],
+)
 def test_each_page_opens_a_trace(visit, traced, page):
     for run in traced:
         app = visit(page, run=run.id)

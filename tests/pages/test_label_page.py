@@ -508,7 +508,7 @@ def test_a_file_is_imported_on_the_page(visit, engine):
 
 
 def test_the_keys_are_on_the_shortcuts_page(visit):
-    page = html(visit("shortcuts.py"))
+    page = html(visit("help.py", tab="Shortcuts"))
     assert "A, S, D, F" in page
     assert "undo the last judgement" in page
 

@@ -10,7 +10,7 @@ from tests.pages.reading import address, html, shown
 
 pytestmark = pytest.mark.trust
 
-PAGES = ["why.py", "transform.py", "fusion.py", "evaluators.py", "latency.py"]
+PAGES = ["why.py", "steps.py", "latency.py"]
 
 
 def ask(app, question):

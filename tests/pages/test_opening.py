@@ -31,7 +31,7 @@ def test_a_page_that_looks_into_it_waits_for_it_and_goes_on(visit, engine, store
 
 
 def test_pages_that_need_no_corpus_do_not_wait(visit, stored, held):
-    for page in ("compare.py", "sessions.py", "settings.py", "shortcuts.py"):
+    for page in ("compare.py", "sessions.py", "settings.py", "help.py"):
         assert SAID not in shown(visit(page, run="good"))
 
 

@@ -52,13 +52,13 @@ def test_why_says_what_is_recorded_and_where_the_trace_ends(visit, asked, monkey
 
 def test_fusion_says_which_list_the_run_does_not_keep(visit, asked):
     run = asked("own_python")
-    app = visit("fusion.py", run=run.id, route="own_python")
+    app = visit("steps.py?view=Fusion", run=run.id, route="own_python")
     assert "list 3 was made by the route's own code" in shown(app)
 
 
 def test_fusion_names_the_parts_that_were_fused_and_does_it_again(visit, asked):
     run = asked("cut_lists")
-    app = visit("fusion.py", run=run.id, route="cut_lists")
+    app = visit("steps.py?view=Fusion", run=run.id, route="cut_lists")
     page = html(app) + shown(app)
     assert "search BM25, the first 20" in page
     assert "search vectors, the first 20" in page

@@ -1,4 +1,4 @@
-"""Settings and health, the tour, and the sheet of shortcuts."""
+"""Settings, the tour, and the sheet of shortcuts."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from core.corpus.samples import samples
 from core.domain import settings as settings_module
 from core.engine import engine as engine_module
 from tests.loopback import http, loopback
-from tests.pages.reading import plain
+from tests.pages.reading import address, plain
 from ui.app import tour, visitors
 
 
@@ -113,8 +113,9 @@ def test_the_tour_leads_through_the_pages_and_can_be_skipped(visit):
     app = visit()
     app.button(key="take_tour").click().run()
     last = len(tour.STEPS) - 1
-    for number, (_, title, _) in enumerate(tour.STEPS):
-        assert f"{number + 1} of {last + 1} · {title}" in said(app)
+    for number, step in enumerate(tour.STEPS):
+        assert f"{number + 1} of {last + 1} · {step.title}" in said(app)
+        assert address(app, "view") == (step.view or None)
         assert not app.exception
         app.button(key="tour_next" if number < last else "tour_done").click().run()
     assert app.session_state["tour_at"] is None
@@ -132,7 +133,7 @@ def test_the_tour_puts_a_sample_into_an_empty_box_and_leaves_a_written_question(
 
 
 def test_shortcuts_name_every_page(visit):
-    app = visit("shortcuts.py")
+    app = visit("help.py", tab="Shortcuts")
     assert "Ctrl + Enter" in html(app)
 
 

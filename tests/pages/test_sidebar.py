@@ -116,7 +116,7 @@ def listed(app):
 def test_all_that_is_under_way_is_listed_with_progress_and_stop(visit, begun):
     job = begun(Held, "nightly")
     job.finished = 1
-    app = visit("shortcuts.py")
+    app = visit("help.py")
     assert listed(app)[0].startswith("Evaluation nightly: 1 of 4, about ")
     app.sidebar.button(key=f"stop:{job.id}").click().run()
     assert job.wait(10)
@@ -128,7 +128,7 @@ def test_all_that_is_under_way_is_listed_with_progress_and_stop(visit, begun):
 
 def test_of_questions_of_others_only_their_number_is_told(visit, begun):
     begun(Asked, "a secret question", "another browser")
-    app = visit("shortcuts.py")
+    app = visit("help.py")
     assert listed(app) == []
     assert "secret" not in shown(app)
     assert "1 question from other sessions" in [caption.value for caption in app.sidebar.caption]
@@ -136,7 +136,7 @@ def test_of_questions_of_others_only_their_number_is_told(visit, begun):
 
 def test_what_another_home_does_is_not_listed(visit, begun, tmp_path):
     begun(Held, "elsewhere", home=tmp_path / "elsewhere")
-    assert listed(visit("shortcuts.py")) == []
+    assert listed(visit("help.py")) == []
 
 
 def test_a_question_asked_here_is_listed_and_stopped_here(visit, engine):

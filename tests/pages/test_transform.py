@@ -16,7 +16,7 @@ from tests.pages.reading import plain
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
 from ui.transform import embedding_map
 
-PAGE = "transform.py"
+PAGE = "steps.py?view=Transform"
 
 
 def html(app):

@@ -49,12 +49,12 @@ def own(engine, tmp_path):
 
 
 def test_without_pipelines_the_page_says_how_to_add_one(visit):
-    app = visit("your_pipeline.py")
+    app = visit("corpus.py", tab="Your pipeline")
     assert "not connected a pipeline" in shown(app)
 
 
 def test_what_is_shown_to_add_one(visit):
-    app = visit("your_pipeline.py", tab="Add one")
+    app = visit("corpus.py", tab="Your pipeline")
     code = "\n".join(one.value for one in app.code)
     for name in ("function", "stages", "settings"):
         assert GUIDE["examples"][name].strip() in code
@@ -74,7 +74,7 @@ def test_documentation_has_the_same_table():
 
 
 def test_a_trial_shows_what_matched_and_what_was_printed(visit, own):
-    app = visit("your_pipeline.py")
+    app = visit("corpus.py", tab="Your pipeline")
     assert "Not asked since the dashboard started" in html(app)
     app.button(key="try_pipeline:search").click().run()
     until(lambda: external_trial.outcome("search") is not None)
@@ -89,7 +89,7 @@ def test_a_trial_shows_what_matched_and_what_was_printed(visit, own):
 
 
 def test_a_trial_that_fails_shows_the_error_and_the_traceback(visit, own):
-    app = visit("your_pipeline.py")
+    app = visit("corpus.py", tab="Your pipeline")
     app.button(key="try_pipeline:fails").click().run()
     until(lambda: external_trial.outcome("fails") is not None)
     app.run()
@@ -102,7 +102,7 @@ def test_one_that_cannot_run_says_why_and_has_no_trial(visit, engine):
     registry._set["absent"] = (Pipeline("absent", "function", "/absent.py:f"), "[external.absent]: not there")
     registry.routes.cache_clear()
     try:
-        app = visit("your_pipeline.py")
+        app = visit("corpus.py", tab="Your pipeline")
         assert "Cannot run: [external.absent]: not there" in html(app)
         assert not [one for one in app.button if one.key == "try_pipeline:absent"]
     finally:
@@ -135,7 +135,16 @@ def test_why_follows_it_as_deep_as_its_stages_go_and_says_so(visit, run, monkeyp
     assert "reported its final list only" in said
 
 
-@pytest.mark.parametrize("page", ["latency.py", "transform.py", "fusion.py", "evaluators.py", "sessions.py"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "latency.py",
+        "steps.py?view=Transform",
+        "steps.py?view=Fusion",
+        "steps.py?view=Evaluators",
+        "sessions.py",
+    ],
+)
 def test_every_page_about_a_run_opens(visit, run, page):
     app = visit(page, run=run.id)
     if page == "latency.py":

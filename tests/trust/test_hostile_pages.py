@@ -32,10 +32,18 @@ NEVER = {
     "video",
     "audio",
 }
-ABOUT_A_RUN = ("compare.py", "why.py", "transform.py", "fusion.py", "evaluators.py", "latency.py")
+ABOUT_A_RUN = (
+    "compare.py",
+    "why.py",
+    "steps.py?view=Transform",
+    "steps.py?view=Fusion",
+    "steps.py?view=Evaluators",
+    "latency.py",
+)
 NAME = f"{HOSTILE[1][:30]}<img src=x>"  # where a name may have 64 characters
 
-MARKS = {address(key) for key in TERMS}  # the "?" that lead to the Glossary
+# The "?" that lead to the Glossary, and the sources it names.
+MARKS = {address(key) for key in TERMS} | {term.url for term in TERMS.values()}
 
 
 class Faults(HTMLParser):
@@ -157,7 +165,7 @@ def test_hostile_names_and_notes_of_people_are_text(visit, hostile):
     look(visit, "compare.py", corpus="tiny", q=HOSTILE[0])
 
 
-@pytest.mark.parametrize("page", ["settings.py", "shortcuts.py", "evaluate.py", "tune.py", "release.py"])
+@pytest.mark.parametrize("page", ["settings.py", "help.py", "evaluate.py", "tune.py", "release.py"])
 def test_other_pages_beside_hostile_sessions_are_as_ever(visit, hostile, page):
     look(visit, page, run=hostile)
 

@@ -24,7 +24,14 @@ pytestmark = pytest.mark.trust
 
 QUESTION = Query("How do I send a fragile item back?")
 KEY = "sk-canary-0123456789abcdef"
-PAGES = ("compare.py", "why.py", "transform.py", "fusion.py", "evaluators.py", "latency.py")
+PAGES = (
+    "compare.py",
+    "why.py",
+    "steps.py?view=Transform",
+    "steps.py?view=Fusion",
+    "steps.py?view=Evaluators",
+    "latency.py",
+)
 
 SPOILT = ("mmr", "dedupe", "rerank")
 

@@ -35,9 +35,8 @@ sys.addaudithook(watch)
 """
 PAGES = """
 from streamlit.testing.v1 import AppTest
-ABOUT = ("compare", "why", "transform", "fusion", "evaluators", "latency", "label", "evaluate", "tune")
-ABOUT += ("release", "sessions", "present", "corpus", "your_pipeline")
-for page in (*ABOUT, "settings", "shortcuts", "glossary"):
+ABOUT = ("compare", "why", "steps", "latency", "label", "evaluate", "tune", "release", "sessions")
+for page in (*ABOUT, "present", "corpus", "settings", "help"):
     app = AppTest.from_file("pages/frame.py", default_timeout=60)
     app.switch_page(f"{page}.py")
     app.run()

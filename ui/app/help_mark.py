@@ -11,12 +11,12 @@ from ui.app.markup import md, tag
 
 # Relative, so that it holds below any base path; pages are one level deep. It opens in a new tab, because
 # leaving a page loses what was chosen on it.
-PAGE = "glossary"
+PAGE = "help"
 
 
 def address(key: str) -> str:
     """Return the Glossary's address for a term. Raises KeyError for an unknown key."""
-    return f"{PAGE}?{urlencode({'term': TERMS[key].key})}"
+    return f"{PAGE}?{urlencode({'tab': 'Glossary', 'term': TERMS[key].key})}"
 
 
 def term(key: str, more: str = "") -> str:

@@ -19,6 +19,7 @@ class TourStep(NamedTuple):
     page: str  # the file of the page it opens
     title: str
     text: str
+    view: str = ""  # the view of the page, for pages that have several
 
 
 STEPS = tuple(TourStep(**fields) for fields in table("tour")["step"])
@@ -56,6 +57,7 @@ def show() -> None:
 def _to(at: int | None) -> None:
     before = st.session_state[AT]
     st.session_state[AT] = at
-    if at is not None and STEPS[at].page != STEPS[before].page:
-        st.switch_page(STEPS[at].page)
+    if at is not None and STEPS[at][::3] != STEPS[before][::3]:
+        view = STEPS[at].view
+        st.switch_page(STEPS[at].page, query_params={"view": view} if view else None)
     st.rerun()

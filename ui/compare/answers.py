@@ -24,9 +24,9 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
             if result.answer_status != "not asked" and run.status != "running":
                 complaint.of_result(run, result, f"wrong_answer_{result.route}", gold)
     if any(writing(result) for result in run.results):
-        opened.to("evaluators.py", "View drafts and critiques in Evaluators", tab="Drafts")
+        opened.to("steps.py", "View drafts and critiques in Steps", view="Evaluators", tab="Drafts")
     if trees(run):
-        opened.to("evaluators.py", "View the beam search in Evaluators", tab="Branches")
+        opened.to("steps.py", "View the beam search in Steps", view="Evaluators", tab="Branches")
     if any(queries(result) for result in run.results):
         show(tag("div", tag("h3", "Database queries", css="rs-part"), css="rs"))
         show(tables(run))

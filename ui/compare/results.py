@@ -41,9 +41,7 @@ WAITS = (
 SHOWN_FROM_MS = 50.0  # a wait that is worth a word
 PAGES = {
     "why.py": "Why",
-    "transform.py": "Transform",
-    "fusion.py": "Fusion",
-    "evaluators.py": "Evaluators",
+    "steps.py": "Steps",
     "latency.py": "Latency",
 }
 SPOKEN = {

@@ -326,8 +326,10 @@ def _runs(evaluation: Evaluation, case: Case) -> None:
         for nth, (label, id) in enumerate(zip(labels, case.runs, strict=True)):
             if st.button(md(label), key=f"evaluate_audit_run:{nth}", disabled=not id):
                 run = to_sessions(evaluation, case.question, id)
-                st.switch_page("evaluators.py", query_params={"run": run, "tab": "Decisions"})
-        st.caption("Copies the run into Sessions and opens it on Evaluators.")
+                st.switch_page(
+                    "steps.py", query_params={"run": run, "view": "Evaluators", "tab": "Decisions"}
+                )
+        st.caption("Copies the run into Sessions and opens it on Steps.")
 
 
 def _number(form: str, key: str | None = None) -> Any:

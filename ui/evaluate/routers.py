@@ -156,4 +156,4 @@ def _table(look: Look, route: str, found: list[Mistake], asked: Mapping[str, Map
         st.caption("The evaluation saved no run of this question, so it cannot be opened.")
     elif st.button("Open in Evaluators", key="evaluate_mistake_open"):
         run = to_sessions(evaluation, picked[0])
-        st.switch_page("evaluators.py", query_params={"run": run, "tab": "Decisions"})
+        st.switch_page("steps.py", query_params={"run": run, "view": "Evaluators", "tab": "Decisions"})

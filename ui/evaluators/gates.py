@@ -62,7 +62,7 @@ def draw(run: Run) -> None:
         st.caption(
             md(
                 "This threshold is the setting answer_evidence, which applies to all routes. Change it in "
-                "Settings and health."
+                "Settings."
             )
             if name.startswith(EVIDENCE)
             else "Several routes use this threshold. To save a change, try it on a run with one of them."

@@ -25,15 +25,15 @@ from ui.why import diagnoses, find, rank_steps
 
 LINKS = 3
 DRAWN = 4  # labelled passages that are drawn at once
-PAGES = {
-    "fused away": ("fusion.py", "Fusion"),
-    "put behind": ("fusion.py", "Fusion"),
-    "reranked away": ("fusion.py", "Fusion"),
-    "walked past": ("graph.py", "Graph"),
-    "query drift": ("transform.py", "Transform"),
-    "dropped by grade": ("evaluators.py", "Evaluators"),
-    "compressed out": ("evaluators.py", "Evaluators"),
-    "removed by a filter": ("transform.py", "Transform"),
+VIEWS = {  # of Steps
+    "fused away": "Fusion",
+    "put behind": "Fusion",
+    "reranked away": "Fusion",
+    "walked past": "Graph",
+    "query drift": "Transform",
+    "dropped by grade": "Evaluators",
+    "compressed out": "Evaluators",
+    "removed by a filter": "Transform",
 }
 
 
@@ -111,11 +111,12 @@ def _look_closer(made: Sequence[Diagnosis]) -> None:
             if one.blamed is None:
                 continue
             wrote = any(text.changed for _, text in rewrites(one.result))
-            usual = ("transform.py", "Transform") if wrote else ("compare.py", "Compare")
-            page, name = PAGES.get(one.blamed.kind, usual)
+            usual = "Transform" if wrote else None
+            view = VIEWS.get(one.blamed.kind, usual)
             step = one.blamed.step.name if one.blamed.step is not None else one.blamed.kind
-            label = f"{cut(one.result.title, 30)}: open “{cut(step, 34)}” in {name}"
-            opened.to(page, label, passage=one.lost[0][0])
+            label = f"{cut(one.result.title, 30)}: open “{cut(step, 34)}” in {view or 'Compare'}"
+            at = {"view": view} if view else {}
+            opened.to("steps.py" if view else "compare.py", label, passage=one.lost[0][0], **at)
 
 
 def _disputed(run: Run, depth: int) -> list[str]:

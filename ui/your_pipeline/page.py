@@ -1,4 +1,4 @@
-"""The page Your pipeline: the state of each pipeline, a trial, and how to add one."""
+"""The tab Your pipeline of Corpus: the state of each pipeline, a trial, and how to add one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from core.routes.registry import problems, routes
 from ui.app import redraw, state
 from ui.app.data import table
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
-from ui.app.tabs import tabs
 
-TAB = "your_pipeline_tab"
 MAX_HITS = 20  # hits of a trial
 SAMPLE = "How do I start a return?"
 TEXT_CHARACTERS = 90  # characters of a hit's text
@@ -32,8 +30,10 @@ HEAD = ("Field", "Enables", "Fate of a passage that it reveals")
 
 
 def draw() -> None:
-    """Draw both tabs."""
-    tabs({"Pipelines": pipelines, "Add one": add}, TAB)
+    """Draw the pipelines, then how to add one."""
+    pipelines()
+    st.subheader("Add a pipeline", anchor=False)
+    add()
 
 
 def pipelines() -> None:
@@ -43,8 +43,8 @@ def pipelines() -> None:
     known = own_pipelines()
     if not known:
         st.info(
-            "You have not connected a pipeline yet. See “Add one” to connect a Python function, a LangChain, "
-            "LlamaIndex or Haystack object, or an HTTP endpoint."
+            "You have not connected a pipeline yet. Connect a Python function, a LangChain, LlamaIndex or "
+            "Haystack object, or an HTTP endpoint as shown below."
         )
         return
     st.caption(
@@ -214,15 +214,15 @@ def add() -> None:
     guide = table("pipeline_guide")
     examples = guide["examples"]
     st.markdown("A pipeline becomes a route in one of two ways. This page never adds or runs what it shows.")
-    st.markdown("##### For one command")
+    st.markdown("###### For one command")
     st.code(examples["commands"].format(command=COMMAND), language="bash")
-    st.markdown("##### On every page")
+    st.markdown("###### On every page")
     st.caption(md(f"In the settings file, {settings_file()}; in force after a restart."))
     st.code(examples["settings"], language="toml")
-    st.markdown("##### What is asked")
+    st.markdown("###### What is asked")
     st.code(examples["function"], language="python")
     st.code(examples["stages"], language="python")
-    st.markdown("##### Which field enables what")
+    st.markdown("###### Which field enables what")
     head = tag("tr", *(tag("th", text) for text in HEAD))
     rows = (
         tag("tr", tag("td", tag("code", row["name"])), tag("td", row["unlocks"]), tag("td", row["fate"]))

@@ -52,12 +52,12 @@ def test_no_two_terms_share_a_name():
 
 def test_marks_lead_to_their_term_and_say_it_at_once():
     to = urlsplit(help_mark.address("Cohen's kappa"))
-    assert (to.path, parse_qs(to.query)) == ("glossary", {"term": ["Cohen's kappa"]})
+    assert (to.path, parse_qs(to.query)) == ("help", {"tab": ["Glossary"], "term": ["Cohen's kappa"]})
     html = help_mark.mark("nDCG")
-    assert 'href="glossary?term=nDCG"' in html
+    assert 'href="help?tab=Glossary&amp;term=nDCG"' in html
     assert "Adds up the relevance grades" in html
     assert help_mark.term("nDCG", "Of <b>all</b> questions.").startswith("Of \\<b\\>all")
-    assert help_mark.term("nDCG").endswith("[Glossary](glossary?term=nDCG)")
+    assert help_mark.term("nDCG").endswith("[Glossary](help?tab=Glossary&term=nDCG)")
     assert "&lt;img&gt;" in help_mark.marked("<img>", None)
     with pytest.raises(KeyError):
         help_mark.mark("nothing like this")
