@@ -1,7 +1,8 @@
 """Question files of other tools: which columns mean what, and their rows as `dataset.written` reads them.
 
-A format is a row of FORMATS: its name, the columns that it is recognised by, and for each field the columns
-that may hold it, the first that is not empty. Names are compared without case; a dot leads into an object.
+A format is an entry of data/question_formats.toml: its name, the columns that it is recognised by, and for
+each field the columns that may hold it, the first that is not empty. Names are compared without case; a dot
+leads into an object.
 
 Sources, as of November 2026: ragas 0.1 to 0.4 (Testset, EvaluationDataset); AutoRAG's data format; DeepEval's
 Golden; promptfoo's test cases; LangSmith's examples; MLflow's and Databricks' evaluation sets; Langfuse's
@@ -14,8 +15,10 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from core.domain.errors import BadInput
@@ -29,75 +32,9 @@ DEPTH = 3  # of objects in each other whose columns can be named
 FULL = 3  # the grade of a label without one
 Names = tuple[str, ...]
 
-_ID = ("id", "_id", "qid", "query_id", "question_id", "example_id")
-_QUESTION = (
-    "question",
-    "query",
-    "user_input",
-    "input",
-    "prompt",
-    "text",
-    "query_text",
-    "user_query",
-    "user_question",
-    "question_text",
-    "search_query",
-    "utterance",
-    "instruction",
-    "request",
-)
-_ANSWER = (
-    "answer",
-    "answers",
-    "ground_truth",
-    "ground_truths",
-    "reference",
-    "reference_answer",
-    "expected_answer",
-    "expected_output",
-    "expected_response",
-    "expected",
-    "gold_answer",
-    "correct_answer",
-    "ideal",
-    "output",
-    "response",
-    "result",
-)
-_REFERENCE = (
-    "reference_contexts",
-    "reference_context",
-    "ground_truth_context",
-    "ground_truth_contexts",
-    "gold_contexts",
-    "gold_context",
-    "positive_passages",
-    "positive_ctxs",
-    "positives",
-    "positive",
-    "relevant_passages",
-    "supporting_text",
-    "evidence",
-)
-_DOCUMENTS = (
-    "relevant_doc_ids",
-    "relevant_docs",
-    "relevant_documents",
-    "relevant_ids",
-    "relevant_passage_ids",
-    "gold_doc_ids",
-    "gold_docs",
-    "gold_ids",
-    "expected_doc_ids",
-    "expected_docs",
-    "expected_documents",
-    "expected_sources",
-)
-_HISTORY = ("history", "chat_history", "conversation_history")
-
-
-def _in(folder: str, names: Names, *more: str) -> Names:
-    return (*(f"{folder}.{name}" for name in names), *more)
+_DATA = tomllib.loads(Path(__file__).with_name("data").joinpath("question_formats.toml").read_text("utf-8"))
+_COLUMNS: Mapping[str, Names] = {name: tuple(columns) for name, columns in _DATA["columns"].items()}
+OWN = frozenset(_COLUMNS["own"])  # of this project's files
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +50,12 @@ class Format:
     relevant: Names = ()  # either
     source: Names = ()  # the document of `texts`, or a label itself if there is no text
     grade: Names = ()  # of the one document of the row; the rows of a question are put together
-    id: Names = _ID
+    id: Names = _COLUMNS["id"]
     mode: Names = ()
     split: Names = ()
-    history: Names = _HISTORY
+    history: Names = _COLUMNS["history"]
     answerable: Names = ()
     impossible: Names = ()  # the opposite of answerable
-    pick: Callable[[Mapping[str, Any]], list[str]] | None = field(
-        default=None, compare=False
-    )  # texts of a row
 
 
 def _supporting(row: Mapping[str, Any]) -> list[str]:
@@ -140,207 +74,19 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-FORMATS = (
-    Format(
-        "a ragas test set",
-        ("user_input", "reference_contexts|reference|retrieved_contexts|response"),
-        ("user_input",),
-        ("reference",),
-        ("reference_contexts",),
-        mode=("synthesizer_name",),
-    ),
-    Format(
-        "a ragas test set of version 0.1",
-        ("question", "ground_truth|ground_truths", "evolution_type|episode_done"),
-        ("question",),
-        ("ground_truth", "ground_truths"),
-        ("contexts",),
-        mode=("evolution_type",),
-    ),
-    Format(
-        "a ragas evaluation set of version 0.1",
-        ("question", "contexts", "ground_truth|ground_truths"),
-        ("question",),
-        ("ground_truth", "ground_truths"),
-    ),
-    Format(
-        "an AutoRAG dataset",
-        ("query", "retrieval_gt"),
-        ("query",),
-        ("generation_gt",),
-        docs=("retrieval_gt",),
-    ),
-    Format(
-        "Langfuse dataset items",
-        (
-            "input",
-            "expected_output",
-            "dataset_id|dataset_name|source_trace_id|input.question|input.query|input.messages",
-        ),
-        ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
-        ("expected_output", *_in("expected_output", _ANSWER, "expected_output.*")),
-        _in("expected_output", (*_REFERENCE, "contexts", "context")),
-    ),
-    Format(
-        "DeepEval goldens",
-        ("input", "expected_output|context|source_file"),
-        ("input",),
-        ("expected_output",),
-        ("context",),
-        source=("source_file",),
-    ),
-    Format(
-        "promptfoo tests",
-        ("__expected|__expected1",),
-        _QUESTION,
-        ("__expected", *(f"__expected{n}" for n in range(1, 10))),
-        source=("__metadata_source", "__metadata_doc", "__metadata_document"),
-        id=("id",),
-    ),
-    Format(
-        "promptfoo tests",
-        ("vars",),
-        _in("vars", _QUESTION, "vars.*"),
-        ("assert",),
-        _in("vars", _REFERENCE),
-        source=("metadata.source", "metadata.doc", "metadata.document"),
-        id=("id",),
-    ),
-    Format(
-        "an MLflow evaluation set",
-        ("inputs", "expectations"),
-        _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
-        ("expectations.expected_response", "expectations.expected_facts"),
-        ("expectations.expected_retrieved_context",),
-    ),
-    Format(
-        "a LangSmith dataset",
-        ("inputs", "outputs|reference_outputs"),
-        _in("inputs", _QUESTION, "inputs.messages", "inputs.*"),
-        (*_in("outputs", _ANSWER), *_in("reference_outputs", _ANSWER), "outputs.*"),
-        _in("outputs", (*_REFERENCE, "contexts", "documents")),
-        history=_in("inputs", _HISTORY),
-    ),
-    Format(
-        "a Databricks evaluation set",
-        ("request", "expected_response|expected_retrieved_context|expected_facts"),
-        ("request", *_in("request", _QUESTION, "request.messages")),
-        ("expected_response", "expected_facts"),
-        ("expected_retrieved_context",),
-        id=("request_id",),
-    ),
-    Format(
-        "a Giskard test set",
-        ("question", "reference_answer", "reference_context"),
-        ("question",),
-        ("reference_answer",),
-        ("reference_context",),
-        mode=("metadata.question_type",),
-    ),
-    Format(
-        "a LlamaIndex dataset",
-        ("query", "reference_contexts"),
-        ("query",),
-        ("reference_answer",),
-        ("reference_contexts",),
-    ),
-    Format(
-        "a TruLens ground truth",
-        ("query", "expected_chunks"),
-        ("query",),
-        ("expected_response",),
-        ("expected_chunks",),
-    ),
-    Format(
-        "Quepid ratings",
-        ("query|query_text", "docid|doc_id", "rating"),
-        ("query", "query_text"),
-        docs=("docid", "doc_id"),
-        grade=("rating",),
-        id=("query_id", "qid"),
-    ),
-    Format(
-        "a table of judgements",
-        (
-            "query|query_text|question",
-            "docid|doc_id|document_id|corpus_id|passage_id",
-            "relevance|grade|label",
-        ),
-        ("query", "query_text", "question"),
-        docs=("docid", "doc_id", "document_id", "corpus_id", "passage_id"),
-        grade=("relevance", "grade", "label"),
-        id=("query_id", "qid"),
-    ),
-    Format(
-        "HotpotQA",
-        ("question", "supporting_facts", "context"),
-        ("question",),
-        ("answer",),
-        mode=("type",),
-        pick=_supporting,
-    ),
-    Format("MS MARCO", ("query", "passages"), ("query",), ("answers",), ("passages",), mode=("query_type",)),
-    Format(
-        "a SQuAD file",
-        ("question", "context", "answers"),
-        ("question",),
-        ("answers",),
-        ("context",),
-        answerable=("answerable",),
-        impossible=("is_impossible",),
-    ),
-    Format("questions with their context", ("question", "context"), ("question",), _ANSWER, ("context",)),
-    Format(
-        "pairs of a query and its passage",
-        ("anchor|query", "positive"),
-        ("anchor", "query"),
-        texts=("positive",),
-    ),
-    Format("OpenAI evals", ("input", "ideal"), ("input",), ("ideal",)),
-    Format(
-        "a Braintrust or Phoenix dataset",
-        ("input", "expected|output"),
-        ("input", *_in("input", _QUESTION, "input.messages", "input.*")),
-        (*_in("expected", _ANSWER), "expected", *_in("output", _ANSWER), "output", "output.*"),
-        _in("expected", _REFERENCE),
-    ),
-)
-OTHER = Format(
-    "a table of questions",
-    (),
-    _QUESTION,
-    _ANSWER,
-    _REFERENCE,
-    _DOCUMENTS,
-    ("relevant",),
-    mode=("mode",),
-    split=("split", "query_split"),
-    answerable=("answerable",),
-    impossible=("is_impossible",),
-)
-OWN = frozenset(
-    (
-        "id",
-        "_id",
-        "qid",
-        "text",
-        "question",
-        "query",
-        "history",
-        "mode",
-        "split",
-        "query_split",
-        "answer",
-        "answers",
-        "answerable",
-        "relevant",
-        "sql",
-        "generated",
-        "web",
-        "sample",
-        "filters",
-    )
-)
+def _expanded(names: Iterable[str]) -> Iterator[str]:
+    """Yield the columns of a field, with the lists that `$name` stands for."""
+    for name in names:
+        folder, dollar, group = name.partition("$")
+        yield from (f"{folder}{column}" for column in _COLUMNS[group]) if dollar else (name,)
+
+
+def _format(row: Mapping[str, Any]) -> Format:
+    columns = {key: tuple(_expanded(names)) for key, names in row.items() if key != "name"}
+    return Format(row["name"], **{"needs": (), **columns})
+
+
+*FORMATS, OTHER = map(_format, _DATA["format"])
 FIELDS = {  # of --columns
     "question": "question",
     "answer": "answers",
@@ -352,35 +98,10 @@ FIELDS = {  # of --columns
     "history": "history",
     "answerable": "answerable",
 }
-_TEXT = (
-    "text",
-    "page_content",
-    "content",
-    "contents",
-    "passage_text",
-    "answer_text",
-    "value",
-    "doc_uri",
-    "title",
-    "name",
-)
 _ROLES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "agent": "assistant"}
 _HOP = re.compile(r"^\s*<\d+-hop>\s*")  # ragas marks the passages of a question that needs several
 _GISKARD = re.compile(r"^Document \d+: ", re.MULTILINE)
 _ASSERTION = re.compile(r"(not-)?([a-z-]+)(?:\([^)]*\))?:\s*(.*)", re.DOTALL)  # promptfoo's TYPE: VALUE
-_SAYS = (
-    "equals",
-    "contains",
-    "icontains",
-    "contains-any",
-    "contains-all",
-    "icontains-any",
-    "icontains-all",
-    "starts-with",
-    "similar",
-    "factuality",
-    "model-graded-closedqa",
-)
 _NUMPY = re.compile(r"""(['"])\s+(?=['"])""")  # between the texts of an array as numpy prints it
 
 
@@ -461,8 +182,8 @@ def _given(columns: Mapping[str, str], names: Mapping[str, str], where: str) -> 
             there = ", ".join(column for key, column in names.items() if "." not in key) or "none"
             raise BadInput(f"{where}: no column {column!r} for {name}; it has: {there}")
     fresh = {FIELDS[name]: (_name(column),) for name, column in columns.items()}
-    rest = {"question": _QUESTION, "id": _ID, "split": OTHER.split}
-    return Format("a file with named columns", (), **{"history": (), **rest, **fresh})  # type: ignore[arg-type]
+    rest = {"question": OTHER.question, "id": OTHER.id, "split": OTHER.split}
+    return Format("a file with named columns", (), **{"history": (), **rest, **fresh})
 
 
 def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: Format) -> Converted:
@@ -488,8 +209,8 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
             continue
         answerable = _answerable(taken)
         entries = _labels(taken, format, scale) if answerable is not False else []
-        if format.pick is not None:
-            entries += [{"doc": "", "quote": one, "matched": True} for one in format.pick(whole)]
+        if format.name == "HotpotQA":
+            entries += [{"doc": "", "quote": one, "matched": True} for one in _supporting(whole)]
             used |= {name: {name: None} for name in ("supporting_facts", "context")}
         native: dict[str, Any] = {
             "id": _plain(taken["id"]),
@@ -557,7 +278,7 @@ def texts(value: Any) -> list[str]:
         if isinstance(value.get("is_selected"), list):  # MS MARCO
             chosen = zip(value["is_selected"], value.get("passage_text") or (), strict=False)
             return [text for selected, text in chosen if selected]
-        return next((texts(value[name]) for name in _TEXT if value.get(name)), [])
+        return next((texts(value[name]) for name in _COLUMNS["text"] if value.get(name)), [])
     if isinstance(value, list | tuple):
         return [text for one in value for text in texts(one)]
     return [str(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
@@ -624,7 +345,7 @@ def _answers(value: Any, format: Format) -> list[str]:
         if isinstance(said, str) and not kind:
             split = _ASSERTION.fullmatch(said.strip())
             kind, said = (f"{split[1] or ''}{split[2]}", split[3]) if split else ("equals", said)
-        found += texts(said) if kind in _SAYS else []
+        found += texts(said) if kind in _DATA["assertions"] else []
     return found
 
 
@@ -677,7 +398,7 @@ def _flat(row: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> _Flat:
 
 
 def _columns(format: Format) -> dict[str, Names]:
-    names = [one.name for one in fields(format) if one.name not in ("name", "needs", "pick")]
+    names = [one.name for one in fields(format) if one.name not in ("name", "needs")]
     return {name: getattr(format, name) for name in names}
 
 

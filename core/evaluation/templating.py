@@ -39,5 +39,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["md"] = markdown
+    made.filters |= {"md": markdown, "repr": repr}
     return made
