@@ -20,7 +20,7 @@ from core.backends.terms import Analyzer
 from core.domain.errors import Unavailable
 
 Positions = NDArray[np.int64]
-Kind = Literal["word", "beginning", "identifier", "phrase", "letters"]
+Kind = Literal["word", "beginning", "identifier", "exact", "letters"]
 
 MAX_TEXT_BYTES = 1 << 30  # of a corpus; the arrays made from it take about as much again
 MAX_PATTERNS = 32  # of one question
@@ -28,8 +28,7 @@ WINDOW_BYTES = 200  # within which matches count as close together
 LENGTH_WEIGHT = 0.3  # how much a passage's length takes off, from 0 to 1
 SHORTEST_BEGINNING = 4  # letters of a word from which its beginning is searched
 
-_QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|`([^`\n]{2,200})`")
-_IDENTIFIER = re.compile(r"(?<!\w)(?=[\w./:#+-]*[\d_A-Z./:#+-])\w[\w./:#+-]*\w(?!\w)")
+_IDENTIFIER = re.compile(r"(?<!\w)(?=[\w./:#+-]*[\d_A-Z./:#+-])(?:\w[\w./:#+-]*\w[#+]*|\w[#+]+)(?!\w)")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")  # of an identifier
 _UNSPACED = re.compile(f"[{HAN}{KANA}{HANGUL}{THAI}]+")
 
@@ -38,8 +37,9 @@ _UNSPACED = re.compile(f"[{HAN}{KANA}{HANGUL}{THAI}]+")
 class Pattern:
     """A text to find, in folded case.
 
-    A word must match from border to border, a beginning from a word's start, an identifier or phrase as
-    written, and letters (of scripts without spaces) anywhere.
+    A word must match from border to border, a beginning from a word's start, an identifier or exact term as
+    written, and letters (of scripts without spaces) anywhere. A passage with an exact term ranks above all
+    without one.
     """
 
     text: str
@@ -58,21 +58,25 @@ class Grepped:
     parts: tuple[tuple[str, float], ...]
 
 
-def patterns(question: str, analyzer: Analyzer) -> tuple[Pattern, ...]:
+def patterns(question: str, analyzer: Analyzer, exact: Sequence[str] = ()) -> tuple[Pattern, ...]:
     """Return the patterns of a question, at most MAX_PATTERNS.
 
-    Quoted phrases and identifiers (with digits, inner capitals, underscores, dots ...) are taken whole. Other
-    words, stop words left out, are taken whole up to three letters, else by the beginning that they share
-    with their stem.
+    The parts of it in `exact` (quoted phrases, codes, names of functions ...) and other identifiers (with
+    digits, inner capitals, underscores, dots ...) are taken whole. Other words, stop words left out, are
+    taken whole up to three letters, else by the beginning that they share with their stem.
     """
     found: dict[Pattern, None] = {}
-    for match in _QUOTED.finditer(question):
-        if phrase := _trimmed(fold(next(filter(None, match.groups())))):
-            found[Pattern(phrase, "phrase")] = None
-    rest = _QUOTED.sub(" ", question)
+    rest = question
+    for term in exact:
+        if text := _trimmed(fold(term)):
+            found[Pattern(text, "exact")] = None
+        if term[0] in _QUOTES:
+            rest = rest.replace(term, " ")
+    whole = {one.text for one in found}
     for match in _IDENTIFIER.finditer(rest):
         if _is_identifier(match[0]):
-            found[Pattern(fold(match[0]), "identifier")] = None
+            if fold(match[0]) not in whole:
+                found[Pattern(fold(match[0]), "identifier")] = None
             for part in _PART.findall(match[0]):
                 if len(part) > 1 and part != match[0]:
                     found[Pattern(fold(part), "beginning" if part.isalpha() else "word")] = None
@@ -144,21 +148,23 @@ class SourceText:
     def find(self, pattern: Pattern) -> Positions:
         """Return where `pattern` matches, as byte offsets in ascending order."""
         wanted = pattern.text.encode()
-        if pattern.kind == "letters" or not _WORD_BYTES[wanted[0]]:
-            return np.fromiter(self._anywhere(wanted), np.int64)
-        head = wanted[:4]
-        mask = np.uint32(0xFFFFFFFF << (8 * (4 - len(head))) & 0xFFFFFFFF)
-        code = np.uint32(int.from_bytes(head.ljust(4, b"\0"), "big"))
-        found: Positions = self._starts[(self._codes & mask) == code]
-        for offset in range(4, len(wanted)):
-            found = found[self._text[np.minimum(found + offset, len(self._text) - 1)] == wanted[offset]]
-        if pattern.kind == "beginning":
+        first, last = _WORD_BYTES[wanted[0]], _WORD_BYTES[wanted[-1]]
+        if pattern.kind == "letters" or not first:
+            found: Positions = np.fromiter(self._anywhere(wanted), np.int64)
+        else:
+            head = wanted[:4]
+            mask = np.uint32(0xFFFFFFFF << (8 * (4 - len(head))) & 0xFFFFFFFF)
+            code = np.uint32(int.from_bytes(head.ljust(4, b"\0"), "big"))
+            found = self._starts[(self._codes & mask) == code]
+            for offset in range(4, len(wanted)):
+                found = found[self._text[np.minimum(found + offset, len(self._text) - 1)] == wanted[offset]]
+        if pattern.kind in ("letters", "beginning"):
             return found
         after = np.minimum(found + len(wanted), len(self._text) - 1)
-        bordered = ~self._inside[after]
+        bordered = ~self._inside[after] if last else np.ones(len(found), np.bool_)
         if pattern.kind == "word":
             bordered |= self._begins[after]
-        if pattern.kind in ("identifier", "phrase"):
+        elif first:
             bordered &= ~self._inside[found - 1] | (found == 0)
         within: Positions = found[bordered]
         return within
@@ -175,7 +181,8 @@ class SourceText:
 
         A pattern adds its IDF, up to twice for repeats (2 - 1/n for n matches). The greatest sum of IDFs of
         different patterns within WINDOW_BYTES is added once more if there are two. A longer passage counts
-        mildly less (LENGTH_WEIGHT). Equal scores come in the order of rows.
+        mildly less (LENGTH_WEIGHT). Each exact term that a passage has adds more than all else together can.
+        Equal scores come in the order of rows.
         """
         size, counts, idfs = self.size, dict[Pattern, int](), list[float]()
         at, which = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -197,7 +204,9 @@ class SourceText:
         places, numbers = places[order], numbers[order]
         mean = max(float(self._lengths.mean()), 1.0) if size else 1.0
         norm = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * self._lengths / mean
-        most = np.where(own > 0, (own + once) / norm, 0)  # no window adds more than each pattern once
+        exact = np.array([pattern.kind == "exact" for pattern in wanted], np.bool_)
+        held = np.count_nonzero(repeats[exact], axis=0) * (3 * sum(idfs) / (1 - LENGTH_WEIGHT))
+        most = np.where(own > 0, (own + once) / norm + held, 0)  # no window adds more than each pattern once
         if allowed is not None:
             most = np.where(allowed, most, 0)
         best: list[tuple[float, int, float]] = []  # a heap: score, minus its row, what closeness adds
@@ -206,7 +215,7 @@ class SourceText:
                 break
             start, stop = np.searchsorted(places, (self._ends[row] - self._lengths[row], self._ends[row]))
             near = _closest(places[start:stop].tolist(), numbers[start:stop].tolist(), idfs)
-            entry = (float((own[row] + near) / norm[row]), -int(row), near)
+            entry = (float((own[row] + near) / norm[row] + held[row]), -int(row), near)
             heapq.heappush(best, entry) if len(best) < k else heapq.heappushpop(best, entry)
         found = []
         for score, minus, near in sorted(best, reverse=True):
@@ -215,8 +224,9 @@ class SourceText:
                 for pattern, idf, n in zip(wanted, idfs, repeats[:, -minus], strict=True)
                 if n
             ]
-            close = [("close together", float(near / norm[-minus]))] if near else []
-            found.append(Grepped(-minus, score, tuple(sorted(shares, key=lambda one: -one[1]) + close)))
+            more = (("exact terms", float(held[-minus])), ("close together", float(near / norm[-minus])))
+            shares = sorted(shares, key=lambda one: -one[1]) + [part for part in more if part[1]]
+            found.append(Grepped(-minus, score, tuple(shares)))
         return found, counts
 
     def _anywhere(self, wanted: bytes) -> Iterator[int]:
@@ -272,9 +282,10 @@ def _is_identifier(text: str) -> bool:
 
 
 def _trimmed(text: str) -> str:
-    return text.strip(" .,;:!?()[]{}")
+    return text.strip(" .,;:!?()[]{}\"'`")
 
 
+_QUOTES = frozenset("\"'`“„«")
 _WORD_BYTES = np.array([byte >= 0x80 or chr(byte).isalnum() for byte in range(256)])
 _CAPITAL, _SMALL, _DIGIT = 1, 2, 3
 _BYTE_KINDS = np.zeros(256, np.uint8)

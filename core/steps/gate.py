@@ -83,6 +83,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("name", r"(?<![\w.])(?:[A-Za-z]\w*\.)*[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\.\w+)*"),
     ("name", r"(?<![\w.])[A-Za-z]\w+(?:\.[A-Za-z]\w+){2,}|\b(?=\w*[a-z])[A-Z](?=\w*[A-Z])\w++\.[a-z_]\w+"),
     ("name", r"\b[A-Z][a-z0-9]+[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b"),
+    ("name", r"\b[A-Za-z]\w*(?:::~?\w+)+|(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?![\w-])"),
     ("name", r"\bX(?:-[A-Z][A-Za-z]+)+\b|(?<![\w-])[A-Z][A-Za-z]+(?:-[A-Z][A-Za-z]+)+(?=\s+header\b)"),
     ("code", r"(?<![\w-])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?!\w)"),
     ("code", rf"\b[A-Z]{{2,5}}\s(?!{_PLAIN_YEAR})\d{{3,}}{_NO_AMOUNT}"),
@@ -92,7 +93,9 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("code", rf"\b{_CODED}\s{_NUMBER}[A-Z]{{1,4}}\d{{1,6}}(?!\w)|\b{_CODED}\s{_NUMBER}\d{{2,}}{_NO_AMOUNT}"),
     ("code", rf"\b{_COUNTED}\s{_NUMBER}(?!{_PLAIN_YEAR})\d{{4,}}{_NO_AMOUNT}"),
 )
-_QUANTITY = re.compile(r"\d+-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+(?:[xX]\d+)+|FY\d+")  # 24h, 30-day, 60x40, FY25
+_QUANTITY = re.compile(
+    r"\d+-?[A-Za-z]+(?:-[A-Za-z]+)*|(?!0[xX])\d+(?:[xX]\d+)+|FY\d+"
+)  # 24h, 30-day, 60x40, FY25
 _STANDING_YEAR = re.compile(r"(?<![A-Za-z0-9])(?:19|20)\d\d(?![A-Za-z0-9])")
 
 

@@ -7,6 +7,7 @@ from core.backends.terms import Analyzer
 from core.domain.errors import Unavailable
 from core.domain.outputs import Search
 from core.domain.types import Hit, Ranking
+from core.steps.gate import exact_terms
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
 
@@ -29,7 +30,7 @@ class Grep(Retrieve):
             analyzer = corpus.analyzer
         except Unavailable:  # without a BM25 index nothing says which words to stem, or which are stop words
             analyzer = Analyzer("none")
-        wanted = grep.patterns(text, analyzer)
+        wanted = grep.patterns(text, analyzer, exact_texts(text))
         found, counts = corpus.source_text.rank(wanted, k, corpus.allowed(where))
         passages = corpus.passages([one.row for one in found])
         first = list(zip(passages, found, strict=True))[:EXPLAINED]
@@ -48,3 +49,13 @@ class Grep(Retrieve):
             where=where,
         )
         return tuple(Hit(passage, one.score) for passage, one in zip(passages, found, strict=True))
+
+
+def exact_texts(question: str) -> tuple[str, ...]:
+    """Return the exact terms of a question as texts to find. A code or version after a noun ("error E42")
+    also counts without the noun, which passages may leave out.
+    """
+    terms = exact_terms(question)
+    found = [term.text for term in terms]
+    found += [term.text.rsplit(" ", 1)[-1] for term in terms if term.kind in ("code", "version")]
+    return tuple(dict.fromkeys(found))

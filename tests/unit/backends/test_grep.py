@@ -23,13 +23,15 @@ from core.backends.grep import (
 )
 from core.backends.terms import analyzer
 from core.domain.errors import Unavailable
+from core.steps.grep import exact_texts
 
 ENGLISH = analyzer("english")
 LETTERS = st.text(alphabet="abAB12_ .-éß\n", max_size=40)
 
 
 def kinds(question: str, language: str = "english") -> dict[str, Kind]:
-    return {one.text: one.kind for one in patterns(question, analyzer(language))}
+    wanted = patterns(question, analyzer(language), exact_texts(question))
+    return {one.text: one.kind for one in wanted}
 
 
 @pytest.mark.parametrize(
@@ -37,13 +39,14 @@ def kinds(question: str, language: str = "english") -> dict[str, Kind]:
     [
         ("the delayed parcels", {"delay": "beginning", "parcel": "beginning"}),
         ("tax of it", {"tax": "word"}),
-        ('find "picking wave" now', {"picking wave": "phrase", "find": "beginning", "now": "word"}),
-        ("X9000", {"x9000": "identifier", "9000": "word"}),
+        ('find "picking wave" now', {"picking wave": "exact", "find": "beginning", "now": "word"}),
+        ("X9000", {"x9000": "exact", "9000": "word"}),
         (
             "getUserName()",
-            {"getusername": "identifier", "get": "beginning", "user": "beginning", "name": "beginning"},
+            {"getusername": "exact", "get": "beginning", "user": "beginning", "name": "beginning"},
         ),
-        ("CUT-26", {"cut-26": "identifier", "cut": "beginning", "26": "word"}),
+        ("CUT-2", {"cut-2": "identifier", "cut": "beginning"}),
+        ("CUT-26", {"cut-26": "exact", "cut": "beginning", "26": "word"}),
         ("退货流程", {"退货": "letters", "货流": "letters", "流程": "letters"}),
         ("", {}),
         ("?!", {}),
@@ -101,8 +104,8 @@ def test_phrases_and_identifiers_match_as_written_between_borders():
         return source.rows(source.find(Pattern(text, kind))).tolist()
 
     assert rows("cut-26", "identifier") == [0]
-    assert rows("picking wave", "phrase") == [3]
-    assert rows("ut-26", "phrase") == []
+    assert rows("picking wave", "exact") == [3]
+    assert rows("ut-26", "exact") == []
 
 
 def test_letters_of_scripts_without_spaces_match_anywhere():
@@ -133,10 +136,29 @@ def test_scores_are_those_worked_out_by_hand():
     assert dict(found[0].parts).keys() == {"parcel", "delay", "close together"}
 
 
+@pytest.mark.parametrize(
+    "term",
+    [
+        *("getUserById", "max_retry_count", "ABC-123", "v1.2.3", "E4012", "0x80070057", "ERR_CONN_RESET"),
+        *("com.acme.OrderService", "std::vector", "--no-cache", "/api/v2/users", "#4711", "HTTP 503"),
+        *("user@example.org", "orders.py", "ISO-27001", "__init__", '"late fee"', "`late fee`"),
+    ],
+)
+@pytest.mark.parametrize("form", ["What does {} mean?", "Which order of the user fails with {}?"])
+def test_a_passage_with_the_identifier_of_the_question_comes_first(term, form):
+    question = form.format(term)
+    wanted = patterns(question, ENGLISH, exact_texts(question))
+    written = term.strip('"`')
+    near = ["getUserByIdAsync", "max_retry_counts", "ABC-1234", "v1.2.30", "E40123", "HTTP 404", "late, fee"]
+    others = [f"Which order of the user fails? What does it mean to fail with {one}, user?" for one in near]
+    source = SourceText([*others, f"{'Seldom used. ' * 60}See {written}, which few know.", *others])
+    assert source.rank(wanted, 3)[0][0].row == len(others)
+
+
 @given(st.lists(st.text("abc ", max_size=60), min_size=1, max_size=30), st.integers(1, 5))
 def test_the_best_k_are_those_of_a_full_ranking(texts, k):
     source = SourceText(texts)
-    wanted = [Pattern(text, "beginning") for text in ("a", "bc", "cab", "b")]
+    wanted = [Pattern(text, "beginning") for text in ("a", "bc", "cab", "b")] + [Pattern("ab c", "exact")]
     everything, _ = source.rank(wanted, len(texts))
     assert source.rank(wanted, k)[0] == everything[:k]
     assert everything == sorted(everything, key=lambda one: (-one.score, one.row))
@@ -169,5 +191,5 @@ def test_a_text_too_large_to_read_for_every_question_is_refused(monkeypatch):
 @given(st.text(max_size=200))
 def test_any_question_and_any_text_are_taken(text):
     source = SourceText([text, text[::-1]])
-    source.rank(patterns(text, ENGLISH), 2)
+    source.rank(patterns(text, ENGLISH, exact_texts(text)), 2)
     assert fold(fold(text)) == fold(text)
