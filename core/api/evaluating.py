@@ -30,7 +30,7 @@ from core.corpus import variants
 from core.corpus.source import Source
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
-from core.domain.format import milliseconds
+from core.domain.format import milliseconds, number
 from core.domain.settings import Settings
 from core.engine import engine as engines
 from core.evaluation import dataset, experiment_store, leaderboard, sets
@@ -55,7 +55,7 @@ class Evaluated(Evaluation):
     """
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each route, best nDCG@10 first: for each compared metric its mean with the 95 %
+        """Return a row for each route, best nDCG@10 first: for each compared metric its mean with the 95%
         interval (`ndcg@10`, `ndcg@10 low`, `ndcg@10 high`), the difference from the baseline (`ndcg@10
         delta`) with its Holm-adjusted p-value (`ndcg@10 p`); then questions, failures, p50 and p95 in ms,
         model calls.
@@ -69,7 +69,7 @@ class Evaluated(Evaluation):
     @property
     def chunkings(self) -> pd.DataFrame:
         """Routes x chunkings by coverage, a row for each route and corpus: `coverage` by 1,000 tokens with
-        its 95 % interval (`low`, `high`), the difference from the corpus as it is (`delta`) with its
+        its 95% interval (`low`, `high`), the difference from the corpus as it is (`delta`) with its
         Holm-adjusted `p`, `area`, `density`, `documents`, `passages`, `questions`; see docs/internals.md.
         BadInput where one chunking was measured.
         """
@@ -351,5 +351,5 @@ def _difference(row: Mapping[str, Any], metric: str) -> str:
     if found is None:
         return ""
     ends = found.get("ci95")
-    interval = f" [{ends[0]:+.3f}, {ends[1]:+.3f}]" if ends else ""
-    return f"{found['delta']:+.3f}{interval}, p {found['p_holm']:.3f}: {found['verdict']}"
+    interval = f" [{number(ends[0], signed=True)}, {number(ends[1], signed=True)}]" if ends else ""
+    return f"{number(found['delta'], signed=True)}{interval}, p {found['p_holm']:.3f}: {found['verdict']}"

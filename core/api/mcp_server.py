@@ -182,7 +182,7 @@ def measured(
         str | None, Field(description="Also list the questions at which this route does worst.")
     ] = None,
 ) -> Told:
-    """List the saved evaluations, or return the leaderboard of one: means with 95 % intervals, and
+    """List the saved evaluations, or return the leaderboard of one: means with 95% intervals, and
     differences from the baseline with intervals and Holm-adjusted p-values. A question of it is explained by
     `why(run="EVALUATION#QUESTION")`.
     """

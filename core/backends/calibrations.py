@@ -46,7 +46,7 @@ class DecisionCalibration:
     prompt: str
     threshold: float  # the one of highest balanced accuracy over all sets
     auc: float  # over all cases; 0.5 is chance
-    interval: tuple[float, float]  # 95 % bootstrap interval of `auc`
+    interval: tuple[float, float]  # 95% bootstrap interval of `auc`
     n: int
     positive: int  # number of the `n` cases that are true
     held_out: tuple[HeldOut, ...]

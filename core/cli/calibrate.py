@@ -143,7 +143,7 @@ def _text(made: Sequence[DecisionCalibration]) -> str:
         for one in made
         for held in one.held_out
     ]
-    heads = ("decision", "cases", "true", "AUC", "95 % interval", "threshold", "signal")
+    heads = ("decision", "cases", "true", "AUC", "95% interval", "threshold", "signal")
     parts = [table(heads, rows, right=(1, 2, 3, 5)), "", "Each set by the threshold that the others give"]
     heads = ("decision", "set", "cases", "true", "AUC", "threshold", "balanced accuracy")
     return "\n".join((*parts, table(heads, apart, right=(2, 3, 4, 5, 6))))

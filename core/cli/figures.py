@@ -8,12 +8,13 @@ from typing import Any
 
 from core.analysis.metrics import KNOWN, UNJUDGED, titled
 from core.cli.text import amount, one_line, table
+from core.domain.format import between, number
 from core.evaluation import judged_ranges as ranges
 from core.evaluation import text
 
 ENDS = (ranges.IRRELEVANT, ranges.JUDGED)
 ANSWER_COLUMNS = {one.name: one.short for one in KNOWN.values() if one.kind == "answer" and one.short}
-KEY = "+/=/-: questions better, the same, worse; detect: smallest difference detectable with power 80 %"
+KEY = "+/=/-: questions better, the same, worse; detect: smallest difference detectable with power 80%"
 
 
 def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
@@ -83,7 +84,7 @@ def _extra(routes: Mapping[str, Any]) -> str:
         for name, ends in more["ci95"].items()
         if ends is not None
     ]
-    return table(("route", "measure", "mean", "95 %", "questions"), rows, right=(2, 3, 4))
+    return table(("route", "measure", "mean", "95%", "questions"), rows, right=(2, 3, 4))
 
 
 def _routing(route: str, block: Mapping[str, Any]) -> str:
@@ -172,8 +173,8 @@ def _against(routes: Mapping[str, Any]) -> str:
         (
             route,
             titled(name),
-            f"{one['delta']:+.3f}",
-            f"{one['ci95'][0]:+.3f}…{one['ci95'][1]:+.3f}" if one["ci95"] else "-",
+            number(one["delta"], signed=True),
+            between(*one["ci95"], signed=True) if one["ci95"] else "-",
             amount(one["d_z"], 2),
             f"{one['wins']}/{one['ties']}/{one['losses']}",
             f"{one['p_holm']:.3f}",
@@ -183,7 +184,7 @@ def _against(routes: Mapping[str, Any]) -> str:
         for route, row in routes.items()
         for name, one in row.get("vs_baseline", {}).items()
     ]
-    headers = ("route", "metric", "delta", "95 %", "d_z", "+/=/-", "p", "detect", "result")
+    headers = ("route", "metric", "delta", "95%", "d_z", "+/=/-", "p", "detect", "result")
     return table(headers, rows, right=range(2, 8)) if rows else ""
 
 

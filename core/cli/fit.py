@@ -10,6 +10,7 @@ import click
 from core.cli.common import ProgressBar, emit, note, output_options, stoppable
 from core.cli.text import table
 from core.domain.errors import BadInput, Cancelled
+from core.domain.format import between, number
 
 if TYPE_CHECKING:
     from core.backends.fusion_weights import FittedWeights
@@ -84,17 +85,20 @@ def fitted_text(fitted: FittedWeights) -> str:
                     [
                         one.baseline,
                         f"{one.before:.3f}",
-                        f"{one.estimate:+.3f}",
-                        "-" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}",
+                        number(one.estimate, signed=True),
+                        "-" if one.interval is None else between(*one.interval, signed=True),
                         f"{one.p:.3f}",
                         one.verdict,
                     ]
                     for one in found
                 ]
-                heads = [f"{part}, fitted minus", "nDCG@10", "difference", "95 % interval", "p (Holm)", ""]
+                heads = [f"{part}, fitted minus", "nDCG@10", "difference", "95% interval", "p (Holm)", ""]
                 lines += ["", table(heads, rows, right=(1, 2, 3, 4))]
     if found := learn_text.left_out(fitted):
-        rows = [[one.baseline, f"{one.before:.3f}", f"{one.estimate:+.3f}", one.verdict] for one in found]
+        rows = [
+            [one.baseline, f"{one.before:.3f}", number(one.estimate, signed=True), one.verdict]
+            for one in found
+        ]
         lines += ["", table(["out of fold, without", "nDCG@10", "difference", ""], rows, right=(1, 2))]
     lines += [
         "",

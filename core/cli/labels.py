@@ -245,7 +245,7 @@ def agreement_(name: str, as_json: bool) -> int:
 
 
 def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], document: dict[str, Any]) -> str:
-    head = ("first", "second", "both", "same", "kappa", "95 %", "linear", "quadratic", "")
+    head = ("first", "second", "both", "same", "kappa", "95%", "linear", "quadratic", "")
     rows = [
         (
             a.first,

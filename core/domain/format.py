@@ -41,6 +41,28 @@ def brief(share: float) -> str:
     return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
+def number(value: float | None, *, signed: bool = False) -> str:
+    """Format a score or a difference with three decimals and a real minus sign: 0.042, +0.042, −0.042.
+
+    A value that would be rounded to 0 keeps two digits; None is a dash.
+    """
+    if value is None:
+        return "–"
+    value = 0.0 if abs(value) < 1e-12 else value  # left over from summing floats, or -0
+    tiny = 0 < abs(value) < 0.0005
+    return f"{value:{'+' if signed else ''}{'.2g' if tiny else '.3f'}}".replace("-", "−")
+
+
+def between(low: float, high: float, *, signed: bool = False) -> str:
+    """Format an interval: 0.011 to 0.073."""
+    return f"{number(low, signed=signed)} to {number(high, signed=signed)}"
+
+
+def p_value(p: float) -> str:
+    """Format a p-value: p = 0.004, p < 0.001."""
+    return "p < 0.001" if p < 0.001 else f"p = {number(p)}"
+
+
 STEP_KINDS: Mapping[SpanKind, str] = {  # kinds of step as charts and sentences call them
     "LLM": "language model",
     "EMBEDDING": "embedding",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.domain.errors import BadInput
+from core.domain.format import between, number, p_value
 from core.domain.models import AT
 from core.evaluation import effects
 from core.evaluation.comparison import ByRoute, differences
@@ -138,8 +139,8 @@ def in_words(pairs: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
         if one is None:
             continue
         ends = one.get("ci95")
-        between = f" (95% interval {ends[0]:+.3f} to {ends[1]:+.3f})" if ends else ""
-        p = f", p = {one['p_holm']:.3f} over all pairs" if one.get("p_holm") is not None else ""
+        around = f" (95% interval {between(*ends, signed=True)})" if ends else ""
+        p = f", {p_value(one['p_holm'])} over all pairs" if one.get("p_holm") is not None else ""
         change = f"{pair['route']}: {pair['to']} instead of {pair['from']}"
-        lines.append(f"{change}: {metric} {one['delta']:+.3f}{between}{p}")
+        lines.append(f"{change}: {metric} {number(one['delta'], signed=True)}{around}{p}")
     return lines

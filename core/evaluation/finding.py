@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.domain.format import between, number, p_value
+
 MARGIN = 0.05  # the loss of a metric that people accept for a cheaper route
 SAME, NONE = "the same", "no difference shown"
 
@@ -100,7 +102,7 @@ def _sentence(found: Finding) -> str:
 
 
 def figures(found: Finding) -> str:
-    """Return the numbers alone: +.042 nDCG@10 (95% interval +.011 to +.073, p = .004, 96 questions)."""
+    """Return the numbers alone: +0.042 nDCG@10 (95% interval +0.011 to +0.073, p = 0.004, 96 questions)."""
     if found.estimate is None:
         return "not measured"
     signed = found.baseline is not None
@@ -108,26 +110,11 @@ def figures(found: Finding) -> str:
     return " ".join(filter(None, parts)) + _support(found, found.interval, signed=signed)
 
 
-def number(value: float, *, signed: bool = False) -> str:
-    """Return a figure or a difference in three decimals: .042, +.042; what would be 0 then keeps two
-    digits.
-    """
-    value = 0.0 if abs(value) < 1e-12 else value  # what is left of summing floats; and -0
-    tiny = 0 < abs(value) < 0.0005
-    text = f"{value:{'+' if signed else ''}{'.2g' if tiny else '.3f'}}"
-    return text.replace("0.", ".", 1) if abs(value) < 1 and text.lstrip("+-").startswith("0.") else text
-
-
 def ends(pair: Sequence[float] | None, *, signed: bool = False) -> str:
-    """Return an interval: "95% interval .011 to .073", or "" without one."""
+    """Return an interval: "95% interval 0.011 to 0.073", or "" without one."""
     if not pair:
         return ""
-    return f"95% interval {number(pair[0], signed=signed)} to {number(pair[1], signed=signed)}"
-
-
-def chance(p: float) -> str:
-    """Format a p-value."""
-    return "p < .001" if p < 0.001 else f"p = {number(p)}"
+    return f"95% interval {between(*pair, signed=signed)}"
 
 
 def count(n: int, unit: str = "questions") -> str:
@@ -144,7 +131,7 @@ def _support(found: Finding, interval: Sequence[float] | None, *, signed: bool =
     """Return the evidence of a figure in brackets, or "" for nothing."""
     parts = [
         ends(interval, signed=signed),
-        "" if found.p is None else chance(found.p),
+        "" if found.p is None else p_value(found.p),
         count(found.n, found.unit) if found.n else "",
     ]
     said = ", ".join(part for part in parts if part)

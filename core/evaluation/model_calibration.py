@@ -256,7 +256,7 @@ def _auc(scores: Sequence[float], positive: Sequence[bool]) -> float:
 
 
 def _interval(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval of the AUC, each kind of case drawn again on its own."""
+    """Return the 95% percentile bootstrap interval of the AUC, each kind of case drawn again on its own."""
     rng = np.random.default_rng(0)
     yes, no = (
         np.array([s for s, label in zip(scores, positive, strict=True) if label is kind])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.analysis.metrics import COMPARED, UNJUDGED, titled
-from core.domain.format import brief
+from core.domain.format import brief, number
 from core.evaluation import deciding, effects, equal_routes, machines, verdict_text
-from core.evaluation.finding import count, ends, figures, listed, mean, number
+from core.evaluation.finding import count, ends, figures, listed, mean
 from core.evaluation.leaderboard import difference, distinct
 
 Figures = Mapping[str, Any]

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from core.domain.format import number
 from core.evaluation.costs import Cost, cheapest_first
-from core.evaluation.finding import MARGIN, count, listed, number
+from core.evaluation.finding import MARGIN, count, listed
 from core.evaluation.pairs import Pair
 from core.evaluation.power import FEASIBLE, needed
 from core.evaluation.statistics import least_for_equivalence

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.evaluation.finding import count, listed, number
+from core.domain.format import number
+from core.evaluation.finding import count, listed
 from core.evaluation.pairs import Pair
 from core.evaluation.power import rounded
 from core.evaluation.verdict import BestSoFar, Verdict

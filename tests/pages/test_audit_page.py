@@ -54,7 +54,7 @@ def test_the_tables_have_the_figures_of_the_folder(view, made):
     routes = frame(app, "Planned").set_index("Route")
     assert routes.loc["Wary", "Planned"] == document["routes"]["wary"]["planned"]["delta"]
     assert routes.loc["Hybrid (RRF)", "Claim"] == "baseline"
-    assert f"Wary: {STEP}: +.250 recall@10 (95% interval " in html(app)
+    assert f"Wary: {STEP}: +0.250 recall@10 (95% interval " in html(app)
     assert "Show numbers" in html(app)
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from core.backends import fusion_weights as files
 from core.domain.background_job import jobs
+from core.domain.format import number
 from core.domain.needs import Need
 from core.domain.types import Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform
-from core.evaluation.finding import number
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import fusion_weights
@@ -112,7 +112,7 @@ def test_weights_are_fitted_and_their_figures_shown(engine, evaluation, visit):
         figures = found.made[part]
         assert number(figures["ndcg@10"]) in page
         for one in (*figures["against"].values(), *figures["measured"].values()):
-            assert f"{one['delta']:+.3f}" in page
+            assert number(one["delta"], signed=True) in page
     assert set(found.made["held out"]["measured"]) == {"rerank"}
     assert "Each list adds to the score of its first passage" in shown(app)
     spec = json.loads(app.main.get("plotly_chart")[-1].proto.spec)

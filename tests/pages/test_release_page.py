@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from core.domain.format import number
 from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import Complaint, LabelledSet, Question
@@ -83,7 +84,7 @@ def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look,
     page = html(app)
     for one in decision.candidates:
         assert one.title in page
-        assert f"{one.mean:.4f}" in page
+        assert number(one.mean) in page
     assert 'aria-label="passed"' in page
     assert "failed: 3.0 s" in page
     assert limit(app, "minimum").value == pytest.approx(0.63)

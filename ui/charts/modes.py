@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from core.domain.format import number, p_value
 from ui.charts.style import add_cells, chart, name_axis, row_axis, words
 
 if TYPE_CHECKING:
@@ -73,4 +74,5 @@ def _hover(row: Mapping[str, Any], metric: str) -> str:
     said = f"{found:.3f} over {row['n']}"
     if one is None:
         return said
-    return f"{said}<br>{one['delta']:+.3f}: {words(one['verdict'], 40)} (p {one['p_holm']:.3f} after Holm)"
+    delta = number(one["delta"], signed=True)
+    return f"{said}<br>{delta}: {words(one['verdict'], 40)} ({p_value(one['p_holm'])} after Holm)"

@@ -130,7 +130,7 @@ def _route_table(document: Mapping[str, Any]) -> None:
                 "Route": title(route),
                 "Claim": titled(row["claim"]) if "claim" in row else "baseline",
                 "Planned": planned.get("delta"),
-                "95 % from": ends[0],
+                "95% from": ends[0],
                 "to": ends[1],
                 "p (Holm)": planned.get("p_holm"),
                 "Verdict": planned.get("verdict", ""),
@@ -142,7 +142,7 @@ def _route_table(document: Mapping[str, Any]) -> None:
                 "failed": took["failed"],
             }
         )
-    signed = {"Planned": "baseline", "95 % from": "confidence interval", "to": "confidence interval"}
+    signed = {"Planned": "baseline", "95% from": "confidence interval", "to": "confidence interval"}
     tables.show(
         pd.DataFrame(made),
         hide_index=True,
@@ -205,7 +205,7 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
                 "Worse": found.get("worse"),
                 "Missed": found.get("missed"),
                 "Gain": gain.get("delta"),
-                "95 % from": ends[0],
+                "95% from": ends[0],
                 "to": ends[1],
                 "p (Holm)": gain.get("p_holm"),
                 "Had it fired": found.get("gain_had_it_fired"),
@@ -229,7 +229,7 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
             "Recall": _number("%.3f", "decision recall"),
             "Missed": st.column_config.NumberColumn(help="Did not fire, and firing would have been better"),
             "Gain": _number("%+.3f", "gain when fired"),
-            "95 % from": _number("%+.3f", "confidence interval"),
+            "95% from": _number("%+.3f", "confidence interval"),
             "to": _number("%+.3f", "confidence interval"),
             "p (Holm)": _number("%.3f", "Holm correction"),
             "Had it fired": st.column_config.NumberColumn(

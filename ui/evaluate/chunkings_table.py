@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from core.domain.format import between, number, p_value
 from core.evaluation.chunkings.report import IN_USE, MEAN, rows
 from ui.app.markup import EMPTY, join, table_of, tag
 from ui.app.routes import title
@@ -73,8 +74,9 @@ def _difference(row: Mapping[str, Any], base: str) -> str:
     found = row["vs_base"]
     if not found:
         return f"{row['n']} questions"
-    ends = f" [{found['ci95'][0]:+.3f}, {found['ci95'][1]:+.3f}]" if found["ci95"] else ""
+    ends = f" ({between(*found['ci95'], signed=True)})" if found["ci95"] else ""
+    delta = number(found["delta"], signed=True)
     return (
-        f"{found['delta']:+.3f}{ends} against {base}, p = {found['p_holm']:.3f} (Holm), better on "
+        f"{delta}{ends} against {base}, {p_value(found['p_holm'])} (Holm), better on "
         f"{found['wins']}, worse on {found['losses']} of {found['n']} questions"
     )

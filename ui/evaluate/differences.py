@@ -65,7 +65,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
             "Route": title(route),
             "Verdict": one["verdict"],
             "Difference": one["delta"],
-            "95 % from": one["ci95"][0] if one["ci95"] else None,
+            "95% from": one["ci95"][0] if one["ci95"] else None,
             "to": one["ci95"][1] if one["ci95"] else None,
             "p": one["p"],
             "p (Holm)": one["p_holm"],
@@ -79,7 +79,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
         }
         for route, one in found.items()
     ]
-    signed = {"Difference": None, "95 % from": "confidence interval", "to": "confidence interval"}
+    signed = {"Difference": None, "95% from": "confidence interval", "to": "confidence interval"}
     plain = {
         "p": "permutation test",
         "p (Holm)": "Holm correction",

@@ -132,7 +132,7 @@ def _regret(place: Any, found: Oracle) -> None:
         {
             "Route": title(one.route),
             "Regret": one.mean,
-            "95 % from": one.ci95[0] if one.ci95 else None,
+            "95% from": one.ci95[0] if one.ci95 else None,
             "to": one.ci95[1] if one.ci95 else None,
             "Best on": one.best,
             "Questions": one.n,
@@ -146,7 +146,7 @@ def _regret(place: Any, found: Oracle) -> None:
         hide_index=True,
         key="evaluate_regret",
         column_config=dict.fromkeys(
-            ("Regret", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
+            ("Regret", "95% from", "to"), st.column_config.NumberColumn(format="%.3f")
         ),
         alt="Regret of each route",
     )
@@ -160,7 +160,7 @@ def _complement(place: Any, found: Oracle) -> None:
             "Routes": " + ".join(map(title, pair.routes)),
             "Better of the two": pair.mean,
             "Gain": pair.gain,
-            "95 % from": pair.ci95[0] if pair.ci95 else None,
+            "95% from": pair.ci95[0] if pair.ci95 else None,
             "to": pair.ci95[1] if pair.ci95 else None,
         }
         for pair in found.pairs[:PAIRS]
@@ -174,7 +174,7 @@ def _complement(place: Any, found: Oracle) -> None:
         hide_index=True,
         key="evaluate_pairs",
         column_config=dict.fromkeys(
-            ("Better of the two", "Gain", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
+            ("Better of the two", "Gain", "95% from", "to"), st.column_config.NumberColumn(format="%.3f")
         ),
         alt="Pairs of routes that complement each other",
     )

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from core.analysis.what_if.fusion import Fusion
 from core.domain.errors import BadInput
+from core.domain.format import between, number
 from core.domain.types import RouteResult, Run
 from core.evaluation.finding import Finding, listed, sentence
 from core.evaluation.tuning.batch_run import BatchRun
@@ -106,7 +107,7 @@ def _table(compared: Sequence[Finding]) -> Markup:
         "before",
         "after",
         "difference",
-        "95 % confidence interval",
+        "95% confidence interval",
         "",
         "questions better",
         "worse",
@@ -119,14 +120,14 @@ def _table(compared: Sequence[Finding]) -> Markup:
         low, high = c.interval or (0.0, 0.0)
         before, moved = c.before or 0.0, c.estimate or 0.0
         css = {"better": "up", "worse": "down"}.get(c.verdict, "dim")
-        interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "–"
+        interval = between(low, high, signed=True) if c.interval else "–"
         body.append(
             tag(
                 "tr",
                 tag("td", c.metric),
                 tag("td", f"{before:.3f}", css="num"),
                 tag("td", f"{before + moved:.3f}", css="num"),
-                tag("td", f"{moved:+.3f}", css="num"),
+                tag("td", number(moved, signed=True), css="num"),
                 tag("td", interval, css="num"),
                 tag("td", c.verdict, css=css),
                 tag("td", str(c.wins), css="num"),

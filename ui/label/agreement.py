@@ -95,7 +95,7 @@ def _table(found: Sequence[Agreement]) -> Markup:
             "tr",
             tag("td", f"{one.first} and {one.second}"),
             _number(one.n, "{:,}"),
-            _number(None if one.observed is None else 100 * one.observed, "{:.0f} %"),
+            _number(None if one.observed is None else 100 * one.observed, "{:.0f}%"),
             _number(one.kappa, f"{{:.2f}}{_between(one)}"),
             *(_number(kappa, "{:.2f}") for kappa in (one.linear, one.quadratic)),
         )
@@ -104,7 +104,7 @@ def _table(found: Sequence[Agreement]) -> Markup:
     head = tag("tr", *(tag("th", text, css="num" if at else "") for at, text in enumerate(heads)))
     note = (
         "Kappa treats all differences alike; the weighted versions count a difference by its size or its "
-        "square. Brackets: 95 % confidence interval of kappa, from resampling the questions. "
+        "square. Brackets: 95% confidence interval of kappa, from resampling the questions. "
     )
     table = table_of(head, rows)
     return join([tag("div", table, css="rs-label-wide"), tag("div", note, mark("bootstrap"), css="dim")])

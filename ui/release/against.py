@@ -8,9 +8,9 @@ import streamlit as st
 
 from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
+from core.domain.format import between, number, p_value
 from core.evaluation.diff.evaluations import mcnemar
 from core.evaluation.diff.text import rule
-from core.evaluation.finding import chance
 from core.evaluation.release.against import Against, Change, compare
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
@@ -59,7 +59,8 @@ def draw(measured: Measured, decision: Decision) -> None:
         )
         return
     st.caption(
-        md(rule(against.depth)), help=term("mcnemar", f"Exact p-value: {chance(mcnemar(against.questions))}.")
+        md(rule(against.depth)),
+        help=term("mcnemar", f"Exact p-value: {p_value(mcnemar(against.questions))}."),
     )
     question_diff.draw(against.questions, "release_against", {"now": measured.evaluation})
 
@@ -69,8 +70,8 @@ def _row(one: Change) -> dict[str, Any]:
         "measure": titled(one.metric),
         "kind of question": one.mode,
         "questions": one.n,
-        "now minus then": f"{one.delta:+.3f}",
-        "interval": f"{one.low:+.3f} to {one.high:+.3f}",
+        "now minus then": number(one.delta, signed=True),
+        "interval": between(one.low, one.high, signed=True),
         "level": f"{100 * one.level:.3g}%",
         "result": one.verdict,
     }

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.metrics import titled
-from core.domain.format import milliseconds
+from core.domain.format import between, milliseconds, number
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import Ladder, Rung, climb, in_words
 from core.evaluation.release.measured import Measured
@@ -55,8 +55,8 @@ def _row(rung: Rung, ladder: Ladder, measured: Measured) -> dict[str, Any]:
         "": MARKS[rung.state],
         "route": measured.title(rung.route) if rung.route else "",
         titled(ladder.metric): "" if one is None or one.mean is None else f"{one.mean:.3f}",
-        "gain": f"{gain.delta:+.3f}" if gain else "",
-        "95% interval": f"{gain.low:+.3f} to {gain.high:+.3f}" if gain else "",
+        "gain": number(gain.delta, signed=True) if gain else "",
+        "95% interval": between(gain.low, gain.high, signed=True) if gain else "",
         "answered": "" if rung.answered is None else f"{rung.answered:.0%}",
         "p95": "" if one is None or one.p95_ms is None else milliseconds(one.p95_ms),
         "calls": "" if one is None or one.calls is None else f"{one.calls:.1f}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from core.domain.format import milliseconds
-from core.evaluation.release.checks import Check, number
+from core.evaluation.release.checks import Check, quantity
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.rule import SHOWN
 from core.evaluation.release.text import brief, limit, standing
@@ -43,7 +43,7 @@ def _row(one: Candidate, decision: Decision) -> Markup:
     outcome = tag("div", standing(decision, one), base, css="up" if first else "dim")
     name = tag("td", tag("b", one.title), outcome)
     p50 = "?" if one.p50_ms is None else milliseconds(one.p50_ms)
-    tokens = "?" if one.tokens is None else number(one.tokens)
+    tokens = "?" if one.tokens is None else quantity(one.tokens)
     cells = [tag("td", p50, css="num"), tag("td", tokens, css="num")]
     return tag("tr", name, *map(_cell, one.checks), *cells, css="rs-release-ship" if first else "")
 

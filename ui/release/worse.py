@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.analysis.metrics import titled
+from core.domain.format import between, number
 from core.evaluation.release.facts import Worse, opponent, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
@@ -64,8 +65,8 @@ def _kinds(decision: Decision, route: str) -> None:
             {
                 "kind of question": one.mode,
                 "questions": one.n,
-                f"difference in {titled(decision.criteria.metric)}": f"{one.delta:+.3f}",
-                "interval": f"{one.low:+.3f} to {one.high:+.3f}",
+                f"difference in {titled(decision.criteria.metric)}": number(one.delta, signed=True),
+                "interval": between(one.low, one.high, signed=True),
                 "result": "too few questions" if one.blind else "shown worse" if one.shown else "not shown",
             }
             for one in below

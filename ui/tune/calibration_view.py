@@ -23,7 +23,7 @@ from ui.tune import calibration_save
 
 HEADS = ("Threshold", "Precision", "Recall", "F1", "Balanced accuracy", "Acted on")
 HOW = (
-    "Intervals are 95 %, from resampling the questions with all their cases; an interval is missing where"
+    "Intervals are 95%, from resampling the questions with all their cases; an interval is missing where"
     " too few cases were acted on. p is from a permutation test that swaps the two thresholds' decisions"
     " within each question."
 )

@@ -12,6 +12,7 @@ from core.backends import fusion_weights as files
 from core.backends.fusion_weights import FittedWeights
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
+from core.domain.format import between, number
 from core.domain.needs import Need
 from core.domain.program import COMMAND
 from core.evaluation.finding import Finding, sentence
@@ -173,17 +174,17 @@ def _restore(home: Path, found: FittedWeights) -> None:
 
 
 def _table(found: Sequence[Finding], first: str) -> Markup:
-    heads = (first, "nDCG@10", "difference", "95 % interval", "p, corrected", "", "questions")
-    number = (1, 2, 3, 4, 6)
-    head = tag("tr", *(tag("th", one, css="num" if n in number else "") for n, one in enumerate(heads)))
+    heads = (first, "nDCG@10", "difference", "95% interval", "p, corrected", "", "questions")
+    numeric = (1, 2, 3, 4, 6)
+    head = tag("tr", *(tag("th", one, css="num" if n in numeric else "") for n, one in enumerate(heads)))
     rows = []
     for one in found:
-        ends = "–" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
+        ends = "–" if one.interval is None else between(*one.interval, signed=True)
         css = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
         cells = (
             cut(one.baseline or "", 60),
             f"{one.before:.3f}",
-            f"{one.estimate:+.3f}",
+            number(one.estimate, signed=True),
             ends,
             f"{one.p:.3f}",
             one.verdict,
@@ -193,7 +194,7 @@ def _table(found: Sequence[Finding], first: str) -> Markup:
             tag(
                 "tr",
                 *(
-                    tag("td", cell, css="num" if n in number else css if n == 5 else "")
+                    tag("td", cell, css="num" if n in numeric else css if n == 5 else "")
                     for n, cell in enumerate(cells)
                 ),
             )

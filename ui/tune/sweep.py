@@ -193,7 +193,7 @@ def _legend(found: Curve) -> str:
             "all pairs tried. Cells without an arrow show no difference from the values in use."
         )
     return (
-        "Bar: 95 % interval of the difference from the value in use; one that reaches the dashed line shows "
+        "Bar: 95% interval of the difference from the value in use; one that reaches the dashed line shows "
         "no difference. Colour: the result after adjusting for all values tried."
     )
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from core.analysis.metrics import ANSWERS, titled
 from core.domain.errors import BadInput
+from core.domain.format import number, p_value
 from core.evaluation.audit.cases import Case
 from core.evaluation.comparison import ByRoute
-from core.evaluation.finding import chance, number
 from core.evaluation.report import whole_lines
 from core.evaluation.templating import render
 
@@ -144,7 +144,7 @@ def claim_rows(document: Mapping[str, Any]) -> list[Cells]:
                 "route": route,
                 "figure": titled(row["claim"]),
                 "difference": _signed(found["delta"], found["ci95"]) if found else NOT_MEASURED,
-                "p (Holm)": chance(found["p_holm"]).removeprefix("p ").removeprefix("= ") if found else "",
+                "p (Holm)": p_value(found["p_holm"]).removeprefix("p ").removeprefix("= ") if found else "",
                 "verdict": found["verdict"] if found else "",
                 "better / same / worse": " / ".join(str(found[key]) for key in SIDES) if found else "",
             }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.analysis.metrics import titled
+from core.domain.format import p_value
 from core.evaluation.diff.evaluations import EvaluationsDiff, RouteDiff
 from core.evaluation.diff.questions import PassageChange, QuestionDiff, QuestionsDiff
-from core.evaluation.finding import chance, compared, count, sentence
+from core.evaluation.finding import compared, count, sentence
 
 RULE = (
     "A relevant passage is found if it is among the first {k} of the ranking. A question is broken if fewer "
@@ -31,7 +32,7 @@ def summary(
     """Return lines on one route: the counts with McNemar's p, then the difference of the means."""
     questions = one.questions
     counts = ", ".join(f"{len(questions.of(change))} {change}" for change in ("broken", "fixed", "unchanged"))
-    told = [f"{counts} of {count(len(questions.questions))} (exact McNemar test, {chance(one.mcnemar_p)})."]
+    told = [f"{counts} of {count(len(questions.questions))} (exact McNemar test, {p_value(one.mcnemar_p)})."]
     if questions.exchanged:
         told.append(f"{questions.exchanged} of the unchanged lost as many relevant passages as they gained.")
     now, then = f"{title(one.after)} in {found.after}", f"{title(one.before)} in {found.before}"

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from core.analysis.metrics import titled
-from core.domain.format import milliseconds
+from core.domain.format import milliseconds, number
 from core.evaluation.diff.questions import QuestionsDiff, questions_diff
 from core.evaluation.diff.side import EvaluationSide
 from core.evaluation.diff.text import broken
-from core.evaluation.finding import count, number
+from core.evaluation.finding import count
 from core.evaluation.losses import EVERY, family_level, paired
 from core.evaluation.pairs import pair
 from core.evaluation.release.gate import Decision

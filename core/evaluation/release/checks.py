@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import titled
-from core.domain.format import milliseconds
+from core.domain.format import between, milliseconds, number
 from core.evaluation import finding
 from core.evaluation.finding import count
 from core.evaluation.losses import Loss
@@ -113,8 +113,8 @@ def _untimed(measured: Measured, route: str) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share as people read it, with a decimal, so that 0.4 % is not 0 %."""
-    return f"{100 * value:.4g} %" if value < 0.1 else f"{100 * value:.1f} %"
+    """Return a share as people read it, with a decimal, so that 0.4% is not 0%."""
+    return f"{100 * value:.4g}%" if value < 0.1 else f"{100 * value:.1f}%"
 
 
 def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
@@ -123,7 +123,7 @@ def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
     if mean is None:
         return name, None, least, "no question has a value: label some"
     counts = count(measured.counted(one.route, metric))
-    told = f"{mean:.4f} ({finding.ends(ends)}, {counts})" if ends else f"{mean:.4f} ({counts})"
+    told = f"{number(mean)} ({finding.ends(ends)}, {counts})" if ends else f"{number(mean)} ({counts})"
     if least is None:
         return name, mean, None, told
     if mean < least:
@@ -171,8 +171,8 @@ def _no_loss(measured: Measured, one: RouteFigures, found: Sequence[Loss] | None
 
 def in_figures(loss: Loss) -> str:
     """Return a loss with the interval it rests on."""
-    ends_ = f"{finding.number(loss.low, signed=True)} to {finding.number(loss.high, signed=True)}"
-    delta = finding.number(loss.delta, signed=True)
+    ends_ = between(loss.low, loss.high, signed=True)
+    delta = number(loss.delta, signed=True)
     return f"{loss.mode} {delta} ({100 * loss.level:.3g}% interval {ends_}, {count(loss.n)})"
 
 
@@ -181,9 +181,9 @@ def _not_excluded(mine: Sequence[Loss]) -> str:
     blind = [one.mode for one in mine if one.blind]
     most = max((-one.low for one in mine if not one.blind), default=0.0)
     text = f"; too few questions to show any: {', '.join(blind)}" if blind else ""
-    return text + (f"; elsewhere a loss of {finding.number(most)} is not excluded" if most > 0 else "")
+    return text + (f"; elsewhere a loss of {number(most)} is not excluded" if most > 0 else "")
 
 
-def number(value: float) -> str:
+def quantity(value: float) -> str:
     """Return a count or an amount with the digits that matter."""
     return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"

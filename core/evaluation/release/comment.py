@@ -7,9 +7,10 @@ import unicodedata
 from collections.abc import Sequence
 
 from core.analysis.metrics import titled
+from core.domain.format import number
 from core.evaluation.diff.questions import QuestionDiff
 from core.evaluation.diff.text import cause, moved
-from core.evaluation.finding import count, number
+from core.evaluation.finding import count
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.gate import Decision

@@ -10,10 +10,11 @@ from typing import Any
 
 from core.analysis.metrics import titled
 from core.domain.errors import BadInput
+from core.domain.format import number
 from core.domain.machine import machine
 from core.domain.program import version
 from core.domain.types import Run
-from core.evaluation.finding import count, number
+from core.evaluation.finding import count
 from core.evaluation.losses import paired
 from core.evaluation.release.checks import share
 from core.evaluation.release.gate import Decision

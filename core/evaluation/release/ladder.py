@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.analysis.metrics import titled
+from core.domain.format import number
 from core.domain.needs import Family
-from core.evaluation.finding import listed, number
+from core.evaluation.finding import listed
 from core.evaluation.losses import paired
 from core.evaluation.pairs import Pair, pair
 from core.evaluation.release.gate import Candidate, Decision

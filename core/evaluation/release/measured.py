@@ -140,7 +140,7 @@ class Measured:
         return None if value is None else float(value)
 
     def ends(self, route: str, metric: str) -> tuple[float, float] | None:
-        """Return the 95 % interval of that mean."""
+        """Return the 95% interval of that mean."""
         pair = self._block(route, metric).get("ci95", {}).get(metric)
         return (float(pair[0]), float(pair[1])) if pair else None
 

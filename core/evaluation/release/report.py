@@ -8,11 +8,11 @@ from typing import Literal
 
 from core.analysis.metrics import titled
 from core.domain import people
-from core.domain.format import milliseconds
+from core.domain.format import between, milliseconds, number
 from core.evaluation.finding import count
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against
-from core.evaluation.release.checks import Check, number
+from core.evaluation.release.checks import Check, quantity
 from core.evaluation.release.facts import limits, opponent, setup, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import climb, in_words
@@ -119,8 +119,8 @@ def costs_table(decision: Decision) -> Table:
         (
             Cell(one.title),
             *(Cell("?" if value is None else milliseconds(value)) for value in (one.p50_ms, one.p95_ms)),
-            *(Cell("?" if value is None else number(value)) for value in (one.calls, one.tokens)),
-            Cell("unknown" if one.cost is None else number(one.cost)),
+            *(Cell("?" if value is None else quantity(value)) for value in (one.calls, one.tokens)),
+            Cell("unknown" if one.cost is None else quantity(one.cost)),
         )
         for one in sorted(decision.candidates, key=lambda one: one.expense)
     ]
@@ -166,8 +166,8 @@ def _worse(measured: Measured, decision: Decision) -> list[Part]:
             (
                 one.mode,
                 str(one.n),
-                f"{one.delta:+.3f}",
-                f"{one.low:+.3f} to {one.high:+.3f}",
+                number(one.delta, signed=True),
+                between(one.low, one.high, signed=True),
                 "shown worse" if one.shown else "not shown",
             )
             for one in below
@@ -196,7 +196,12 @@ def _rests(decision: Decision) -> list[Part]:
     if not decision.verdict.pairs:
         return []
     rows = (
-        (decision.titled(one.other), str(one.n), f"{one.delta:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}")
+        (
+            decision.titled(one.other),
+            str(one.n),
+            number(one.delta, signed=True),
+            between(one.low, one.high, signed=True),
+        )
         for one in decision.verdict.pairs
     )
     title = decision.titled(decision.verdict.pairs[0].route)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from core.analysis.metrics import titled
-from core.domain.format import milliseconds
+from core.domain.format import milliseconds, number
 from core.evaluation import equal_routes, verdict_text
 from core.evaluation.finding import count, listed
-from core.evaluation.release.checks import NO_LOSS, Check, number, share
+from core.evaluation.release.checks import NO_LOSS, Check, quantity, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.rule import SHOWN
@@ -16,9 +16,9 @@ from core.routes.registry import routes
 
 MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upper one, and their figures
     "p95": milliseconds,
-    "cost of 1,000 questions": number,
-    "tokens a question": number,
-    "model calls a question": number,
+    "cost of 1,000 questions": quantity,
+    "tokens a question": quantity,
+    "model calls a question": quantity,
     "failed": share,
     "unjudged of the first ten": share,
 }
@@ -95,7 +95,7 @@ def limit(check: Check) -> str:
     """Return the limit of a criterion: "at most 1.0 s", "at least 0.39", or "" without one."""
     if check.limit is None or check.name == NO_LOSS:
         return ""
-    return f"at {'most' if check.name in MOST else 'least'} {MOST.get(check.name, number)(check.limit)}"
+    return f"at {'most' if check.name in MOST else 'least'} {MOST.get(check.name, quantity)(check.limit)}"
 
 
 def brief(check: Check) -> str:
@@ -104,7 +104,7 @@ def brief(check: Check) -> str:
         if check.state == "failed":
             return f"{count(int(check.value or 0), 'kinds')} worse"
         return "none shown" if check.state == "passed" else "?"
-    return "?" if check.value is None else MOST.get(check.name, "{:.4f}".format)(check.value)
+    return "?" if check.value is None else MOST.get(check.name, number)(check.value)
 
 
 def expense(one: Candidate) -> str:
@@ -113,10 +113,10 @@ def expense(one: Candidate) -> str:
     latency = f"p50 {p50}, p95 {p95}"
     if not one.calls:
         return f"{latency}, and makes no model calls"
-    tokens = "an unknown number of" if one.tokens is None else f"{number(one.tokens)}"
-    usage = f"{latency}, {number(one.calls)} model calls and {tokens} tokens per question"
+    tokens = "an unknown number of" if one.tokens is None else quantity(one.tokens)
+    usage = f"{latency}, {quantity(one.calls)} model calls and {tokens} tokens per question"
     return usage + (
-        "; no prices are set" if one.cost is None else f"; {number(one.cost)} for 1,000 questions"
+        "; no prices are set" if one.cost is None else f"; {quantity(one.cost)} for 1,000 questions"
     )
 
 

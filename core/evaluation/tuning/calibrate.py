@@ -22,7 +22,7 @@ Interval = tuple[float, float] | None
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A value over held-out cases with its 95 % percentile bootstrap interval (Efron 1979), resampled by
+    """A value over held-out cases with its 95% percentile bootstrap interval (Efron 1979), resampled by
     question. None where it is not defined: precision, if the step acts on no case.
     """
 
@@ -211,7 +211,7 @@ def _drawn(n: int) -> NDArray[np.uint16]:
 
 
 def _interval(drawn: NDArray[np.float64] | None) -> Interval:
-    """Return the middle 95 % of the resamples, or None if the value is not defined in more than 1 of 20."""
+    """Return the middle 95% of the resamples, or None if the value is not defined in more than 1 of 20."""
     if drawn is None or np.isnan(drawn).mean() > UNDEFINED:
         return None
     low, high = np.nanpercentile(drawn, [2.5, 97.5])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from core.domain.format import number
 from core.evaluation.calibration import Objective
-from core.evaluation.finding import NONE, SAME, Finding, count, ends, number, sentence
+from core.evaluation.finding import NONE, SAME, Finding, count, ends, sentence
 from core.evaluation.tuning.calibrate import Calibration, Measured, Worth
 from core.evaluation.tuning.curves import reliable
 from core.evaluation.tuning.targets import Target

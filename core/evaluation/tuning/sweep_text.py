@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from core.analysis.metrics import titled
 from core.domain.errors import BadInput
-from core.evaluation.finding import Finding, count, number, sentence
+from core.domain.format import number
+from core.evaluation.finding import Finding, count, sentence
 from core.evaluation.tuning.sweep import Curve, Effect, Tried
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_subject import Point, Subject

@@ -245,12 +245,12 @@ def test_a_calibration_in_words():
     assert found.difference.value == pytest.approx(1 - 0.75)
     said = in_words(found)
     assert said.startswith("0.68 has the highest F1 on 20 dev questions. On 20 held-out questions: precis")
-    assert "The threshold in use, 0.5, gives precision .600 (95% interval " in said
+    assert "The threshold in use, 0.5, gives precision 0.600 (95% interval " in said
     # p is .12, though the interval of the difference leaves 0 out: that is not enough
     assert found.difference.interval[0] > 0
     assert not found.shown
     assert "No difference found between the chosen threshold and the one in use" in said
-    assert "p = .120, 20 held-out questions" in said
+    assert "p = 0.120, 20 held-out questions" in said
     assert halves(found) == ""
     assert "two halves" in halves(calibrate(whole(), replace(PARTS, made=True), "f1"))
     assert "From this threshold on, it trusts. That is correct if there is one." in about(whole())

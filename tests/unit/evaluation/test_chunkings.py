@@ -177,7 +177,7 @@ def test_differences_are_paired_and_one_holm_family():
     assert found["mean"]["s@1"][COVERAGE] == pytest.approx((0.6 + 0.2) / 2 + 0.1)
     figures = {**found, "budget": 1000}
     said = text.findings(figures)
-    assert said[0].startswith("The mean of the routes: s@1 beats s by .150")
+    assert said[0].startswith("The mean of the routes: s@1 beats s by 0.150")
     assert said[2] == "b: no chunking covers more than s as it is."
 
 
@@ -191,7 +191,7 @@ def test_a_best_that_is_not_shown_is_told_so():
     assert found["mean"] is None
     assert found["best"]["a"] == {"chunking": "s@1", "verdict": "no difference shown"}
     (said,) = text.findings(found)
-    assert "a: s@1 covers most, not shown to be better than s: +.125 coverage by 1,000 tokens" in said
+    assert "a: s@1 covers most, not shown to be better than s: +0.125 coverage by 1,000 tokens" in said
 
 
 def test_judgements_of_documents_and_of_passages_hold_for_every_chunking(engine, folder, tmp_path):

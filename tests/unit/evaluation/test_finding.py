@@ -4,17 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from core.domain.format import number, p_value
 from core.evaluation.finding import (
     NONE,
     SAME,
     Finding,
-    chance,
     compared,
     count,
     figures,
     listed,
     mean,
-    number,
     sentence,
 )
 
@@ -40,20 +39,23 @@ OPEN = replace(BETTER, estimate=-0.01, interval=(-0.04, 0.02), p=1.0, verdict=NO
     [
         (
             BETTER,
-            "Hybrid search beats BM25 by .042 nDCG@10 (95% interval .011 to .073, p = .004, 96 questions).",
+            "Hybrid search beats BM25 by 0.042 nDCG@10 (95% interval 0.011 to 0.073, "
+            "p = 0.004, 96 questions).",
         ),
         (
             replace(BETTER, estimate=-0.0421, interval=(-0.0731, -0.011), verdict="worse"),
-            "Hybrid search trails BM25 by .042 nDCG@10 (95% interval .011 to .073, p = .004, 96 questions).",
+            "Hybrid search trails BM25 by 0.042 nDCG@10 (95% interval 0.011 to 0.073, "
+            "p = 0.004, 96 questions).",
         ),
         (
             OPEN,
-            "No difference found between Hybrid search and BM25: -.010 nDCG@10 (95% interval -.040 to +.020, "
-            "p = 1.000, 96 questions); differences below .050 could not have been detected reliably.",
+            "No difference found between Hybrid search and BM25: −0.010 nDCG@10 (95% interval −0.040 to "
+            "+0.020, "
+            "p = 1.000, 96 questions); differences below 0.050 could not have been detected reliably.",
         ),
         (
             replace(OPEN, interval=None, p=None, detectable=None, n=1, unit="held-out questions"),
-            "No difference found between Hybrid search and BM25: -.010 nDCG@10 (1 held-out question).",
+            "No difference found between Hybrid search and BM25: −0.010 nDCG@10 (1 held-out question).",
         ),
         (
             compared({**ROW, "ties": 96}, "A", "B", "MAP"),
@@ -66,7 +68,7 @@ OPEN = replace(BETTER, estimate=-0.01, interval=(-0.04, 0.02), p=1.0, verdict=NO
         (compared(None, "A", "B", "MAP"), "A and B have no scored question in common."),
         (
             mean("BM25", "MAP", 0.5, [0.4, 0.6], 12),
-            "BM25 has a mean of .500 MAP (95% interval .400 to .600, 12 questions).",
+            "BM25 has a mean of 0.500 MAP (95% interval 0.400 to 0.600, 12 questions).",
         ),
         (
             replace(BETTER, subject="the chosen threshold", estimate=1e-17, verdict=SAME, n=3),
@@ -91,23 +93,23 @@ def test_a_comparison_keeps_what_was_measured():
 
 
 def test_the_numbers_alone():
-    assert figures(BETTER) == "+.042 nDCG@10 (95% interval +.011 to +.073, p = .004, 96 questions)"
-    assert figures(replace(mean("", "", 0.25), n=3)) == ".250 (3 questions)"
+    assert figures(BETTER) == "+0.042 nDCG@10 (95% interval +0.011 to +0.073, p = 0.004, 96 questions)"
+    assert figures(replace(mean("", "", 0.25), n=3)) == "0.250 (3 questions)"
     assert figures(mean("A", "MAP", None)) == "not measured"
 
 
 @pytest.mark.parametrize(
     ("value", "plain", "signed"),
     [
-        (0.0421, ".042", "+.042"),
-        (-0.0421, "-.042", "-.042"),
-        (0.0, ".000", "+.000"),
-        (-0.0, ".000", "+.000"),
+        (0.0421, "0.042", "+0.042"),
+        (-0.0421, "−0.042", "−0.042"),
+        (0.0, "0.000", "+0.000"),
+        (-0.0, "0.000", "+0.000"),
         (1.0, "1.000", "+1.000"),
-        (-1.25, "-1.250", "-1.250"),
-        (-2.8e-17, ".000", "+.000"),
-        (0.00012, ".00012", "+.00012"),
-        (-0.000012, "-1.2e-05", "-1.2e-05"),
+        (-1.25, "−1.250", "−1.250"),
+        (-2.8e-17, "0.000", "+0.000"),
+        (0.00012, "0.00012", "+0.00012"),
+        (-0.000012, "−1.2e−05", "−1.2e−05"),
         (0.9996, "1.000", "+1.000"),
         (10.5, "10.500", "+10.500"),
     ],
@@ -117,10 +119,10 @@ def test_how_numbers_are_written(value, plain, signed):
 
 
 def test_p_counts_and_lists():
-    assert [chance(p) for p in (0.0002, 0.001, 0.0449, 1.0)] == [
-        "p < .001",
-        "p = .001",
-        "p = .045",
+    assert [p_value(p) for p in (0.0002, 0.001, 0.0449, 1.0)] == [
+        "p < 0.001",
+        "p = 0.001",
+        "p = 0.045",
         "p = 1.000",
     ]
     assert [count(n) for n in (0, 1, 2, 1000)] == [

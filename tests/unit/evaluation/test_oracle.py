@@ -108,9 +108,9 @@ def test_the_oracle_as_figures_and_in_words():
     assert list(told["regret"]) == ["a", "c", "b"]
     assert told["pairs"][0]["routes"] == ["a", "b"]
     best, nearest, pair = sentences.oracle(told, str.upper)
-    assert "would give .725 m (95% interval" in best
+    assert "would give 0.725 m (95% interval" in best
     assert "4 questions)" in best
-    assert nearest.startswith("A comes closest: it falls short by .300 (")
+    assert nearest.startswith("A comes closest: it falls short by 0.300 (")
     assert pair.startswith("A and B complement each other most")
     assert oracle.block(None) is None
     assert sentences.oracle(None) == []

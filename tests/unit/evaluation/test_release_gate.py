@@ -236,7 +236,7 @@ def mixed(tmp_path_factory):
 def test_a_loss_in_one_kind_of_question_fails(mixed):
     decision = decide(mixed, Criteria())
     assert state(decision, "dense", "no loss in any kind of question") == "failed"
-    assert "worse on hard -.500" in lacking(decision.of("dense"))
+    assert "worse on hard −0.500" in lacking(decision.of("dense"))
     assert decision.verdict.best_so_far.route in ("bm25", "mmr")
     assert {one.other for one in decision.verdict.pairs} <= {"bm25", "mmr"}
     assert state(decision, "bm25", "no loss in any kind of question") == "passed"

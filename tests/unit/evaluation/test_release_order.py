@@ -187,7 +187,7 @@ def test_kinds_are_in_order_and_each_holds_its_questions(two):
 def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
     found = check(of_figures(figures_of(two), "bare"), Criteria())
     assert (found.state, found.value, found.limit) == ("failed", 1.0, 0.0)
-    assert found.told.startswith("worse on hard -.369 (97.5% interval ")
+    assert found.told.startswith("worse on hard −0.369 (97.5% interval ")
     first = check(of_figures(figures_of(two), "bare"), Criteria(), "bm25")
     assert (first.state, first.told) == ("passed", "it is the baseline")
 
@@ -200,10 +200,10 @@ def in_words(measured, found):
 def test_what_a_set_can_and_cannot_show_is_told(two):
     even = Loss("dense", "plain", 20, 0.0, -0.123, 0.1, 0.95, False)
     for more, said in (
-        ((), "none shown in 1 kind; elsewhere a loss of .123 is not excluded"),
+        ((), "none shown in 1 kind; elsewhere a loss of 0.123 is not excluded"),
         (
             (replace(even, mode="hard", low=-0.9, blind=True),),
-            "none shown in 2 kinds; too few questions to show any: hard; elsewhere a loss of .123 is not "
+            "none shown in 2 kinds; too few questions to show any: hard; elsewhere a loss of 0.123 is not "
             "excluded",
         ),
     ):
@@ -221,9 +221,9 @@ def test_what_a_set_can_and_cannot_show_is_told(two):
         (0.85, [0.79, 0.9], "passed", "met by the mean only, not by the lower end of the interval"),
         (0.86, [0.79, 0.9], "failed", "; its interval reaches the limit"),
         (0.90, [0.79, 0.9], "failed", "; its interval reaches the limit"),
-        (0.91, [0.79, 0.9], "failed", "(95% interval .790 to .900, 40 questions)"),
+        (0.91, [0.79, 0.9], "failed", "(95% interval 0.790 to 0.900, 40 questions)"),
         (0.91, None, "failed", "(40 questions)"),
-        (None, [0.79, 0.9], "passed", "(95% interval .790 to .900, 40 questions)"),
+        (None, [0.79, 0.9], "passed", "(95% interval 0.790 to 0.900, 40 questions)"),
     ],
 )
 def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, said):
@@ -231,7 +231,7 @@ def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, sa
     found = check(measured, replace(OPEN, minimum=least), nth=0)
     assert (found.state, found.value, found.limit) == (state, 0.85, least)
     assert found.told.endswith(said)
-    assert found.told.startswith("0.8500 (")
+    assert found.told.startswith("0.850 (")
 
 
 @pytest.mark.parametrize(

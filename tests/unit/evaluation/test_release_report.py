@@ -188,7 +188,7 @@ def test_a_regression_is_told_with_its_kinds(measured, now_worse):
     _, now = now_worse
     found = compare(before, now, decide(now, replace(EASY, cheaper=False)))
     assert found.regression == "shown"
-    assert found.summary.startswith("A regression: Dense now against Dense then, nDCG@10 -")
+    assert found.summary.startswith("A regression: Dense now against Dense then, nDCG@10 −")
     assert {one.mode for one in found.changes if one.dropped} == {"all questions", "hard", "plain"}
     assert (found.changes[0].metric, found.changes[0].level) == ("ndcg@10", 0.95), "the planned one is first"
     old, new = before.values["dense"]["ndcg@10"], now.values("ndcg@10")["dense"]

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from core.analysis.metrics import COMPARED, UNJUDGED, by_question
+from core.domain.format import number
 from core.domain.types import Query
 from core.evaluation import answer_figures, deciding, stability, summary, verdict_text
 from core.evaluation import text as sentences
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.finding import number
 from core.evaluation.outcome import Outcome
 
 M = "ndcg@10"
@@ -73,8 +73,8 @@ def test_stability_in_words():
     assert block["rounds"] == 3
     (said,) = sentences.rounds({"stability": block, "baseline": "base"}, str.title)
     assert said == (
-        "Asks over 3 rounds: mean nDCG@10 .400 to .533 (standard deviation .067); the value changed on "
-        "67% of 3 questions. Its difference from Base was +.200 to +.333, larger than its variation."
+        "Asks over 3 rounds: mean nDCG@10 0.400 to 0.533 (standard deviation 0.067); the value changed on "
+        "67% of 3 questions. Its difference from Base was +0.200 to +0.333, larger than its variation."
     )
     assert sentences.rounds({"stability": block, "baseline": "base"}, metric="map") == []
 
