@@ -120,7 +120,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--judge",
     is_flag=True,
-    help="Also grade unjudged passages by the language model, and show each metric as a range.",
+    help="Also grade passages by the language model: means over all questions, corrected by people's labels, "
+    "and each metric as a range.",
 )
 @click.option(
     "--chunkings",
@@ -185,8 +186,10 @@ def eval_(
     With --answers all, answers are compared with gold answers, citations with relevant passages, and
     abstentions with the questions that the documents do not answer. No model judges them.
 
-    With --judge, metrics are given twice: with every unjudged passage as not relevant, and as the language
-    model grades it. It is refused unless `labels judge` has shown that the model agrees with people.
+    With --judge, each route has a `corrected` mean over labelled and unlabelled questions. Its interval holds
+    however wrong the model is, if the labelled questions are a random part. If `labels judge` has shown that
+    the model agrees with people, metrics are also given twice: with every unjudged passage as not relevant,
+    and as the model grades it.
     """
     from core.cli import chunkings as several
     from core.cli.corpora import ensure
@@ -268,7 +271,7 @@ def eval_(
     )
     if judge and others:
         raise BadInput("--judge and --chunkings cannot be combined; give one")
-    record = filling.record_for(engine, spec, source.path) if judge else None
+    judging = filling.plan(engine, spec, source.path) if judge else None
     if others:
         for other in others:
             ensure(other, now)
@@ -303,13 +306,13 @@ def eval_(
             workers=workers,
             progress=lambda done, total: bar("questions", done, total),
         )
-        if record is not None and not figures["interrupted"]:
+        if judging is not None and not figures["interrupted"]:
             figures = filling.added(
                 engine,
                 figures,
                 drawn,
                 outcomes,
-                record,
+                judging,
                 out=out,
                 cancel=asked,
                 progress=lambda done, total: bar("judging unjudged passages", done, total),

@@ -37,6 +37,8 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
         parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", KEY, against]
     if judge := figures.get("judge"):
         parts += ["", "Unjudged passages, judged by a language model", *_judged(judge)]
+    if told := figures.get("corrected"):
+        parts += ["", *_corrected(told, distinct, figures["baseline"])]
     if best := text.oracle(figures.get("oracle")):
         parts += ["", *best]
     if rounds := text.rounds(figures):
@@ -73,6 +75,27 @@ def _judged(judge: Mapping[str, Any]) -> list[str]:
         table(headers, rows, right=range(1, len(headers))),
         *ranges.orders_said(judge),
     ]
+
+
+def _corrected(told: Mapping[str, Any], routes: Mapping[str, Any], baseline: str) -> list[str]:
+    """Format each route's corrected mean, the labels it is worth, and its difference from `baseline`."""
+    rows = []
+    for route, row in routes.items():
+        if one := row.get("corrected"):
+            worth = f"equivalent to {one['equal_to']} labels; you gave {one['labels']}"
+            rows.append((route, *_with_ends(one), *_with_ends(one.get("vs_baseline")), worth))
+    headers = ("route", KNOWN[told["metric"]].short, "95% interval", f"less {baseline}", "95% interval", "")
+    return [
+        f"Corrected by the judge: {told['labelled']} labelled and {told['unlabelled']} unlabelled questions",
+        table(headers, rows, right=range(1, 5)),
+    ]
+
+
+def _with_ends(one: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Format a mean and its interval, or nothing."""
+    if one is None:
+        return "", ""
+    return amount(one["mean"]), f"[{amount(one['ci95'][0])}, {amount(one['ci95'][1])}]"
 
 
 def _extra(routes: Mapping[str, Any]) -> str:

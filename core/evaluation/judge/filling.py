@@ -1,21 +1,25 @@
-"""Metrics as ranges: once with every unjudged passage as not relevant, once as the judge grades it."""
+"""The judge in an evaluation: metrics as ranges, once with every unjudged passage as not relevant and once as
+the judge grades it; and means over all questions, corrected by people's labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from core.analysis.metrics import HEADLINE, by_question
 from core.domain.errors import BadInput, Cancelled
 from core.evaluation import report, sets
 from core.evaluation.dataset import Written
 from core.evaluation.judge import record as records
 from core.evaluation.judge import words
 from core.evaluation.judge.bounds import graded
-from core.evaluation.judge.measure import Judging
+from core.evaluation.judge.corrected import corrected
+from core.evaluation.judge.measure import Judging, auc, check_model
 from core.evaluation.judge.source import own_policy
 from core.evaluation.judged_ranges import IRRELEVANT, JUDGED
 from core.evaluation.labels import desk
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
     from core.domain.types import Query
     from core.engine.engine import Engine
-    from core.evaluation.dataset import LabelledSet
+    from core.evaluation.dataset import LabelledSet, Question
     from core.evaluation.files import Qrels
     from core.evaluation.judge.record import JudgeRecord
     from core.evaluation.judge.source import Of
@@ -38,40 +42,72 @@ if TYPE_CHECKING:
 
 DEPTH = 10  # passages of each ranking that are judged; metrics that look deeper have no range
 RANGED = ("ndcg@10", "recall@10", "mrr@10", "precision@5", "precision@10", "hit@10")
+# An AUC below which a judge saves next to no labels (simulated, see docs/figures.md).
+PAYS_FROM = 0.8
 Progress = Callable[[int, int], None]  # (passages judged, of how many)
+Wanted = Sequence[tuple["Query", str, str]]  # (query, question id, passage id) to be judged
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePlan:
+    """How the judge of an evaluation grades."""
+
+    # the guidelines it is given
+    policy: str
+    relevant_from: int
+    # its measured agreement with people; None if that is not shown, so that it may fill in no grade
+    record: JudgeRecord | None
+    # why it may not
+    refused: str = ""
+
+    def grade(self, score: float) -> int:
+        """Return the grade for a score: relevant from 0.5 if no bounds were measured."""
+        return graded(score, self.record.bounds if self.record else (0.5,) * self.relevant_from)
 
 
 @dataclass(slots=True)
 class Filled:
-    """The judge's `grades` of passages that people left unjudged: question -> passage -> grade. `unscored`
-    ones got none, `unknown` ones are not in the corpus; both count as not relevant.
-    """
+    """A judge's grades of passages."""
 
+    # question -> passage -> grade
     grades: Qrels = field(default_factory=dict)
+    # (question, passage) -> P(Yes)
+    scores: dict[tuple[str, str], float] = field(default_factory=dict)
+    # passages whose reply could not be read, and those that are not in the corpus: both count as not relevant
     unscored: int = 0
     unknown: int = 0
+    # the first reason for no score
     why: str = ""
 
     @property
     def judged(self) -> int:
         """Return how many passages were graded."""
-        return sum(map(len, self.grades.values()))
+        return len(self.scores)
 
 
-def record_for(engine: Engine, spec: Spec, folder: Path | None) -> JudgeRecord:
-    """Return `allowed` for the labels of an evaluation; `folder` is where its corpus' documents are."""
+def plan(engine: Engine, spec: Spec, folder: Path | None) -> JudgePlan:
+    """Return how the model in use judges the questions of an evaluation; `folder` is where its corpus'
+    documents are. Raises Unavailable if there is no model.
+    """
+    check_model(engine)
     if spec.questions:
-        raise BadInput(
-            "--judge needs a label set (--labels NAME) or the labels of the corpus, not --questions"
-        )
+        why = "ranges need a label set (--labels NAME) or the labels of the corpus, not --questions"
+        return JudgePlan(own_policy("", None, 1), 1, None, why)
+    of: Of
     if spec.labels is None:
         found = sets.read(spec.corpus, folder, split="all")
         relevant_from = PLACED_FROM if isinstance(found, Written) else found.relevant_from
-        return allowed(engine, "own labels", spec.corpus, own_policy(spec.corpus, folder, relevant_from))
-    if engine.store is None:
-        raise BadInput(f"labels are not stored here, so the set {spec.labels!r} cannot be read")
-    one = desk.load(engine.store, spec.labels).set
-    return allowed(engine, "label set", one.name, one.guidelines)
+        of, name, policy = "own labels", spec.corpus, own_policy(spec.corpus, folder, relevant_from)
+    else:
+        if engine.store is None:
+            raise BadInput(f"labels are not stored here, so the set {spec.labels!r} cannot be read")
+        one = desk.load(engine.store, spec.labels).set
+        of, name, policy, relevant_from = "label set", one.name, one.guidelines, one.relevant_from
+    try:
+        record = allowed(engine, of, name, policy)
+    except BadInput as error:
+        return JudgePlan(policy, relevant_from, None, str(error))
+    return JudgePlan(policy, record.relevant_from, record)
 
 
 def allowed(engine: Engine, of: Of, name: str, policy: str) -> JudgeRecord:
@@ -110,16 +146,15 @@ def unjudged(labelled: LabelledSet, outcomes: Outcomes) -> list[tuple[Query, str
 def fill(
     engine: Engine,
     corpus: Corpus,
-    labelled: LabelledSet,
-    outcomes: Outcomes,
-    record: JudgeRecord,
+    wanted: Wanted,
+    plan: JudgePlan,
     cancel: threading.Event,
     progress: Progress = lambda _done, _of: None,
 ) -> Filled | None:
-    """Grade what people left unjudged; None once `cancel` is set. What was asked before is cached."""
-    wanted, filled = unjudged(labelled, outcomes), Filled()
+    """Grade the passages in `wanted`; None once `cancel` is set. What was asked before is cached."""
+    filled = Filled()
     texts = corpus.by_ids(sorted({passage for _, _, passage in wanted}))
-    judging = Judging(engine, corpus, record.policy, record.relevant_from, cancel)
+    judging = Judging(engine, corpus, plan.policy, plan.relevant_from, cancel)
     for done, (query, question, passage) in enumerate(wanted):
         if cancel.is_set():
             return None
@@ -132,10 +167,112 @@ def fill(
         except Cancelled:
             return None
         if score is not None:
-            filled.grades.setdefault(question, {})[passage] = graded(score, record.bounds)
+            filled.scores[question, passage] = score
+            filled.grades.setdefault(question, {})[passage] = plan.grade(score)
     filled.unscored, filled.why = judging.unscored, judging.why
     progress(len(wanted), len(wanted))
     return filled
+
+
+def pools(labelled: LabelledSet, outcomes: Outcomes) -> Wanted:
+    """Return what must be judged to correct the means: at each question that people labelled or left out, the
+    first `DEPTH` passages of all routes; nothing if they left out none.
+    """
+    if not unlabelled(labelled, outcomes):
+        return []
+    pooled = {
+        (question.id, passage): question.query
+        for question in labelled.questions
+        if labelled.labelled(question.id) or _left_out(labelled, question)
+        for one in outcomes.get(question.id, {}).values()
+        if one.status == "ok"
+        for passage, _ in one.hits[:DEPTH]
+    }
+    return [(query, question, passage) for (question, passage), query in pooled.items()]
+
+
+def unlabelled(labelled: LabelledSet, outcomes: Outcomes) -> list[str]:
+    """Return the questions that were asked and that nobody labelled or marked as unanswerable."""
+    return [one.id for one in labelled.questions if one.id in outcomes and _left_out(labelled, one)]
+
+
+def _left_out(labelled: LabelledSet, question: Question) -> bool:
+    known = labelled.qrels.get(question.id) or labelled.places.get(question.id)
+    return not known and question.answerable is not False
+
+
+def correct(
+    labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], baseline: str, filled: Filled
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return by route the corrected mean of nDCG@10 and its difference from `baseline`, and what they rest
+    on: the counts of questions, and the judge's AUC on passages that people labelled.
+    """
+    rest = unlabelled(labelled, outcomes)
+    people = {route: route_values(labelled, outcomes, route, metrics=[HEADLINE]) for route in routes}
+    judged = {route: _by_judge(labelled, outcomes, route, filled) for route in routes}
+    rows = {}
+    for route in routes:
+        own, base, by = people[route], people[baseline], judged[route]
+        both = [id for id in own if id in base]
+        mean = corrected(
+            [values[HEADLINE] for values in own.values()],
+            [by.get(id, 0.0) for id in own],
+            [by[id] for id in rest if id in by],
+        )
+        difference = corrected(
+            [own[id][HEADLINE] - base[id][HEADLINE] for id in both],
+            [by.get(id, 0.0) - judged[baseline].get(id, 0.0) for id in both],
+            [by[id] - judged[baseline][id] for id in rest if id in by and id in judged[baseline]],
+            -1.0,
+            1.0,
+        )
+        if mean is not None:
+            rows[route] = {**asdict(mean), "metric": HEADLINE}
+            if route != baseline and difference is not None:
+                rows[route]["vs_baseline"] = asdict(difference)
+    scores = [
+        (score, labelled.qrels[question][passage] >= labelled.relevant_from)
+        for (question, passage), score in filled.scores.items()
+        if passage in labelled.qrels.get(question, {})
+    ]
+    empty = [q for q in outcomes if labelled.qrels.get(q) and not labelled.labelled(q)]
+    return rows, {
+        "metric": HEADLINE,
+        "labelled": sum(labelled.labelled(question) for question in outcomes),
+        "unlabelled": len(rest),
+        "without_relevant": len(empty),
+        "auc": auc([score for score, _ in scores], [relevant for _, relevant in scores]),
+        "judged": filled.judged,
+    }
+
+
+def _by_judge(labelled: LabelledSet, outcomes: Outcomes, route: str, filled: Filled) -> dict[str, float]:
+    """Question -> nDCG@10 by the judge's grades alone, if the route ended well; 0 if it graded nothing."""
+    hits = {q: by[route].hits for q, by in outcomes.items() if route in by and by[route].status == "ok"}
+    found = by_question(
+        {question: filled.grades.get(question, {}) for question in hits},
+        hits,
+        relevant_from=labelled.relevant_from,
+        metrics=[HEADLINE],
+    )
+    return {question: found[question][HEADLINE] if question in found else 0.0 for question in hits}
+
+
+def _remarks(told: Mapping[str, Any]) -> list[str]:
+    """Return what to know before the corrected means are used."""
+    if not told["unlabelled"]:
+        return ["the judge corrects nothing: every question is labelled or has no answer"]
+    said = ["corrected means hold if the labelled questions are a random part of all"]
+    if told["auc"] is None:
+        said.append("no passage that people labelled tells whether the judge is right; its AUC is unknown")
+    elif told["auc"] < PAYS_FROM:
+        said.append(f"the judge's AUC is {told['auc']:.2f}; below {PAYS_FROM} it saves next to no labels")
+    if told["without_relevant"]:
+        said.append(
+            f"people found nothing relevant for {told['without_relevant']} questions, and corrected means "
+            "count every unlabelled question as one that has a relevant passage"
+        )
+    return said
 
 
 def block(
@@ -177,21 +314,36 @@ def added(
     figures: Mapping[str, Any],
     labelled: LabelledSet,
     outcomes: Outcomes,
-    record: JudgeRecord,
+    plan: JudgePlan,
     *,
     out: Path | None,
     cancel: threading.Event,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Return the figures of an evaluation with the part "judge", written to `out` again; without it, and
-    "interrupted", once `cancel` is set.
+    """Return the figures of an evaluation with each route's "corrected" mean and, if the judge may fill in
+    grades, the part "judge"; written to `out` again. Without them, and "interrupted", once `cancel` is set.
     """
-    filled = fill(engine, engine.corpus(figures["corpus"]), labelled, outcomes, record, cancel, progress)
-    if filled is None:
+    corpus, routes = engine.corpus(figures["corpus"]), list(figures["routes"])
+    wanted = unjudged(labelled, outcomes) if plan.record else []
+    ranges = fill(engine, corpus, wanted, plan, cancel, progress)
+    everything = fill(engine, corpus, pools(labelled, outcomes), plan, cancel, progress)
+    if ranges is None or everything is None:
         return {**figures, "interrupted": True}
-    whole = {**figures, "judge": block(labelled, outcomes, list(figures["routes"]), record, filled)}
-    if filled.why:
-        whole["warnings"] = [*figures["warnings"], f"the judge gave some passages no grade: {filled.why}"]
+    means, told = correct(labelled, outcomes, routes, figures["baseline"], everything)
+    warnings = [*figures["warnings"], *([plan.refused] if plan.refused else []), *_remarks(told)]
+    if why := ranges.why or everything.why:
+        warnings.append(f"the judge gave some passages no grade: {why}")
+    whole = {
+        **figures,
+        "corrected": told,
+        "routes": {
+            route: {**row, **({"corrected": means[route]} if route in means else {})}
+            for route, row in figures["routes"].items()
+        },
+        "warnings": warnings,
+    }
+    if plan.record is not None:
+        whole["judge"] = block(labelled, outcomes, routes, plan.record, ranges)
     if out is not None:
         report.write(out, whole, labelled, outcomes)
     return whole

@@ -172,7 +172,7 @@ def measured(
         kappa([(q, int(a >= at), int(b >= at)) for q, a, b in graded_pairs], (0, 1)),
         kappa(graded_pairs, levels, "quadratic"),
         tuple(tuple(map(int, row)) for row in confusion),
-        _auc([score for _, score in held_out], [pair.grade >= at for pair, _ in held_out]),
+        auc([score for _, score in held_out], [pair.grade >= at for pair, _ in held_out]),
         len(parted.chosen) + len(parted.held_out) - len(chosen) - len(held_out),
         datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -189,7 +189,8 @@ def _part(half: Sequence[Scored], relevant_from: int) -> Part:
     return Part(len(half), sum(pair.grade >= relevant_from for pair, _ in half), questions)
 
 
-def _auc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
+def auc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
+    """Return the area under the ROC curve; None unless both kinds occur."""
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(positive, scores)) if len(set(positive)) == 2 else None

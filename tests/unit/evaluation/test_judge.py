@@ -227,6 +227,12 @@ def test_the_guidelines_and_the_conversation_stand_in_the_prompt(engine):
     assert any("user: Hello {you}" in text for text in asked)
 
 
+def fill(engine, some, found, made, cancel=None):
+    plan = filling.JudgePlan(made.policy, made.relevant_from, made)
+    wanted = filling.unjudged(some, found)
+    return filling.fill(engine, engine.corpus("tiny"), wanted, plan, cancel or measure.threading.Event())
+
+
 def test_a_record_holds_for_its_model_prompt_and_guidelines_alone(engine, monkeypatch):
     one = labels(engine)
     model, home = engine.fake_llm.model, engine.settings.home
@@ -335,7 +341,7 @@ def test_both_ends_are_the_metrics_over_the_labels_of_people_and_of_both(engine)
         },
     )
     before = json.dumps(qrels)
-    filled = filling.fill(engine, corpus, some, found, made, measure.threading.Event())
+    filled = fill(engine, some, found, made)
     assert json.dumps(qrels) == before, "people's labels stay as they are"
     asked = {q for q in qrels if some.labelled(q)}
     assert asked == {f"q{n:02}" for n in range(0, COUNT, 2)}
@@ -370,7 +376,7 @@ def test_a_change_of_the_order_is_said(engine):
     ids = passages(corpus)
     some = labelled({"q00": {ids[1]: 2}, "q02": {ids[3]: 2}})
     found = outcomes(corpus, {f"q{n:02}": {"a": [9, n + 1], "b": [n, 8, n + 1]} for n in (0, 2)})
-    filled = filling.fill(engine, corpus, some, found, made, measure.threading.Event())
+    filled = fill(engine, some, found, made)
     block = filling.block(some, found, ["a", "b"], made, filled)
     assert block["orders"]["mrr@10"]["swapped"] == [["a", "b"]]
     said = ranges.order_said(block, "mrr@10", str.upper)
@@ -389,9 +395,7 @@ def test_what_gets_no_grade_counts_as_not_relevant_and_is_told(engine):
     strange = replace(found["q00"]["a"], hits=(*found["q00"]["a"].hits, ("gone", 0.1)))
     failed = Outcome("error", 1.0, ((ids[5], 1.0),))
     engine.fake_llm.replies = {"judge": {"Maybe": 1.0}}
-    filled = filling.fill(
-        engine, corpus, some, {"q00": {"a": strange, "b": failed}}, made, measure.threading.Event()
-    )
+    filled = fill(engine, some, {"q00": {"a": strange, "b": failed}}, made)
     assert (filled.judged, filled.unscored, filled.unknown) == (0, 2, 1)
     block = filling.block(some, {"q00": {"a": strange, "b": failed}}, ["a", "b"], made, filled)
     low, high = ranges.ends_of(block, "a", "ndcg@10")
@@ -406,4 +410,4 @@ def test_a_stopped_filling_gives_nothing(engine):
     cancel = measure.threading.Event()
     cancel.set()
     some, found = labelled({"q00": {passages(corpus)[1]: 2}}), outcomes(corpus, {"q00": {"a": [0, 1]}})
-    assert filling.fill(engine, corpus, some, found, made, cancel) is None
+    assert fill(engine, some, found, made, cancel) is None

@@ -14,7 +14,7 @@ from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from core.evaluation import experiment_store, leaderboard, sets
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.parcels import QUESTIONS, TEXTS, blind, label, labelled, passages, people, right
@@ -71,8 +71,8 @@ def test_the_labels_of_a_corpus_are_a_set_too_and_eval_goes_by_them(engine, call
     code, out, err = call(*args, "--judge")
     assert (code, json.loads(out)["judge"]["by"]) == (0, "scripted"), err
     code, out, err = call(*args, "--labels", "one", "--judge")
-    assert code == 2, "what holds for the labels of the corpus says nothing of a label set"
-    assert "never measured" in err
+    assert "judge" not in json.loads(out), "agreement on a corpus' own labels is none on a label set"
+    assert (code, "never measured" in err) == (0, True)
     engine.fake_llm.missing = "no model is set"
     code, _, err = call("labels", "judge", "tiny")
     assert (code, "no model is set" in err) == (1, True)
@@ -91,9 +91,8 @@ def test_a_set_that_is_not_there_and_one_without_labels_are_told(engine, call):
 def test_eval_gives_each_metric_as_a_range_and_never_mixes_them(engine, call, tmp_path):
     args = ("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25,dense", "--keep", "kept")
     code, out, err = call(*args, "--judge")
-    assert (code, out) == (2, "")
+    assert (code, "as judged:" in out) == (0, False)
     assert "the judge scripted is not calibrated for these guidelines: its agreement" in err
-    assert not (tmp_path / "evaluations" / "kept").exists(), "refused before a question is asked"
     assert call("labels", "judge", "one")[0] == 0
     code, out, err = call(*args, "--json")
     plain = json.loads(out)
@@ -116,28 +115,63 @@ def test_eval_gives_each_metric_as_a_range_and_never_mixes_them(engine, call, tm
     assert "The order of the routes is the same at both ends by nDCG@10" in out
 
 
-def test_a_judge_that_does_not_agree_is_refused_with_its_kappa(engine, call):
+def test_a_judge_that_does_not_agree_gives_no_range_and_its_kappa(engine, call):
     engine.fake_llm.replies = {"judge": blind}
     assert call("labels", "judge", "one")[0] == 0
-    code, out, err = call("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25", "--judge")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
+    args = ("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25", "--judge", "--json")
+    code, out, err = call(*args)
+    assert (code, "judge" in json.loads(out)) == (0, False)
     assert "may not grade unjudged passages of one: the lower end of the interval of kappa is" in err
     assert "Cohen's kappa of judge and people is" in err
     assert "The judge misses" in err
 
 
-def test_other_guidelines_and_other_questions_are_refused(engine, call, tmp_path):
+def test_other_guidelines_and_other_questions_give_no_range(engine, call, tmp_path):
     assert call("labels", "judge", "one")[0] == 0
     desks.set_guidelines(engine.store, "one", "Something else counts now.")
     args = ("eval", "tiny", "--split", "all", "--routes", "bm25", "--judge")
     code, _, err = call(*args, "--labels", "one")
-    assert (code, "the guidelines have changed since it was measured" in err) == (2, True)
+    assert (code, "the guidelines have changed since it was measured" in err) == (0, True)
     asked = tmp_path / "asked.jsonl"
     quote = {"doc": next(iter(engine.corpus("tiny").all)).doc_id, "grade": 3}
     asked.write_text(json.dumps({"id": "a", "text": "Where?", "relevant": [quote]}) + "\n")
     code, _, err = call(*args, "--questions", asked)
-    assert (code, "--judge needs a label set (--labels NAME)" in err) == (2, True)
+    assert (code, "ranges need a label set (--labels NAME)" in err) == (0, True)
+
+
+@pytest.mark.parametrize("judge", [right, blind, {"Yes": 1.0}, {"Maybe": 1.0}])
+def test_means_over_labelled_and_unlabelled_questions_are_corrected(engine, call, tmp_path, judge):
+    engine.fake_llm.replies = {"judge": judge}
+    desks.create(engine.store, "half", "tiny", QUESTIONS)
+    ids, corpus = passages(engine.corpus("tiny")), engine.corpus("tiny")
+    for n in range(0, 20):
+        desks.add_to_pool(engine.store, "half", {f"q{n:02}": [Pooled(corpus.by_ids([ids[n]])[ids[n]])]})
+        desks.judge(engine.store, "half", Judgement(f"q{n:02}", ids[n], "Ann", "person", "grade", 3))
+    args = ("eval", "tiny", "--labels", "half", "--split", "all", "--routes", "bm25,dense", "--judge")
+    code, out, err = call(*args, "--json")
+    assert code == 0, err
+    figures = json.loads(out)
+    assert (figures["corrected"]["labelled"], figures["corrected"]["unlabelled"]) == (20, 20)
+    for row in figures["routes"].values():
+        one = row["corrected"]
+        assert one["labels"] == 20 <= one["equal_to"]
+        assert 0 <= one["ci95"][0] <= one["mean"] <= one["ci95"][1] <= 1
+        if judge is not right:
+            assert one["mean"] == pytest.approx(row["ndcg@10"], abs=0.05)
+    assert "if the labelled questions are a random part" in err
+    assert "equivalent to" in call(*args)[1]
+
+
+def test_without_unlabelled_questions_the_judge_is_asked_nothing_for_the_means(engine, call):
+    code, out, _ = call(
+        "eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25", "--judge", "--json"
+    )
+    figures = json.loads(out)
+    one = figures["routes"]["bm25"]
+    assert (code, figures["corrected"]["judged"]) == (0, 0)
+    assert one["corrected"]["mean"] == pytest.approx(one["ndcg@10"])
+    assert one["corrected"]["ci95"] == pytest.approx(one["ci95"]["ndcg@10"])
+    assert one["corrected"]["equal_to"] == one["corrected"]["labels"] == 40
 
 
 def test_a_judging_that_is_stopped_gives_no_range_and_goes_on_later(engine, call, monkeypatch):

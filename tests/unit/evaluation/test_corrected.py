@@ -1,0 +1,67 @@
+"""Corrected means: the arithmetic of PPI++, against its published formula and simulations of known truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.evaluation.judge.corrected import corrected
+from core.evaluation.statistics import mean_interval
+
+VALUES = st.lists(st.floats(0, 1), min_size=3, max_size=30)
+
+
+def test_the_weight_is_that_of_the_paper_for_many_labels():
+    """PPI++, section 6: weight = cov(Y, f) / ((1 + n / N) var f)."""
+    draw = np.random.default_rng(1)
+    truth = draw.random(5000)
+    judge = np.clip(truth + draw.normal(0, 0.3, 5000), 0, 1)
+    n = 2500
+    found = corrected(truth[:n], judge[:n], judge[n:])
+    published = np.cov(truth[:n], judge[:n])[0, 1] / ((1 + n / 2500) * np.var(judge))
+    assert found.weight == pytest.approx(published, abs=0.02)
+    mean = truth[:n].mean() + found.weight * (judge[n:].mean() - judge[:n].mean())
+    assert found.mean == pytest.approx(mean)
+
+
+@given(VALUES, VALUES)
+def test_it_is_never_wider_than_labels_alone_and_never_claims_fewer_labels(people, unlabelled):
+    found = corrected(people, people[::-1], unlabelled)
+    low, high = mean_interval(people)
+    assert found.ci95[1] - found.ci95[0] <= high - low + 1e-9
+    assert found.equal_to >= found.labels == len(people)
+    assert 0 <= found.weight <= 1
+
+
+@given(VALUES)
+def test_without_unlabelled_questions_it_is_the_interval_of_the_labels(people):
+    found = corrected(people, people, [])
+    assert found.ci95 == pytest.approx(mean_interval(people))
+    assert (found.weight, found.equal_to) == (0.0, len(people))
+
+
+def test_without_a_label_there_is_no_estimate():
+    assert corrected([], [], [1.0, 0.0]) is None
+
+
+@pytest.mark.parametrize("agrees", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(("kind", "mean"), [("even", 0.5), ("ceiling", 0.97)])
+@pytest.mark.parametrize(("labels", "others"), [(20, 100), (50, 400)])
+def test_the_interval_covers_the_truth_however_bad_the_judge_is(agrees, kind, mean, labels, others):
+    """Of 1,000 draws; .93 is asked, and a draw of 1,000 at .93 has a standard error of .008."""
+    draw = np.random.default_rng([labels, int(100 * agrees), int(100 * mean)])
+    covered = 0
+    for _ in range(1000):
+        truth = (draw.random(labels + others) < mean).astype(float)
+        judge = np.where(draw.random(len(truth)) < agrees, truth, 0.7 * draw.permutation(truth) + 0.2)
+        low, high = corrected(truth[:labels], judge[:labels], judge[labels:]).ci95
+        covered += low <= mean <= high
+    assert covered >= 930
+
+
+def test_a_good_judge_saves_labels():
+    draw = np.random.default_rng(2)
+    truth = (draw.random(430) < 0.5).astype(float)
+    judge = np.where(draw.random(430) < 0.9, truth, 1 - truth)
+    found = corrected(truth[:30], judge[:30], judge[30:])
+    assert found.equal_to > 50
