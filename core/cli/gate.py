@@ -17,7 +17,7 @@ from core.evaluation.release.criteria import Criteria, CriterionOption, option_o
 
 if TYPE_CHECKING:
     from core.evaluation.release.against import Against
-    from core.evaluation.release.gate import Candidate, Decision
+    from core.evaluation.release.gate import Decision
     from core.evaluation.release.measured import Measured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -205,18 +205,17 @@ def _label_next(measured: Measured, decision: Decision) -> list[dict[str, Any]]:
 def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]]) -> str:
     from core.evaluation.release import text as words
 
-    ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
     sentences = words.every(decision)
     sentences += change.sentences() if change is not None else []
     if next_:
         ids = ", ".join(one["id"] for one in next_[:5])
         sentences.append(f"Label next, the most decisive first: {ids} (of {len(next_)}; all with --json).")
     lines = [one_line(text) for text in sentences]
-    lines += ["", f"Required: {'; '.join(words.asked(decision.criteria))}", _table(ordered, decision)]
+    lines += ["", f"Required: {'; '.join(words.asked(decision.criteria))}", _table(decision)]
     return "\n".join(lines)
 
 
-def _table(ordered: list[Candidate], decision: Decision) -> str:
+def _table(decision: Decision) -> str:
     from core.domain.format import milliseconds
     from core.evaluation.release.text import lacking, standing
 
@@ -229,7 +228,7 @@ def _table(ordered: list[Candidate], decision: Decision) -> str:
             amount(one.tokens, 0),
             "" if one.passes else lacking(one),
         )
-        for one in ordered
+        for one in decision.ordered
     ]
     return table(
         ("route", "gate", decision.criteria.metric, "p95", "tokens", "misses"), rows, right=(2, 3, 4)

@@ -110,6 +110,16 @@ def figures(found: Finding) -> str:
     return " ".join(filter(None, parts)) + _support(found, found.interval, signed=signed)
 
 
+def quantity(value: float) -> str:
+    """Return a count or an amount with the digits that matter."""
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+
+
+def share(value: float) -> str:
+    """Return a share as people read it, with a decimal, so that 0.4% is not 0%."""
+    return f"{100 * value:.4g}%" if value < 0.1 else f"{100 * value:.1f}%"
+
+
 def ends(pair: Sequence[float] | None, *, signed: bool = False) -> str:
     """Return an interval: "95% interval 0.011 to 0.073", or "" without one."""
     if not pair:

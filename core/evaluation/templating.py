@@ -1,11 +1,16 @@
-"""Reports by Jinja templates: HTML with every text escaped, Markdown by one filter."""
+"""Text from Jinja templates: documents, of which HTML is escaped, and the sentences that they share."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from core.analysis.metrics import titled
+from core.domain.format import between, brief, milliseconds, number, p_value
+from core.evaluation import finding, power
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -19,6 +24,36 @@ _MARKS = re.compile(
 def render(template: str, **values: Any) -> str:
     """Return a file of the folder templates filled with `values`; one that ends in .html escapes them all."""
     return _environment().get_template(template).render(values)
+
+
+def macros(template: str) -> Any:
+    """Return the macros of a template, to be given to another one."""
+    return _environment().get_template(template).module
+
+
+def say(name: str, *values: Any) -> str:
+    """Return the text of the macro `name`, "template.macro", of the folder templates."""
+    template, _, macro = name.partition(".")
+    return str(getattr(macros(f"{template}.txt"), macro)(*values)).strip()
+
+
+def sentences(name: str, *values: Any) -> list[str]:
+    """Return the lines of a macro that has a sentence on each line; see `say`."""
+    return lines(say(name, *values))
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of a text that are not blank."""
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def flat(text: str) -> str:
+    """Return a text of other people on one line, so that it stays one sentence."""
+    return " ".join(text.split("\n"))
+
+
+def _each(values: Iterable[Any], function: Callable[[Any], Any]) -> list[Any]:
+    return [function(value) for value in values]
 
 
 def markdown(text: str) -> str:
@@ -38,6 +73,22 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        extensions=["jinja2.ext.do"],
     )
-    made.filters |= {"md": markdown, "repr": repr}
+    made.filters |= {"md": markdown, "repr": repr, "lines": lines, "flat": flat, "each": _each}
+    made.globals |= {
+        "between": partial(between, signed=True),
+        "brief": brief,
+        "count": finding.count,
+        "ends": finding.ends,
+        "listed": finding.listed,
+        "milliseconds": milliseconds,
+        "number": number,
+        "p_value": p_value,
+        "quantity": finding.quantity,
+        "rounded": power.rounded,
+        "share": finding.share,
+        "signed": partial(number, signed=True),
+        "titled": titled,
+    }
     return made

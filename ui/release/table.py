@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from core.domain.format import milliseconds
-from core.evaluation.release.checks import Check, quantity
+from core.evaluation.finding import quantity
+from core.evaluation.release.checks import Check
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.rule import SHOWN
 from core.evaluation.release.text import brief, limit, standing
@@ -19,8 +20,7 @@ SIGNS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "cannot be told": 
 
 def table(decision: Decision) -> Markup:
     """Return the routes, passing ones first, with the figure of each criterion and why one was missed."""
-    ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
-    checks = {check.name: check for one in ordered for check in one.checks}
+    checks = {check.name: check for one in decision.ordered for check in one.checks}
     heads = [
         tag("th", name, tag("div", limit(check), css="dim") if limit(check) else EMPTY)
         for name, check in checks.items()
@@ -32,7 +32,7 @@ def table(decision: Decision) -> Markup:
         tag("th", marked("p50", "p50 and p95"), css="num"),
         tag("th", "tokens", css="num"),
     )
-    body = [_row(one, decision) for one in ordered]
+    body = [_row(one, decision) for one in decision.ordered]
     drawn = table_of(head, body, css="rs-release-table")
     return tag("div", drawn, _legend(), css="rs rs-wide")
 

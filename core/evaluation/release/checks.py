@@ -9,7 +9,7 @@ from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import titled
 from core.domain.format import between, milliseconds, number
 from core.evaluation import finding
-from core.evaluation.finding import count
+from core.evaluation.finding import count, quantity, share
 from core.evaluation.losses import Loss
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.measured import UNJUDGED, Measured
@@ -81,16 +81,16 @@ def checks(
             milliseconds,
             _untimed(measured, one.route),
         ),
-        "max_cost": lambda: _most("cost of 1,000 questions", one.cost, criteria.max_cost, number, UNPRICED),
+        "max_cost": lambda: _most("cost of 1,000 questions", one.cost, criteria.max_cost, quantity, UNPRICED),
         "max_tokens": lambda: _most(
             "tokens a question",
             one.tokens,
             criteria.max_tokens,
-            number,
+            quantity,
             "the model was called, but its token counts are unknown",
         ),
         "max_calls": lambda: _most(
-            "model calls a question", one.calls, criteria.max_calls, number, "it completed no question"
+            "model calls a question", one.calls, criteria.max_calls, quantity, "it completed no question"
         ),
         "max_failed": lambda: _most(
             "failed", one.failed, criteria.max_failed, share, "no question was asked"
@@ -110,11 +110,6 @@ def _untimed(measured: Measured, route: str) -> str:
     if measured.untimed:
         return f"{measured.untimed}. Measure on machines of one kind, or allow it ({ALLOW})"
     return f"a 95th percentile needs {NEEDED[95]} measurements; there are {measured.ended(route)}"
-
-
-def share(value: float) -> str:
-    """Return a share as people read it, with a decimal, so that 0.4% is not 0%."""
-    return f"{100 * value:.4g}%" if value < 0.1 else f"{100 * value:.1f}%"
 
 
 def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
@@ -182,8 +177,3 @@ def _not_excluded(mine: Sequence[Loss]) -> str:
     most = max((-one.low for one in mine if not one.blind), default=0.0)
     text = f"; too few questions to show any: {', '.join(blind)}" if blind else ""
     return text + (f"; elsewhere a loss of {number(most)} is not excluded" if most > 0 else "")
-
-
-def quantity(value: float) -> str:
-    """Return a count or an amount with the digits that matter."""
-    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"

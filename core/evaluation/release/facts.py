@@ -14,9 +14,8 @@ from core.domain.format import number
 from core.domain.machine import machine
 from core.domain.program import version
 from core.domain.types import Run
-from core.evaluation.finding import count
+from core.evaluation.finding import count, share
 from core.evaluation.losses import paired
-from core.evaluation.release.checks import share
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import UNJUDGED, Measured
 

@@ -21,6 +21,7 @@ from core.evaluation.release.regressions import Regressions
 from core.evaluation.release.rule import RouteFigures
 from core.evaluation.verdict import Option, State, Verdict
 from core.evaluation.verdict import decide as decide_by_figures
+from core.routes.registry import routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,15 @@ class Decision:
         raise BadInput(f"route {route!r} was not measured; there are: {known}")
 
     def titled(self, route: str) -> str:
-        """Return the title of a measured route."""
-        return self.of(route).title
+        """Return the title of a route; that of a measured one as it was measured."""
+        titles = {name: one.title for name, one in routes().items()}
+        titles |= {one.route: one.title for one in self.candidates}
+        return titles.get(route, route)
+
+    @property
+    def ordered(self) -> list[Candidate]:
+        """Return the routes as tables list them: the one to ship, then those that pass."""
+        return sorted(self.candidates, key=lambda one: (one.route != self.chosen, not one.passes))
 
     @property
     def broken(self) -> bool:
