@@ -9,9 +9,11 @@ MINUTES ?= 60             # how long `make soak` takes
 SECONDS ?= 65              # that `make test-fuzz` tries each of nine doors
 PART ?=                   # of the measurements of `make bench`; all but the longest
 NAME ?=                   # of the route that `make route` writes
-TORCH_ARGS ?=             # e.g. an index of CPU-only builds
+TORCH_ARGS ?=             # e.g. --index-url and an index; else a torch for processors
 VENV := .venv
 PY := $(VENV)/bin/python
+# Installs in a quarter of the time, but knows nothing of how pip is configured: pip goes on where it fails.
+UV := $(shell command -v uv)
 PYTEST := $(PY) -m pytest
 # Each process takes neighbouring tests: what a module makes for all its tests is made once, not in both.
 SPREAD := -n 2 --dist worksteal
@@ -25,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: image run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-claims test-fuzz test-kills test-mutation soak lint format route bench bench-check wheel shots docs clean
+.PHONY: image run full setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-claims test-fuzz test-kills test-mutation soak lint format route bench bench-check wheel shots docs clean
 
 run: $(VENV)/.installed  ## install and open the dashboard, which makes models and corpora ready meanwhile
 	FORWARDED_ALLOW_IPS= $(PY) -m streamlit run app.py --server.port $(PORT)
@@ -35,14 +37,20 @@ setup: $(VENV)/.installed
 	$(PY) -m core index support --with headings,children,tokens
 	for corpus in web pydocs; do $(PY) -m core index $$corpus; done
 
-$(VENV)/.installed: requirements.txt
+$(VENV)/.installed: requirements-light.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "RouteScope needs Python 3.11 or newer; this is %d.%d. Set PYTHON=python3.11 or newer." % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --progress-bar on $(TORCH_ARGS) "$$(grep '^torch==' requirements.txt)"
-	$(PY) -m pip install --progress-bar on -r requirements.txt
+	$(if $(UV),$(UV) pip install --python $(PY) -r $< ||) $(PY) -m pip install --progress-bar on -r $<
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-documents.txt requirements-models.txt requirements-server.txt
+full: $(VENV)/.installed  ## what loads models by name, which the dashboard installs by itself; TORCH_ARGS chooses a torch
+	TORCH_ARGS="$(TORCH_ARGS)" $(PY) -m core.domain.full_set
+
+$(VENV)/.installed-full: $(VENV)/.installed requirements.txt
+	TORCH_ARGS="$(TORCH_ARGS)" $(PY) -m core.domain.full_set --any-torch
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed-full requirements-dev.txt requirements-documents.txt requirements-models.txt requirements-server.txt
 	$(PY) -m pip install -q -r requirements-dev.txt
 	touch $@
 

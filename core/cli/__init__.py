@@ -15,7 +15,7 @@ import click
 
 from core.domain import process_setup
 from core.domain.errors import BadInput, RouteScopeError, describe, shortened
-from core.domain.program import COMMAND
+from core.domain.program import COMMAND, version
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
@@ -72,6 +72,7 @@ class Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
 
+@click.version_option(version(), message="RouteScope %(version)s")
 @click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def cli() -> None:
     """Every retrieval route on one question, side by side.

@@ -302,14 +302,16 @@ def ensure(source: Source, settings: Settings) -> None:
 
 
 def indexed(given: str, settings: Settings) -> str:
-    """Return the name of the corpus that a name or path means; that of a path is built unless its index is
-    current.
+    """Return the name of the corpus that a name or path means. That of a path is built unless its index is
+    current, and one whose documents come with the program if it was never built.
 
     An unknown name that is no path is returned unchanged: opening it reports the known ones.
     """
     from core.corpus import catalogue, index_record
 
     known = (*catalogue.BUILT_IN, *index_record.names(settings), *settings.corpora)
+    if given in catalogue.SHIPPED and index_record.current(given, settings) is None:
+        build(catalogue.source(given, settings=settings), settings)
     if given in known:
         return given
     if not Path(given).expanduser().exists():

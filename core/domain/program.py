@@ -11,7 +11,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 INSTALLED = (PROJECT / "__init__.py").is_file()  # the package `routescope`, which no checkout is
 COMMAND = "routescope" if INSTALLED else "python -m core"
-REPAIR = "install routescope again" if INSTALLED else "run make setup (or pip install -r requirements.txt)"
+REPAIR = "install routescope again" if INSTALLED else "run make full (or pip install -r requirements.txt)"
 
 
 def version() -> str:

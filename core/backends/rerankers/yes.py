@@ -11,6 +11,7 @@ from core.backends.admission import ModelQueue
 from core.backends.named_models import NamedModel, place
 from core.backends.rerankers.batches import in_batches
 from core.backends.weights import ask_hub, clean
+from core.domain import full_set
 from core.domain.errors import Unavailable, describe
 from core.domain.text import searchable
 from core.domain.types import Passage
@@ -37,6 +38,7 @@ class YesReranker:
         self.name = setting
         self._task = model.query
         where = place(setting, "reranker")
+        full_set.require()
         try:
             self._tokenizer, self._model = _load(where)
         except Exception as error:  # the library and the hub's client raise whatever they like

@@ -656,9 +656,15 @@ def test_lists_are_there_before_anything_is_built(empty_home, call):
     }
     models = json.loads(call("models", "--json")[1])
     assert [model["present"] for model in models["models"]] == [False] * 3
-    code, out, err = call("ask", "x", "--routes", "bm25")
+    code, out, err = call("ask", "x", "--routes", "bm25", "--corpus", "pydocs")
     assert (code, out) == (1, "")
-    assert "corpus support is not built: run python -m core index support" in one_error(err)
+    assert "run python -m core index pydocs" in one_error(err)
+
+
+@pytest.mark.slow
+def test_documents_that_come_with_the_program_are_indexed_when_they_are_asked(empty_home, call):
+    code, out, _ = call("ask", "What is a webhook?", "--routes", "bm25", "--corpus", "web", "--json")
+    assert (code, json.loads(out)["results"][0]["status"]) == (0, "ok")
 
 
 @pytest.mark.process

@@ -104,11 +104,11 @@ def test_text_behind_what_the_embedder_reads_is_counted(tmp_path):
     """Against the tokenizer of transformers: 254 tokens of a text and two special ones are read."""
     from transformers import AutoTokenizer
 
-    from core.backends.onnx_store import minilm_folder
+    from core.backends.onnx_store import weights
 
     short, long = "One parcel came.", "The parcel came late again. " * 80
     corpus = built(tmp_path, [short, long], chunking=index.Chunking(0))
-    tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
+    tokenizer = AutoTokenizer.from_pretrained(weights(tmp_path).parent)
     counts = [len(tokenizer(text)["input_ids"]) for text in corpus._store.texts()]
     assert corpus.info.unread == Unread(
         256, sum(counts), max(counts) - 256, 1, sum(map(len, corpus._store.texts()))

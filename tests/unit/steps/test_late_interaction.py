@@ -72,15 +72,15 @@ def test_maxsim_by_hand() -> None:
 
 
 @pytest.mark.model
-def test_minilm_tokens_are_the_models_last_hidden_state() -> None:
+def test_minilm_tokens_are_the_models_last_hidden_state(tmp_path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    from core.backends.onnx_store import minilm_folder
+    from core.backends.onnx_store import weights
 
     ours = load_token_embedder("all-MiniLM-L6-v2", settings=Settings())
     assert isinstance(ours, MiniLMTokens)
     assert (ours.name, ours.dim) == ("MiniLM tokens (MaxSim)", 384)
-    theirs = SentenceTransformer(str(minilm_folder()), device="cpu")
+    theirs = SentenceTransformer(str(weights(tmp_path).parent), device="cpu")
     found = ours.embed_passages(TEXTS)
     for text, one in zip(TEXTS, found, strict=True):
         expected = theirs.encode(text.replace("\ud800", "?"), output_value="token_embeddings").numpy()[1:-1]
