@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from core.backends.admission import ModelQueue
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM, identity
+from core.backends.minilm_graph import FOLDER
 from core.backends.named_models import place
-from core.backends.onnx_store import FOLDER, onnx_file
+from core.backends.onnx_store import onnx_file
 from core.backends.onnx_text import OnnxModel, OnnxText
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed

