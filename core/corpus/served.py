@@ -186,7 +186,7 @@ class ServedPassages:
         with self._server.streaming() as connection, connection.cursor(name="everything") as cursor:
             cursor.itersize = AT_ONCE
             for *found, meta in cursor.execute(statement, ()):
-                yield self._row(found[0]), passage_of(found[1:]), metadata(meta)
+                yield self._row(found[0]), self._passage(found[1:]), metadata(meta)
 
     def texts(self) -> Iterator[str]:
         """Yield the searched text of each passage, in the order of rows."""
@@ -204,6 +204,11 @@ class ServedPassages:
             " FROM {relation} AS p"
         )
         return count, size
+
+    def _passage(self, found: Sequence[Any]) -> Passage:
+        """Return a passage from the columns id, document, title, text, start, end."""
+        id, document, title, text, start, end = found
+        return Passage(unescaped(id), unescaped(document), unescaped(title), unescaped(text), start, end)
 
     def _keys(self, rows: Sequence[int]) -> list[Any]:
         return list(rows)
@@ -228,7 +233,7 @@ class ServedPassages:
             select=shape.select,
             match=shape.match,
         ):
-            row, passage = self._row(key), passage_of(rest)
+            row, passage = self._row(key), self._passage(rest)
             self._passages.put(row, passage)
             self._rows.put(passage.id, row)
             rows.append((row, passage))
@@ -244,12 +249,6 @@ class ServedPassages:
             return found
 
         return self._server.read(read)
-
-
-def passage_of(found: Sequence[Any]) -> Passage:
-    """Return a passage from the columns id, document, title, text, start, end."""
-    id, document, title, text, start, end = found
-    return Passage(unescaped(id), unescaped(document), unescaped(title), unescaped(text), start, end)
 
 
 def metadata(found: Any) -> dict[str, str]:

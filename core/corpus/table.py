@@ -39,7 +39,6 @@ from core.corpus.served import (
     ServedPassages,
     Shape,
     metadata,
-    passage_of,
     server_of,
 )
 from core.corpus.source import Source, is_slug
@@ -49,6 +48,7 @@ from core.domain.once import Recent
 from core.domain.postgres import Dsn, escaped, unescaped
 from core.domain.program import COMMAND
 from core.domain.settings import CorpusSettings, Settings
+from core.domain.text import composed
 from core.domain.types import Hit, Passage, Ranking
 
 if TYPE_CHECKING:
@@ -194,11 +194,23 @@ class TableCorpus(ServedCorpus):
 
 
 class TablePassages(ServedPassages):
-    """The passages of a table in place; `ids` sorted, a row is a place among them."""
+    """The passages of a table in place; `ids` sorted, a row is a place among them. An id is shown composed,
+    as labels have it, unless another row has the composed one.
+    """
 
     def __init__(self, server: PostgresServer, shape: Shape, ids: Sequence[str]) -> None:
         super().__init__(server, shape)
         self._ids = ids
+        self._own: dict[str, str] = {}
+        for id in ids:
+            if not id.isascii() and place(ids, composed(id)) is None:
+                self._own.setdefault(composed(id), id)
+        self._shown = {id: shown for shown, id in self._own.items()}
+
+    def _passage(self, found: Sequence[Any]) -> Passage:
+        passage = super()._passage(found)
+        id = self._shown.get(passage.id, passage.id)
+        return replace(passage, id=id, doc_id=id)
 
     def _keys(self, rows: Sequence[int]) -> list[Any]:
         return [escaped(self._ids[row]) for row in rows if 0 <= row < len(self._ids)]
@@ -208,7 +220,7 @@ class TablePassages(ServedPassages):
         return -1 if row is None else row
 
     def _rows_of(self, ids: Sequence[str]) -> list[int]:
-        return [row for id in ids if (row := place(self._ids, id)) is not None]
+        return [row for id in ids if (row := place(self._ids, self._own.get(id, id))) is not None]
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
         """Each passage is a document; None when there is none of that id."""
@@ -229,9 +241,10 @@ class TablePassages(ServedPassages):
         found = self._fetch(
             'SELECT id, title, stop FROM {relation} AS p WHERE id COLLATE "C" > %s AND (strpos(lower(id),'
             ' lower(%s)) > 0 OR strpos(lower(title), lower(%s)) > 0) ORDER BY id COLLATE "C" LIMIT %s',
-            (escaped(after), sought, sought, limit),
+            (escaped(self._own.get(after, after)), sought, sought, limit),
         )
-        return [Listed(unescaped(id), unescaped(title), 1, stop) for id, title, stop in found]
+        own = ((unescaped(id), unescaped(title), stop) for id, title, stop in found)
+        return [Listed(self._shown.get(id, id), title, 1, stop) for id, title, stop in own]
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         """In the order of rows, which the server's order of ids need not be; what came later is left out."""
@@ -248,7 +261,7 @@ class TablePassages(ServedPassages):
             match=shape.match,
         )
         for key, *parts, meta in sorted(found, key=lambda line: self._row(line[0])):
-            yield self._row(key), passage_of(parts), metadata(meta)
+            yield self._row(key), self._passage(parts), metadata(meta)
 
 
 def place(ids: Sequence[str], id: str) -> int | None:

@@ -779,6 +779,27 @@ def test_ids_that_are_numbers_and_a_table_in_a_schema(place):
     assert corpus.document("11")[0].text == "glass"
 
 
+def test_ids_with_decomposed_letters_meet_the_composed_ones_of_labels(place):
+    rows = (("a0", "cafe\u0301"), ("a1", "re\u0301"), ("a2", "r\u00e9"))
+    settings = place(*(f"UPDATE articles SET key = '{id}' WHERE key = '{old}'" for old, id in rows))
+    corpus = index.open_corpus("articles", settings=settings)
+    shown = "caf\u00e9"
+    assert corpus.by_ids([shown])[shown].id == shown
+    assert corpus.by_ids(["cafe\u0301"])["cafe\u0301"].id == shown
+    assert corpus.document(shown)[0].id == shown
+    assert corpus.spanning(shown, 0, 5)[0].doc_id == shown
+    assert corpus.passages([corpus.row(shown)])[0].id == shown
+    found = [one.passage.id for one in corpus.search_sparse(corpus.document(shown)[0].text, 200)]
+    assert shown in found
+    assert "cafe\u0301" not in found
+    listed = [one.id for one in corpus.documents(limit=500)]
+    assert shown in listed
+    assert [one.id for one in corpus.documents(after=shown, limit=500)] == listed[listed.index(shown) + 1 :]
+    assert {"r\u00e9", "re\u0301"} <= set(listed), "two rows of one composed id keep their own"
+    assert corpus.row("r\u00e9") != corpus.row("re\u0301")
+    corpus.close()
+
+
 def test_a_role_without_rights_is_one_clear_line(place, tmp_path):
     settings = place("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
     settings = place(dsn=place.dsn.replace("postgres:@", "reader@"))
