@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.corpus import endings, files, rows, table_files
-from core.corpus.converted import unpackable
+from core.corpus.converted import TRAPPED, is_trap, unpackable
 from core.corpus.folder import walk
 from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, FileRecord, Reading
@@ -235,13 +235,12 @@ def _archived(
             if ending not in endings.READ or ending in endings.ARCHIVES:
                 closed = "archives within archives are not opened"
                 report.skip(inside, closed if ending in endings.ARCHIVES else endings.unread(ending))
-            elif member.file_size > MAX_BYTES or member.flag_bits & 1:
-                why = (
-                    "it needs a password"
-                    if member.flag_bits & 1
-                    else f"larger than {MAX_BYTES // 1_000_000} MB"
-                )
-                report.skip(inside, why)
+            elif member.flag_bits & 1:
+                report.skip(inside, "it needs a password")
+            elif member.file_size > MAX_BYTES:
+                report.skip(inside, f"larger than {MAX_BYTES // 1_000_000} MB")
+            elif is_trap(member):
+                report.skip(inside, TRAPPED)
             else:
                 unpacked = Path(scratch) / f"member{ending}"
                 try:

@@ -30,8 +30,9 @@ def say(told: dict[str, Any]) -> None:
     OUT.write(json.dumps(told).encode() + b"\n")
 
 
-def serve(request: dict[str, Any], seconds: int) -> None:
-    """Read the source that is asked for, but for its first `skip` files."""
+def serve(request: dict[str, Any]) -> None:
+    """Read the source that is asked for, but for its first `skip` files and those of endings in `leave`."""
+    seconds = request["seconds"]
     path, chunking = Path(request["path"]), Chunking(**request["chunking"])
     reading = Reading(**{**request["reading"], "text_columns": tuple(request["reading"]["text_columns"])})
     whole = LoadReport()
@@ -51,12 +52,23 @@ def serve(request: dict[str, Any], seconds: int) -> None:
     waiting = [order[number] for number in request["again"]]
     for number, file in enumerate(order[request["skip"] :], request["skip"]):
         last = number == len(order) - 1
-        if not _serve(file, path, chunking, reading, words, seconds, final=last):
+        if file.suffix.lower() in request["leave"]:
+            _leave(load.name_of(file, path), file.suffix.lower())
+        elif not _serve(file, path, chunking, reading, words, seconds, final=last):
             say({"again": number})
             waiting.append(file)
     for file in waiting[max(0, request["skip"] - len(order)) :]:
         _serve(file, path, chunking, reading, words, seconds, final=True)
     say({"end": True})
+
+
+def _leave(name: str, ending: str) -> None:
+    """Report a file that is not read, because others of its ending could not be."""
+    report, record = LoadReport(), FileRecord(name)
+    record.skipped = f"not read: several {ending} files before reached a limit"
+    report.skip(name, record.skipped)
+    say({"file": name})
+    say({"report": report.record(), "record": asdict(record)})
 
 
 def _serve(
@@ -110,8 +122,7 @@ def limit(what: int, most: int) -> None:
 
 def main() -> None:
     """Answer requests, a line each, until there are no more."""
-    seconds, memory = int(sys.argv[1]), int(sys.argv[2])
-    limit(resource.RLIMIT_AS, memory)
+    limit(resource.RLIMIT_AS, int(sys.argv[1]))
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, WRITTEN)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
@@ -119,7 +130,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for line in sys.stdin.buffer:
         try:
-            serve(json.loads(line), seconds)
+            serve(json.loads(line))
         except RouteScopeError as error:
             kind = BadInput if isinstance(error, BadInput) else type(error)
             say({"error": kind.__name__, "message": str(error)})

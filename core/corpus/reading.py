@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,9 +33,10 @@ class Limits:
     """The limits of reading and splitting one document."""
 
     seconds: int = 60  # processor time
+    hurried: int = 5  # the same after two files of a source reached that limit
     silent: float = 240.0  # seconds without any sign of the process
     memory: int = 2 * 1024**3  # bytes
-    files: int = 5  # number of files over a limit after which the source is abandoned
+    files: int = 5  # number of files over a limit after which others of their ending are left out
 
 
 class Reader:
@@ -48,6 +50,7 @@ class Reader:
         self._check, self._limits = check, limits or Limits()
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: Any = None
+        self._seconds = 0  # that the process may take for a file
 
     def __enter__(self) -> Reader:
         return self
@@ -77,19 +80,23 @@ class Reader:
         """Yield every document below `path`, as `core.corpus.load.documents` does, split into passages.
 
         A file that reaches a limit is left out, or what follows in it, with the reason in `report`; after
-        several of them the rest of the source is. `note` gets the record of each file.
+        several of them so is every other file of their ending. `note` gets the record of each file.
         """
-        alone, late, begun, whole = Distinct(report), 0, 0, False
+        alone, late, begun, whole = Distinct(report), Counter[str](), 0, False
         again: list[int] = []  # files that come a second time, by number
         try:
             while not whole:
                 record = FileRecord("")  # of the file that is being read
+                limits = self._limits
+                seconds = min(limits.seconds, limits.hurried) if late.total() >= 2 else limits.seconds
                 request = {
                     "path": str(path),
                     "chunking": chunking.record(),
                     "skip": begun,
                     "again": again,
                     "reading": asdict(reading or Reading()),
+                    "seconds": seconds,
+                    "leave": [ending for ending, count in late.items() if count >= limits.files],
                 }
                 try:
                     for told in self._answers(request):
@@ -114,15 +121,11 @@ class Reader:
                     self.close()
                     if not record.file:
                         raise Unavailable(f"the document reader does not work here: {end}") from None
-                    late += 1
+                    late[Path(record.file).suffix.lower()] += 1
                     rest = f"; its first {record.documents:,} documents were read" if record.documents else ""
                     record.skipped = f"{end}{rest}"
                     report.skip(record.file, record.skipped)
                     note(record)
-                    if late >= self._limits.files:
-                        why = f"not read: {late} files before reached a limit"
-                        report.skip("all further files", why)
-                        return
         finally:
             if not whole:  # it may still speak of this source
                 self.close()
@@ -132,7 +135,13 @@ class Reader:
 
         Raises BadInput.
         """
-        request = {"path": str(path), "chunking": WHOLE.record(), "survey": True, "reading": asdict(reading)}
+        request = {
+            "path": str(path),
+            "chunking": WHOLE.record(),
+            "survey": True,
+            "reading": asdict(reading),
+            "seconds": self._limits.seconds,
+        }
         try:
             ((told),) = list(self._answers(request))
         except _Refused as refused:
@@ -144,7 +153,7 @@ class Reader:
 
     def _answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the process's answers to a request. Raises _Ended and _Refused."""
-        child = self._start()
+        child, self._seconds = self._start(), request["seconds"]
         assert child.stdin is not None
         try:
             child.stdin.write(json.dumps(request).encode() + b"\n")
@@ -187,9 +196,8 @@ class Reader:
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-            limits = [str(self._limits.seconds), str(self._limits.memory)]
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "core.corpus.reader", *limits],
+                [sys.executable, "-m", "core.corpus.reader", str(self._limits.memory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
@@ -212,7 +220,7 @@ class Reader:
         last = self._errors.read()[-2_000:].decode("utf-8", "replace").strip().split("\n")[-1]
         self.close()
         if code == -signal.SIGXCPU:
-            return _Ended(f"reading took longer than {self._limits.seconds} s")
+            return _Ended(f"reading took longer than {self._seconds} s")
         if code == -signal.SIGKILL:
             return _Ended("the system stopped the reader, probably because of its memory use")
         if code < 0:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -101,16 +102,34 @@ def test_a_file_that_takes_too_much_memory_is_left_out(folder: Path) -> None:
     assert report.notes() == ("a.txt: it needs more memory than the reader may use",)
 
 
-def test_many_such_files_give_the_source_up(folder: Path) -> None:
-    for n in range(3):
+def test_after_many_such_files_others_of_their_ending_are_left_out_and_named(folder: Path) -> None:
+    for n in range(4):
         (folder / f"{n}.txt").write_text(SLOW)
     (folder / "0.md").write_text("words")
+    (folder / "z.md").write_text("other words")
     found, report = read(folder, chunking=Chunking(100), seconds=1, files=2)
-    assert [cut.document.id for cut in found] == ["0.md"]
-    assert [(one.names, one.count) for one in report.skipped] == [
-        (("0.txt", "1.txt"), 2),
-        (("all further files",), 1),
-    ]
+    assert [cut.document.id for cut in found] == ["0.md", "z.md"]
+    assert [one.names for one in report.skipped] == [("0.txt", "1.txt"), ("2.txt", "3.txt")]
+    assert "several .txt files before" in report.skipped[1].reason
+
+
+def test_a_folder_is_given_less_time_a_file_once_two_took_all_of_theirs(folder: Path) -> None:
+    for n in range(3):
+        (folder / f"{n}.txt").write_text(SLOW)
+    _, report = read(folder, chunking=Chunking(100), seconds=2, hurried=1)
+    assert [one.names for one in report.skipped] == [("0.txt", "1.txt"), ("2.txt",)]
+    assert "longer than 1 s" in report.skipped[1].reason
+
+
+@pytest.mark.trust
+def test_archives_that_unpack_to_hundreds_of_times_their_size_are_named_at_once(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros.txt", b"\0" * 20_000_000)
+        archive.writestr("good.txt", "words")
+    (folder / "after.txt").write_text("other words")
+    found, report = read(folder, seconds=5)
+    assert [cut.document.id for cut in found] == ["after.txt", "bomb.zip/good.txt"]
+    assert [one.names for one in report.skipped] == [("bomb.zip/zeros.txt",)]
 
 
 def test_the_rows_before_one_that_takes_too_long_are_kept(folder: Path) -> None:
