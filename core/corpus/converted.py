@@ -24,6 +24,10 @@ HOW = f"python -m pip install -r {LIST}"
 LARGEST = 50_000_000  # bytes of a file
 UNPACKED = 200_000_000  # bytes of all parts of a file together: more is likelier a trap than a text
 PARTS = 20_000
+TRAP, TIMES = 10_000_000, 200  # bytes of a part, and by its packed size, above which it is a bomb
+TRAPPED = f"unpacked it is more than {TIMES} times as large: likelier a trap than a text"
+TRAP, TIMES = 10_000_000, 200  # a part larger than this and so many times its packed size is a trap
+COLUMNS = 16_384  # of a sheet
 OLD = b"\xd0\xcf\x11\xe0"  # how a document of before 2007 begins, and one that needs a password
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _OPEN = "application/vnd.oasis.opendocument"
@@ -148,10 +152,11 @@ def _notes(raw: bytes) -> Iterator[str]:
                     yield text
 
 
-def sheets(path: Path, hidden: Callable[[str], object]) -> Iterator[tuple[str, Lines]]:
-    """Yield the visible sheets of a workbook with their rows: values, not formulas, as text.
+def sheets(path: Path, left_out: Callable[[str, str, str], object]) -> Iterator[tuple[str, Lines]]:
+    """Yield the visible sheets of a workbook with their visible rows and columns: values, not formulas, as
+    text.
 
-    `hidden` is called with the name of each sheet that is left out. Raises BadInput, Unavailable.
+    `left_out` is called with a sheet, what of it is hidden, and its text. Raises BadInput, Unavailable.
     """
     if why := missing("openpyxl"):
         raise Unavailable(why)
@@ -166,23 +171,49 @@ def sheets(path: Path, hidden: Callable[[str], object]) -> Iterator[tuple[str, L
         raise BadInput(f"it cannot be read as a workbook: {type(error).__name__}: {error}") from None
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
-            hidden(sheet.title)
+            left_out(sheet.title, "hidden sheets", sheet.title)
             continue
         sheet.reset_dimensions()  # what it says of its size may be anything
-        yield sheet.title, _rows(sheet)
+        yield sheet.title, _rows(sheet, left_out)
 
 
-def _rows(sheet: Any) -> Lines:
-    line = 0
+def _rows(sheet: Any, left_out: Callable[[str, str, str], object]) -> Lines:
+    line, hidden_cells = 0, {"hidden rows": list[str](), "hidden columns": list[str]()}
     try:
+        rows, columns = _hidden(sheet)
         for line, row in enumerate(sheet.iter_rows(values_only=True), 1):
-            yield line, [_cell(value) for value in row]
+            cells = [_cell(value) for value in row]
+            unseen = cells if line in rows else [cells[n - 1] for n in columns if n <= len(cells)]
+            if any(unseen):
+                hidden_cells["hidden rows" if line in rows else "hidden columns"].append(" ".join(unseen))
+            if line not in rows:
+                yield line, [cell for n, cell in enumerate(cells, 1) if n not in columns]
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
         raise BadInput(
             f"sheet {sheet.title!r} cannot be read beyond line {line}: {type(error).__name__}: {error}"
         ) from None
+    for what, texts in hidden_cells.items():
+        if texts:
+            left_out(sheet.title, what, "\n".join(texts))
+
+
+def _hidden(sheet: Any) -> tuple[set[int], set[int]]:
+    """Return the numbers of a sheet's hidden rows and columns, which openpyxl omits when it streams."""
+    from lxml import etree
+
+    rows, columns, number = set[int](), set[int](), 0
+    with sheet._get_source() as source:
+        for _, element in etree.iterparse(source, tag=("{*}col", "{*}row"), resolve_entities=False):
+            unseen = element.get("hidden") in ("1", "true")
+            if etree.QName(element).localname == "row":
+                number = int(element.get("r", number + 1))
+                rows |= {number} if unseen else set()
+            elif unseen:
+                columns |= set(range(int(element.get("min")), min(int(element.get("max")), COLUMNS) + 1))
+            element.clear()
+    return rows, columns
 
 
 def _cell(value: object) -> str:
@@ -214,4 +245,11 @@ def unpackable(path: Path) -> bytes:
             f"unpacked it has {size / 1e6:,.0f} MB in {len(parts):,} parts; at most"
             f" {UNPACKED // 1_000_000} MB in {PARTS:,} are read"
         )
+    if path.suffix.lower() != ".zip" and any(map(is_trap, parts)):
+        raise BadInput(TRAPPED)
     return raw
+
+
+def is_trap(part: zipfile.ZipInfo) -> bool:
+    """Return True for a part of an archive that only a bomb has."""
+    return part.file_size > max(TRAP, TIMES * part.compress_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -110,7 +110,12 @@ def read(
     What its columns were taken as goes to `report`, and so does each row that is left out, with its line.
     Raises NotRead for a file without text.
     """
-    for found in opened(path, str(path), lambda sheet: _hidden(name, sheet, report, record)):
+
+    def left_out(sheet: str, what: str, text: str) -> None:
+        report.take(f"{name}/{sheet}", f"{what} left out")
+        record.drop(what, text)
+
+    for found in opened(path, str(path), left_out):
         called = f"{name}/{found.sheet}" if found.sheet else name
         report.saw(map(str, found.columns))
         told(name, found.encoding, report)
@@ -131,6 +136,7 @@ def read(
                 yield from _described_by_sql(path, name, report)
             else:
                 yield Document(called, found.sheet, _described(found, name)), f"{path}:{found.sheet}"
+                deque(found.rows, 0)  # reports what is hidden in them
             continue
         yield from _documents(found, called, plan, report, max_bytes)
 
@@ -141,11 +147,6 @@ def _described_by_sql(path: Path, name: str, report: LoadReport) -> Iterator[Pla
     except (BadInput, Unavailable) as error:
         raise NotRead(str(path), str(error).removeprefix(f"{path}: ")) from None
     yield from ((document, name) for document in described)
-
-
-def _hidden(name: str, sheet: str, report: LoadReport, record: FileRecord) -> None:
-    report.take(f"{name}/{sheet}", "hidden sheet left out")
-    record.drop("hidden sheets", sheet)
 
 
 def _documents(found: Rows, called: str, plan: Plan, report: LoadReport, max_bytes: int) -> Iterator[Placed]:
@@ -231,11 +232,13 @@ def _lines(value: object) -> str:
     return value if isinstance(value, str) else "\n".join(flattened(value))
 
 
-def opened(path: Path, name: str, hidden: Callable[[str], object] = lambda _sheet: None) -> Iterator[Rows]:
+def opened(
+    path: Path, name: str, left_out: Callable[[str, str, str], object] = lambda *_: None
+) -> Iterator[Rows]:
     """Yield a file of rows, or each visible sheet of a workbook that has cells. Raises NotRead."""
     ending = path.suffix.lower()
     if ending == ".xlsx":
-        yield from _sheets(path, name, hidden)
+        yield from _sheets(path, name, left_out)
         return
     try:
         with path.open("rb") as file:
@@ -349,12 +352,12 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _sheets(path: Path, name: str, hidden: Callable[[str], object]) -> Iterator[Rows]:
+def _sheets(path: Path, name: str, left_out: Callable[[str, str, str], object]) -> Iterator[Rows]:
     from core.corpus.converted import sheets
 
     found = None
     try:
-        for title, cells in sheets(path, hidden):
+        for title, cells in sheets(path, left_out):
             found = _sheet(title, cells) or found
             if found is not None and found.sheet == title:
                 yield found

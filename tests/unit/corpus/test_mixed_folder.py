@@ -227,6 +227,35 @@ def test_sheets_with_text_are_a_document_a_row_and_others_are_described(folder):
     assert [d.text for d in chosen if "Numbers" in d.id] == ["9", "4"]
 
 
+@pytest.mark.process
+def test_hidden_rows_and_columns_are_left_out_and_named(folder):
+    openpyxl = pytest.importorskip("openpyxl", reason=NEEDS_OPENPYXL)
+    book = openpyxl.Workbook()
+    for row in (
+        ("question", "margin", "answer", "note"),
+        ("Why?", "12%", "So.", "x"),
+        ("Secret?", "9%", "Hush.", "y"),
+        ("How?", "3%", "Thus.", "z"),
+    ):
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = True
+    book.active.column_dimensions.group("B", "B", hidden=True)
+    book.active.column_dimensions["D"].hidden = True
+    book.save(folder / "book.xlsx")
+    report, records = LoadReport(), []
+    with Reader() as reader:
+        cuts = list(reader.documents(folder, WHOLE, report, note=records.append))
+    found = [cut.document for cut in cuts]
+    assert [(one.id, one.title, one.text) for one in found] == [
+        ("book.xlsx/Sheet#2", "Why?", "So."),
+        ("book.xlsx/Sheet#4", "How?", "Thus."),
+    ]
+    assert not any(hidden in str(one) for one in found for hidden in ("Secret", "%", "note"))
+    assert records[0].dropped["hidden rows"] == "Secret? 9% Hush. y"
+    assert "12%" in records[0].dropped["hidden columns"]
+    assert {"hidden rows left out", "hidden columns left out"} <= report.kinds.keys()
+
+
 @pytest.mark.parametrize("ending", [".docx", ".pptx", ".epub", ".xlsx"])
 def test_what_is_missing_says_how_to_get_it(folder, monkeypatch, ending):
     monkeypatch.setattr(converted, "find_spec", lambda name: None)
