@@ -99,7 +99,7 @@ def import_(name: str, file: Path, annotator: str | None, columns: Mapping[str, 
         added = exchange.import_table(store, name, content, str(file), annotator)
     elif annotator is None:
         raise BadInput(f"{file} does not name an annotator; give --annotator WHO")
-    elif columns or file.suffix.lower() in (".csv", ".json", ".jsonl", ".parquet"):
+    elif columns or file.suffix.lower() in (".csv", ".json", ".jsonl", ".parquet", ".yaml", ".yml"):
         corpus = shared_engine().corpus(desk.load(store, name).set.corpus)
         written = dataset.written([file], name=file.name, columns=columns)
         added = exchange.import_questions(store, name, written, annotator, corpus)

@@ -11,7 +11,7 @@ from core.evaluation.question_formats import texts
 from core.evaluation.question_rows import ENDINGS, rows
 
 _SPLIT = re.compile(r"(?:^|[-_/])(train|dev|validation|valid|test)(?:[-_./]|$)")
-_SHARDS = tuple(ending for ending in ENDINGS if ending not in (".txt", ".xml", ".topics"))
+_SHARDS = tuple(ending for ending in ENDINGS if ending not in (".txt", ".xml", ".topics", ".yaml", ".yml"))
 _ABOUT = ("dataset_info.json", "state.json", "dataset_dict.json", "dataset_infos.json", "config.json")
 _PASSAGE = (("doc_id", "_id", "id"), ("contents", "text", "content"))  # of a corpus file
 MAX_FILES = 1_000

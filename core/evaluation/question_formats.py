@@ -346,7 +346,7 @@ def _answers(value: Any, format: Format) -> list[str]:
             split = _ASSERTION.fullmatch(said.strip())
             kind, said = (f"{split[1] or ''}{split[2]}", split[3]) if split else ("equals", said)
         found += texts(said) if kind in _DATA["assertions"] else []
-    return found
+    return [one for one in found if not one.startswith("file://")]
 
 
 def _answerable(taken: Mapping[str, Any]) -> bool | None:

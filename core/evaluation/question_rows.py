@@ -1,4 +1,4 @@
-"""The rows of a question file: CSV, TSV, JSON, JSON lines, parquet, Arrow, TREC topics, plain lines."""
+"""The rows of a question file: CSV, TSV, JSON, JSON lines, YAML, parquet, Arrow, TREC topics, plain lines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ Row = tuple[str, dict[str, Any]]  # where it stands, for messages, and its value
 
 MAX_BYTES = 512 * 2**20  # of a file; of a parquet file also unpacked
 MAX_ROWS = 1_000_000
+MAX_YAML = 10 * 2**20  # bytes: PyYAML reads some 200 kB a second
 _LISTS = (
     "data",
     "examples",
@@ -103,6 +105,58 @@ def _json(path: Path) -> Iterator[Row]:
     for number, line in lines:
         where = f"{path} line {number}"
         yield where, _object(parse(line, where), where)
+
+
+def _yaml(path: Path) -> Iterator[Row]:
+    """Yield the rows of a YAML document, such as promptfoo's `tests:`. No tag makes an object."""
+    import yaml
+
+    if path.stat().st_size > MAX_YAML:
+        raise BadInput(f"{path}: larger than {MAX_YAML // 2**20} MiB, which is more than is read of YAML")
+    try:
+        whole = yaml.load(utf8_text(path), _yaml_loader())  # a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if isinstance(whole, dict) and _elsewhere(whole.get("tests")):
+        raise BadInput(f"{path}: its tests are in other files; give one of these: {whole['tests']}")
+    for number, item in enumerate(_entries(whole) if whole is not None else (), 1):
+        where = f"{path} entry {number}"
+        yield where, _object(item, where)
+
+
+def _elsewhere(tests: Any) -> bool:
+    """Return True if promptfoo's `tests` name files."""
+    return isinstance(tests, str) or (
+        isinstance(tests, list) and bool(tests) and all(isinstance(one, str) for one in tests)
+    )
+
+
+@cache
+def _yaml_loader() -> Any:
+    """Return PyYAML's safe loader, with dates as text and aliases counted as what they repeat."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        nodes = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            repeated = self.peek_event() if self.check_event(yaml.AliasEvent) else None
+            before = self.nodes
+            self.nodes += 1 if repeated is None else self.sizes.get(repeated.anchor, MAX_ROWS)
+            if self.nodes > MAX_ROWS:
+                raise yaml.YAMLError(f"its aliases repeat more than {MAX_ROWS:,} values, or themselves")
+            anchor = None if repeated is not None else self.peek_event().anchor
+            node = super().compose_node(parent, index)
+            if anchor is not None:
+                self.sizes[anchor] = self.nodes - before
+            return node
+
+        def __init__(self, text: str) -> None:
+            super().__init__(text)
+            self.sizes: dict[str, int] = {}
+
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", yaml.SafeLoader.construct_yaml_str)
+    return Loader
 
 
 def _object(item: Any, where: str) -> dict[str, Any]:
@@ -216,6 +270,8 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {
     ".jsonl": _json,
     ".ndjson": _json,
     ".json": _json,
+    ".yaml": _yaml,
+    ".yml": _yaml,
     ".csv": _delimited,
     ".tsv": _delimited,
     ".parquet": _parquet,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -273,6 +274,50 @@ def test_promptfoo_csv_with_a_mark_and_semicolons(tmp_path):
     )
     assert found.questions[0].answers == ("four; pier",)
     assert relevant(sets.tie(found, HARBOUR)[0]) == ["ferry.md"]
+
+
+PROMPTFOO = f"""
+description: Harbour
+prompts: [file://prompt.txt]
+tests:
+  - vars: {{question: "{ASKED[0]}"}}
+    metadata: {{source: kb/ferry.md}}
+    assert:
+      - type: contains
+        value: Pier four.
+      - {{type: javascript, value: output.length}}
+  - vars:
+      question: When was the pier built?
+    assert: [{{type: equals, value: 1911-03-02}}]
+"""
+
+
+@pytest.mark.parametrize("ending", ["yaml", "yml"])
+def test_promptfoo_tests_in_yaml(tmp_path, ending):
+    found = read(tmp_path / f"promptfooconfig.{ending}", PROMPTFOO)
+    assert [one.answers for one in found.questions] == [("Pier four.",), ("1911-03-02",)]
+    assert found.format == "promptfoo tests"
+    labelled, _ = sets.tie(found, HARBOUR)
+    assert relevant(labelled, 0) == ["ferry.md"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tests: !!python/object/apply:os.system ['true']",
+        "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in pairwise("abcdefgh")),
+        "tests: &a [*a]",
+        "tests: [",
+        "[" * 5_000,
+        "tests: file://tests.csv",
+        "tests: [file://one.yaml, file://two.yaml]",
+    ],
+    ids=["object", "bomb", "circle", "unfinished", "deep", "file", "files"],
+)
+def test_hostile_and_useless_yaml_is_refused(tmp_path, text):
+    with pytest.raises(BadInput, match=r"tests\.yaml"):
+        read(tmp_path / "tests.yaml", text)
 
 
 @pytest.mark.parametrize(("ratings", "grades"), [((3, 0), (3, 0)), ((1, 0), (3, 0)), ((10, 5), (3, 2))])
