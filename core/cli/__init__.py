@@ -30,7 +30,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "export": "sessions",
     "fit": "fit",
     "gate": "gate",
-    "import": "sessions",
+    "import": "imports",
     "index": "corpora",
     "labels": "labels",
     "mcp": "mcp",
@@ -44,7 +44,6 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "sessions": "store",
     "store": "store_copy",
     "sweep": "sweep",
-    "traces": "traces",
     "worker": "worker",
 }
 

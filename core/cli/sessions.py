@@ -1,4 +1,4 @@
-"""`export` and `import`: runs as files, both ways."""
+"""`export`: stored runs as a file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ ENDINGS = {
     "otlp": "otlp.json",
     "otlp-proto": "otlp.pb",
 }
-LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
-BUNDLE = b"PK"  # how a zip begins
 
 
 @click.command("export")
@@ -64,67 +62,6 @@ def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: boo
     document = {"format": kind, "runs": list(run_ids), "path": str(file), "bytes": len(content)}
     emit(document, lambda: f"Wrote {len(run_ids)} runs to {file}", as_json=as_json)
     return 0
-
-
-@click.command("import")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option(
-    "--corpus", metavar="NAME", help="Traces: the corpus of their passages. Default: one made of them."
-)
-@click.option("--name", metavar="NAME", help="Traces: name of their route. Default: their service's.")
-@click.option("--label-set", metavar="NAME", help="Traces: make a label set of a sample of their questions.")
-@click.option(
-    "--sample",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Questions of --label-set.",
-)
-@click.option("--seed", type=int, default=13, show_default=True, help="Seed of the sample.")
-@output_options
-def import_(
-    file: Path,
-    corpus: str | None,
-    name: str | None,
-    label_set: str | None,
-    sample: int,
-    seed: int,
-    as_json: bool,
-) -> int:
-    """Add runs: of a bundle that `export` wrote, or of traces.
-
-    Traces are OTLP JSON with the names of OpenInference, OpenTelemetry or OpenLLMetry, or what Phoenix,
-    Langfuse, LangSmith, MLflow or Arize exported as JSON, JSON lines or parquet. Each becomes a run; its
-    passages are matched to the corpus by id, offsets and text. Bad scores and thumbs become complaints in
-    the label set "regressions CORPUS". What is already stored stays unchanged.
-    """
-    from core.cli.traces import import_traces
-
-    data = _bytes(file)
-    if not data.startswith(BUNDLE):
-        return import_traces(open_store(), file, data, corpus, name, label_set, sample, seed, as_json=as_json)
-    if corpus or name or label_set:
-        raise BadInput("--corpus, --name and --label-set go with traces; this is a session bundle")
-    added = open_store().import_bundle(data)
-    emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}", as_json=as_json)
-    return 0
-
-
-def _bytes(file: Path) -> bytes:
-    """Read a file, unless it is too large to be a bundle or traces. Raises BadInput."""
-    from core.store.traces_in import MAX_BYTES
-
-    try:
-        with file.open("rb") as opened:
-            begin, size = opened.read(len(BUNDLE)), file.stat().st_size
-        bundle = begin == BUNDLE
-        largest, what = (LARGEST, "a session bundle") if bundle else (MAX_BYTES, "a file of traces")
-        if size > largest:
-            raise BadInput(f"{file} is larger than {largest // 2**20} MiB and cannot be {what}")
-        return file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
 
 
 def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
+from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
 from core.corpus.passage_matching import Matched, Rule, describe
 from core.corpus.source import slug
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, Unavailable
 from core.domain.external import ForeignHit
 from core.domain.outputs import NOTHING, Embedding, Output, Pass, Reply, Rerank, Reranked, Search
+from core.domain.settings import Settings
 from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
+from core.engine import returned_corpus
+from core.store import Store
 from core.store.trace_sources.values import FEEDBACK
 from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
 
@@ -36,7 +41,9 @@ UNSCORED = "none in the trace: 1/rank stands in their place"
 class ImportedTraces:
     """The result of importing traces."""
 
+    corpus: str
     runs: list[Run] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)  # ids of runs that an earlier import stored
     # the matching rule of each passage; None if unmatched
     rules: list[Rule | None] = field(default_factory=list)
     repeats: int = 0  # number of passages listed repeatedly
@@ -56,14 +63,68 @@ class ImportedTraces:
         return in_words(self.skipped)
 
 
-def returned(traces: Sequence[ForeignTrace]) -> Iterator[ForeignHit]:
-    """Every passage that the traces have, with a text."""
+class Opens(Protocol):
+    """The engine attributes this module uses."""
+
+    settings: Settings
+    store: Store | None
+
+    def corpus(self, name: str, /) -> Corpus: ...
+
+
+def store_traces(
+    engine: Opens,
+    traces: Sequence[ForeignTrace],
+    corpus: str | None = None,
+    route: str | None = None,
+    progress: Progress = lambda _stage, _done, _total: None,
+    cancel: threading.Event | None = None,
+) -> ImportedTraces:
+    """Store a run for each of `traces` that is not stored yet: its passages are matched to `corpus`, by
+    default to one made of them.
+
+    `route` names their route; by default it is called after the traces' service. Raises BadInput if no
+    corpus can be made, Unavailable without a store, and the errors of a build.
+    """
+    if engine.store is None:
+        raise Unavailable("run storage is off, so traces cannot be imported")
+    name = _route_name(traces, route)
+    if corpus is None:
+        corpus = slug(f"{name.replace('_', '-')}-traces")
+        hits = [hit for trace in traces for span in trace.spans for hit in (*(span.hits or ()), *span.given)]
+        if not any(hit.text for hit in hits):
+            raise BadInput(
+                "the traces have no text of a passage, so no corpus can be made of them; name the corpus of "
+                "their passages with --corpus"
+            )
+        returned_corpus.keep(engine.settings, corpus, hits, progress=progress, cancel=cancel)
+    stored = engine.store.present([run_id(trace, corpus) for trace in traces])
+    found = imported(traces, engine.corpus(corpus), name, stored)
+    engine.store.add_runs(found.runs)
+    return found
+
+
+def imported(
+    traces: Sequence[ForeignTrace], corpus: Corpus, route: str, known: Collection[str] = ()
+) -> ImportedTraces:
+    """Convert traces to runs over `corpus`, in order, without those whose run is `known`."""
+    found = ImportedTraces(corpus.name)
     for trace in traces:
-        for span in trace.spans:
-            yield from (hit for hit in (*(span.hits or ()), *span.given) if hit.text)
+        if (id := run_id(trace, corpus.name)) in known:
+            found.known.append(id)
+        elif not any(span.hits for span in trace.spans):
+            found.skipped["traces without a retrieved passage"] += 1
+        elif not (asked := question(trace)):
+            found.skipped["traces without a question"] += 1
+        else:
+            run = _Reading(trace, corpus, found).run(asked, route)
+            found.runs.append(run)
+            said = [one for span in trace.spans for one in span.attributes.get(FEEDBACK) or ()]
+            found.feedback += [(run, one) for one in said]
+    return found
 
 
-def named(traces: Sequence[ForeignTrace], given: str | None) -> str:
+def _route_name(traces: Sequence[ForeignTrace], given: str | None) -> str:
     """Return the route name of these traces: the given one, else that of their service."""
     if given is None:
         given = next((span.service for trace in traces for span in trace.spans if span.service), "")
@@ -76,26 +137,6 @@ def named(traces: Sequence[ForeignTrace], given: str | None) -> str:
 def run_id(trace: ForeignTrace, corpus: str) -> str:
     """Return the id of a trace's run over a corpus, equal for every import."""
     return f"trace-{hashlib.sha256(f'{corpus}/{trace.id}'.encode()).hexdigest()[:16]}"
-
-
-def imported(
-    traces: Sequence[ForeignTrace], corpus: Corpus, route: str, known: Collection[str] = ()
-) -> ImportedTraces:
-    """Convert traces to runs over `corpus`, in order, without those whose run is `known`."""
-    found = ImportedTraces()
-    for trace in traces:
-        if run_id(trace, corpus.name) in known:
-            found.skipped["traces imported before"] += 1
-        elif not any(span.hits for span in trace.spans):
-            found.skipped["traces without a retrieved passage"] += 1
-        elif not (asked := question(trace)):
-            found.skipped["traces without a question"] += 1
-        else:
-            run = _Reading(trace, corpus, found).run(asked, route)
-            found.runs.append(run)
-            said = [one for span in trace.spans for one in span.attributes.get(FEEDBACK) or ()]
-            found.feedback += [(run, one) for one in said]
-    return found
 
 
 def question(trace: ForeignTrace) -> str:

@@ -87,7 +87,8 @@ class Collector:
             return
         found.skipped += read.skipped
         self.stored += len(found.runs)
-        left = f"; left out or mended: {found.left_out}" if found.left_out else ""
+        left = f"; {len(found.known)} already there" if found.known else ""
+        left += f"; left out or mended: {found.left_out}" if found.left_out else ""
         matching = f". {found.matching.rstrip('.')}" if found.runs else ""
         asked = f" ({found.runs[-1].query.text[:80]})" if found.runs else ""
         self._said(f"{len(found.runs)} runs stored{asked}{matching}{left}")

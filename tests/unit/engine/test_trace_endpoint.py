@@ -21,10 +21,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from core.domain.errors import BadInput, Unavailable
 from core.engine import trace_collector, trace_endpoint
-from core.engine.imported import imported
+from core.engine.imported import imported, store_traces
 from core.engine.trace_collector import Collector
 from core.engine.trace_endpoint import TraceEndpoint
-from core.engine.trace_intake import Intake
 from core.store import Store
 from core.store.otlp import from_protobuf
 from tests.unit.store.test_traces_in import SHOP, otlp, spans_of
@@ -59,7 +58,7 @@ def now():
 def collector(store, now):
     engine = SimpleNamespace(settings=None, store=store, corpus=lambda _name: SHOP)
     lines: list[str] = []
-    made = Collector(Intake(engine, "shop").take, lines.append, lambda: now[0])
+    made = Collector(lambda traces: store_traces(engine, traces, "shop"), lines.append, lambda: now[0])
     made.lines = lines
     return made
 
@@ -129,7 +128,7 @@ def test_a_trace_is_stored_when_it_is_whole(store, collector, now):
     now[0] = 80.0
     collector.store()
     assert len(store.ids()) == 1
-    assert "1 traces imported before" in collector.lines[1]
+    assert "; 1 already there" in collector.lines[1]
 
 
 def test_a_trace_without_a_root_is_taken_after_a_while(store, collector, now):

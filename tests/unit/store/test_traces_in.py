@@ -20,8 +20,7 @@ from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from core.domain.unmatched import is_unmatched
 from core.engine import engine as engine_module
-from core.engine.imported import imported, question, run_id
-from core.engine.trace_intake import Intake
+from core.engine.imported import imported, question, run_id, store_traces
 from core.evaluation.labels import desk
 from core.store import Store, traces_in
 from core.store.codec import to_document
@@ -231,7 +230,7 @@ def test_an_import_is_stored_as_it_is_and_once(tmp_path):
     traces = parsed(otlp()).traces
     known = store.present([run_id(trace, "shop") for trace in traces])
     again = imported(traces, SHOP, "theirs", known)
-    assert (again.runs, dict(again.skipped)) == ([], {"traces imported before": 2})
+    assert (again.runs, set(again.known), dict(again.skipped)) == ([], known, {})
     assert store.add_runs(found.runs) == []
     store.delete(found.runs[0].id)
     assert store.add_runs(found.runs) == [found.runs[0].id], "a deleted one comes back"
@@ -476,8 +475,22 @@ def test_a_file_becomes_runs_over_a_corpus_of_its_own(call, home):
     corpus = home.corpus("shop-rag-traces")
     assert corpus.search_sparse("merchandise authorization", 1)[0].passage.id == "c2"
     again = json.loads(call("import", FIXTURES / "otlp.json", "--json")[1])
-    assert (again["imported"], again["skipped"]) == ([], {"traces imported before": 2})
-    assert len(home.store.ids()) == 2
+    assert (again["imported"], again["skipped"]) == ([], {})
+    assert sorted(again["known"]) == sorted(home.store.ids())
+    assert again["corpus"] == "shop-rag-traces"
+
+
+def test_a_second_import_says_what_is_already_there(call):
+    assert "Added 2 runs over corpus" in call("import", FIXTURES / "otlp.json")[1]
+    code, out, _ = call("import", FIXTURES / "otlp.json")
+    assert code == 0
+    assert "Added 0 runs" in out
+    assert "2 are already there" in out
+
+
+def test_either_a_file_or_listening(call):
+    assert call("import")[0] == 2
+    assert call("import", FIXTURES / "otlp.json", "--listen")[0] == 2
 
 
 def test_what_is_exported_for_phoenix_is_imported_too(call, tmp_path):
@@ -545,7 +558,7 @@ def test_nothing_is_stored_where_nothing_may_be(home):
     home.store.close()
     engine = SimpleNamespace(settings=home.settings, store=None, corpus=home.corpus)
     with pytest.raises(Exception, match="run storage is off"):
-        Intake(engine).take(parsed(otlp()).traces)
+        store_traces(engine, parsed(otlp()).traces)
 
 
 def test_the_question_is_found_where_programs_put_it():

@@ -1,0 +1,218 @@
+"""`import`: runs of a bundle, and traces of other programs, from a file or as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable
+from core.cli.sessions import open_store
+from core.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.engine.imported import ImportedTraces
+    from core.store.traces_in import ForeignTrace
+
+PROTOBUF = (".pb", ".proto", ".binpb")
+LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
+BUNDLE = b"PK"  # how a zip begins
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path), metavar="[FILE]", required=False)
+@click.option(
+    "--corpus", metavar="NAME", help="Traces: the corpus of their passages. Default: one made of them."
+)
+@click.option("--name", metavar="NAME", help="Traces: name of their route. Default: their service's.")
+@click.option("--label-set", metavar="NAME", help="Traces: make a label set of a sample of their questions.")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Questions of --label-set.",
+)
+@click.option("--seed", type=int, default=13, show_default=True, help="Seed of the sample.")
+@click.option("--listen", is_flag=True, help="Take OTLP traces at 127.0.0.1 until Ctrl-C instead of a file.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=4318,
+    show_default=True,
+    metavar="PORT",
+    help="Port of --listen; 0 chooses a free one.",
+)
+@output_options
+def import_(
+    file: Path | None,
+    corpus: str | None,
+    name: str | None,
+    label_set: str | None,
+    sample: int,
+    seed: int,
+    listen: bool,
+    port: int,
+    as_json: bool,
+) -> int:
+    """Add runs: of a bundle that `export` wrote, or of traces.
+
+    Traces are OTLP JSON with the names of OpenInference, OpenTelemetry or OpenLLMetry, or what Phoenix,
+    Langfuse, LangSmith, MLflow or Arize exported as JSON, JSON lines or parquet. Each becomes a run; its
+    passages are matched to the corpus by id, offsets and text. Bad scores and thumbs become complaints in
+    the label set "regressions CORPUS". What is already stored stays unchanged.
+
+    With --listen, programs of this machine send them to http://127.0.0.1:PORT/v1/traces: OTLP/HTTP, as JSON
+    or protobuf. A trace is stored 2 seconds after its last span once its root has come, or after 60 seconds
+    without it.
+    """
+    if listen == (file is not None) or (listen and label_set):
+        raise BadInput("give a FILE, or --listen without a file and --label-set")
+    if file is None:
+        return _listen(port, corpus, name, as_json=as_json)
+    data = _bytes(file)
+    if not data.startswith(BUNDLE):
+        return _traces(file, data, corpus, name, label_set, sample, seed, as_json=as_json)
+    if corpus or name or label_set:
+        raise BadInput("--corpus, --name and --label-set go with traces; this is a session bundle")
+    added = open_store().import_bundle(data)
+    emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}", as_json=as_json)
+    return 0
+
+
+def _bytes(file: Path) -> bytes:
+    """Read a file, unless it is too large to be a bundle or traces. Raises BadInput."""
+    from core.store.traces_in import MAX_BYTES
+
+    try:
+        with file.open("rb") as opened:
+            begin, size = opened.read(len(BUNDLE)), file.stat().st_size
+        bundle = begin == BUNDLE
+        largest, what = (LARGEST, "a session bundle") if bundle else (MAX_BYTES, "a file of traces")
+        if size > largest:
+            raise BadInput(f"{file} is larger than {largest // 2**20} MiB and cannot be {what}")
+        return file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
+
+
+def _traces(
+    file: Path,
+    data: bytes,
+    corpus: str | None,
+    name: str | None,
+    label_set: str | None,
+    sample: int,
+    seed: int,
+    *,
+    as_json: bool,
+) -> int:
+    """Store the traces of a file as runs, and say what was left out and why."""
+    from core.engine.engine import shared_engine
+    from core.engine.imported import store_traces
+    from core.evaluation.labels import feedback, requests
+    from core.store.otlp import from_protobuf
+    from core.store.traces_in import read, read_documents
+
+    store, engine = open_store(), shared_engine()
+    protobuf = file.suffix.lower() in PROTOBUF
+    read_ = read_documents([from_protobuf(data)], file.name) if protobuf else read(data, file.name)
+    if label_set is not None:
+        requests.check_name(store, label_set)
+    _ensure(corpus)
+    bar = ProgressBar("")
+    with stoppable() as cancel:
+        found = store_traces(engine, read_.traces, corpus, name, bar, cancel)
+    bar.close()
+    found.skipped += read_.skipped
+    complaints = feedback.from_traces(store, found.feedback)
+    asked = 0
+    if label_set is not None:
+        asked = requests.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
+    document = as_document(found) | ({"label_set": label_set, "questions": asked} if label_set else {})
+    document |= {"feedback": len(found.feedback), "complaints": complaints.added}
+    emit(
+        document,
+        lambda: "\n".join(filter(None, [text(found, label_set, asked), complaints.in_words()])),
+        as_json=as_json,
+    )
+    return 0
+
+
+def _listen(port: int, corpus: str | None, name: str | None, *, as_json: bool) -> int:
+    """Take traces as they come and store each as a run, until Ctrl-C."""
+    from core.engine.engine import shared_engine
+    from core.engine.imported import store_traces
+    from core.engine.trace_collector import Collector
+    from core.engine.trace_endpoint import TraceEndpoint
+    from core.evaluation.labels import feedback
+
+    engine = shared_engine()
+    _ensure(corpus)
+
+    def take(traces: Sequence[ForeignTrace]) -> ImportedTraces:
+        found = store_traces(engine, traces, corpus, name)
+        if engine.store is not None:
+            feedback.from_traces(engine.store, found.feedback)
+        return found
+
+    collector = Collector(take, note)
+    endpoint = TraceEndpoint(collector, port)
+    note(f"listening on {endpoint.address} (Ctrl-C ends it)")
+    with stoppable() as stop:
+        endpoint.serve(stop)
+    document = {"address": endpoint.address, "spans": collector.received, "runs": collector.stored}
+    emit(
+        document, lambda: f"{collector.received} spans taken, {collector.stored} runs stored", as_json=as_json
+    )
+    return 0
+
+
+def _ensure(corpus: str | None) -> None:
+    """Build the corpus of the passages unless it is current. Raises BadInput for an unknown one."""
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
+    from core.engine.engine import shared_engine
+
+    if corpus is not None:
+        now = shared_engine().settings
+        ensure(catalogue.source(corpus, settings=now, known_only=True), now)
+
+
+def as_document(found: ImportedTraces) -> dict[str, Any]:
+    """Convert an import's result to JSON values."""
+    matched = sum(rule is not None for rule in found.rules)
+    return {
+        "imported": [run.id for run in found.runs],
+        "known": found.known,
+        "corpus": found.corpus,
+        "routes": sorted({result.route for run in found.runs for result in run.results}),
+        "passages": len(found.rules),
+        "matched": matched,
+        "matching": found.matching,
+        "skipped": dict(sorted(found.skipped.items())),
+    }
+
+
+def text(found: ImportedTraces, label_set: str | None = None, asked: int = 0) -> str:
+    """Format an import's result."""
+    runs, known = [run.id for run in found.runs], len(found.known)
+    lines = [f"Added {len(runs)} runs over corpus {found.corpus}{f': {_some(runs)}' if runs else ''}"]
+    if known:
+        lines.append(
+            f"{known} {'is' if known == 1 else 'are'} already there, unchanged: {_some(found.known)}"
+        )
+    if runs:
+        lines.append(found.matching)
+    if found.left_out:
+        lines.append(f"Left out or mended: {found.left_out}.")
+    if label_set is not None:
+        lines.append(f"Label set {label_set}: {asked} questions, with what was found for them.")
+    return "\n".join(lines)
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
