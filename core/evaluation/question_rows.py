@@ -136,7 +136,7 @@ def _yaml_loader() -> Any:
     """Return PyYAML's safe loader, with dates as text and aliases counted as what they repeat."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         nodes = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
