@@ -436,7 +436,11 @@ class PassageTrace:
         more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
         codes = first_pass(self.flow, id)
         whole = f" Only what {self.called(codes)} finds is scored by whole vectors." if codes else ""
-        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{whole}{self._depth}"
+        matched = all(_matched_all(span) for span in self.searches) and self.searches
+        none = " It matches none of the patterns." if matched else ""
+        return (
+            f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{none}{whole}{self._depth}"
+        )
 
     def _rewritten(self, search: Span) -> bool:
         """Return whether a search used rewritten text instead of the question, which its name does not
@@ -497,6 +501,13 @@ class PassageTrace:
         sentence = f"The route {state.get(result.status, 'could not run')}: {reason}"
         until = f" Until then, the passage was {self._at(best)}." if best else ""
         return f"{sentence.rstrip('.')}.{until}"
+
+
+def _matched_all(span: Span) -> bool:
+    """Return whether a search of the text has every passage that matches one of its patterns."""
+    output, most = span.output, span.args.get("k")
+    complete = isinstance(most, int) and len(span.hits or ()) < most
+    return isinstance(output, Search) and output.model == "grep" and complete and not output.where
 
 
 def _upper(text: str) -> str:

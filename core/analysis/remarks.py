@@ -32,7 +32,11 @@ def command(needs: Iterable[Need], corpus: str) -> str:
 
 def _empty(spans: Iterable[Span]) -> list[str]:
     searches = [span.output for span in spans if isinstance(span.output, Search)]
-    return [f"BM25 found nothing: {search.unfound}" for search in searches if search.unfound]
+    return [
+        f"{'Grep' if search.model == 'grep' else 'BM25'} found nothing: {search.unfound}"
+        for search in searches
+        if search.unfound
+    ]
 
 
 def _changed(result: RouteResult) -> list[str]:

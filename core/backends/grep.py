@@ -174,6 +174,11 @@ class SourceText:
         found: Positions = np.searchsorted(self._ends, places, "right")
         return found
 
+    def count(self, pattern: Pattern, allowed: Mask | None = None) -> int:
+        """Return in how many passages `pattern` occurs, of those `allowed`."""
+        rows = np.unique(self.rows(self.find(pattern)))
+        return len(rows) if allowed is None else int(np.count_nonzero(allowed[rows]))
+
     def rank(
         self, wanted: Sequence[Pattern], k: int, allowed: Mask | None = None
     ) -> tuple[list[Grepped], dict[Pattern, int]]:

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import BaseModel
+
 from core.backends import grep
+from core.backends.grep import Pattern
+from core.backends.prompting.prompts_agentic import WRITE_PATTERNS
+from core.backends.prompting.replies import read_form, strict_schema
 from core.backends.terms import Analyzer
 from core.domain.errors import Unavailable
-from core.domain.outputs import Search
+from core.domain.outputs import Pass, Rewrite, Search
 from core.domain.types import Hit, Ranking
 from core.steps.gate import exact_terms
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
 
 EXPLAINED = 10  # first hits of which the span keeps what matched
+LONGEST_PATTERN = 60  # characters of a pattern that a model writes
+
+
+class WrittenPattern(BaseModel):
+    """A pattern as a model writes it."""
+
+    match: Literal["word", "beginning", "phrase"]
+    text: str
+
+
+class WrittenPatterns(BaseModel):
+    """The reply of a model that writes patterns."""
+
+    patterns: list[WrittenPattern]
 
 
 class Grep(Retrieve):
@@ -25,12 +46,72 @@ class Grep(Retrieve):
         Source: Sen et al. 2026, "Is grep all you need?", arXiv:2605.15184, compares such searches with
         retrieval; this ranking is our own.
         """
-        corpus, where = self.context.corpus, self.context.where
+        return self._matching(text, self._patterns_of(text), k)
+
+    @step("RETRIEVER", "grep the source text", returns=Ranking)
+    def grep_for(self, wanted: tuple[Pattern, ...], k: int = POOL) -> Ranking:
+        """Return the `k` passages that match the patterns `wanted` best, as `grep` does."""
+        return self._matching(listed(wanted), wanted, k)
+
+    @step("RETRIEVER", "count matches", returns=tuple[tuple[Pattern, int], ...])
+    def count_matches(self, wanted: tuple[Pattern, ...]) -> tuple[tuple[Pattern, int], ...]:
+        """Return each pattern with the number of passages in which it occurs."""
+        source, allowed = self.context.corpus.source_text, self.allowed()
+        counted = tuple((one, source.count(one, allowed)) for one in wanted)
+        self.span.output = Pass({str(one): n for one, n in counted})
+        return counted
+
+    @step("LLM", "write patterns", returns=tuple[Pattern, ...])
+    def write_patterns(
+        self, question: str, most: int, tried: tuple[tuple[Pattern, int], ...] = ()
+    ) -> tuple[Pattern, ...]:
+        """Let the model write up to `most` patterns, which are texts and no expressions: no pattern can take
+        long. It sees in how many passages those of `tried` occur, and no passage. If its reply is unusable
+        twice, those of `tried` that occur are returned, else the question's own, and a note says so.
+        """
+
+        def read(reply: str) -> tuple[Pattern, ...] | str:
+            form = read_form(WrittenPatterns, reply)
+            if isinstance(form, str):
+                return form
+            texts = [(grep.fold(one.text).strip(" *"), one.match) for one in form.patterns]
+            made = [
+                Pattern(text, "identifier" if match == "phrase" else match)
+                for text, match in texts
+                if text and len(text) <= LONGEST_PATTERN
+            ]
+            return tuple(dict.fromkeys(made))[:most] or "no pattern with a text"
+
+        def wrong(reply: str) -> str | None:
+            found = read(reply)
+            return found if isinstance(found, str) else None
+
+        reply = self._ask(
+            WRITE_PATTERNS,
+            max_tokens=30 * most + 20,
+            schema=strict_schema(WrittenPatterns),
+            unusable=wrong,
+            question=question,
+            n=str(most),
+            size=f"{self.context.corpus.size:,}",
+            tried="\n".join(f"{one}: {n:,}" for one, n in tried) or "none",
+        )
+        found = read(reply.text)
+        if isinstance(found, str):
+            self.span.attributes["note"] = f"also when asked again, the model gave {found}"
+            found = tuple(one for one, n in tried if n) or self._patterns_of(question)
+        self.span.output = Rewrite(question, (listed(found),), "keywords")
+        return found
+
+    def _patterns_of(self, question: str) -> tuple[Pattern, ...]:
         try:
-            analyzer = corpus.analyzer
+            analyzer = self.context.corpus.analyzer
         except Unavailable:  # without a BM25 index nothing says which words to stem, or which are stop words
             analyzer = Analyzer("none")
-        wanted = grep.patterns(text, analyzer, exact_texts(text))
+        return grep.patterns(question, analyzer, exact_texts(question))
+
+    def _matching(self, text: str, wanted: tuple[Pattern, ...], k: int) -> Ranking:
+        corpus, where = self.context.corpus, self.context.where
         found, counts = corpus.source_text.rank(wanted, k, corpus.allowed(where))
         passages = corpus.passages([one.row for one in found])
         first = list(zip(passages, found, strict=True))[:EXPLAINED]
@@ -45,10 +126,15 @@ class Grep(Retrieve):
             terms=len(wanted),
             expansion=tuple((str(one), 1.0) for one in wanted),
             matched={passage.id: one.parts for passage, one in first},
-            unfound="" if found else "no passage's text has any of its words",
+            unfound="" if found else "no passage's text has any of its patterns",
             where=where,
         )
         return tuple(Hit(passage, one.score) for passage, one in zip(passages, found, strict=True))
+
+
+def listed(wanted: tuple[Pattern, ...]) -> str:
+    """Return patterns as one text to show."""
+    return ", ".join(map(str, wanted))
 
 
 def exact_texts(question: str) -> tuple[str, ...]:

@@ -60,6 +60,28 @@ CHOOSE_ACTION = Prompt(
         ),
     ),
 )
+_DOG = "Question: May I bring my dog to room B-12?\nPassages: 300\nAt most: 3\nPatterns tried: "
+_FIRST_TRY = (
+    '{"patterns": [{"match": "phrase", "text": "b-12"}, {"match": "word", "text": "dog"}, '
+    '{"match": "beginning", "text": "room"}]}'
+)
+WRITE_PATTERNS = Prompt(
+    "write-patterns/1",
+    "You search files with grep. You write the patterns that a text which answers the question contains: "
+    "names and codes as they are written, and the words that such a text would use, not only those of the "
+    "question. match is word (text is a whole word), beginning (text is the beginning of words) or phrase "
+    "(text stands there exactly). You see in how many passages each pattern tried before occurs: leave out "
+    "those that occur in none or in nearly all, and write better ones. Reply as JSON.",
+    "Question: {question}\nPassages: {size}\nAt most: {n}\nPatterns tried: {tried}",
+    (
+        (f"{_DOG}none", _FIRST_TRY),
+        (
+            f"{_DOG}\nb-12: 4\ndog: 0\nroom*: 280",
+            '{"patterns": [{"match": "phrase", "text": "b-12"}, {"match": "beginning", "text": "pet"}, '
+            '{"match": "beginning", "text": "animal"}]}',
+        ),
+    ),
+)
 DIRECT = Prompt(
     "direct/1",
     "You are the assistant of a help desk. The message needs nothing looked up. Reply in one or two "

@@ -163,7 +163,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(ask, name):
             for p in (
                 *("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql"),
                 *("choose-name", "choose-action", "evidence", "reformulate", "relevant"),
-                *("order-passages", "best-passage"),
+                *("order-passages", "best-passage", "write-patterns", "choose-tool", "choose-file"),
             )
         }
     )

@@ -1,0 +1,28 @@
+from typing import Annotated
+
+from core.domain.needs import Need
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route(
+    "Grep, patterns by a model",
+    family="agentic",
+    paper="Sen et al. 2026, arXiv:2605.15184",
+    needs=[Need.LLM],
+    embeds=False,
+)
+def grep_model(
+    query: Query,
+    do: Steps,
+    *,
+    patterns: Annotated[int, Parameter(1, 12, "patterns that the model may write, each time")] = 5,
+) -> Answer:
+    """Let the model write the patterns to search the text for, and once more with the counts of matches.
+
+    It sees no passage, only in how many each pattern occurs: no document can choose a pattern.
+    """
+    written = do.write_patterns(query.text, patterns)
+    refined = do.write_patterns(query.text, patterns, do.count_matches(written))
+    return do.answer(query.text, do.grep_for(refined))
