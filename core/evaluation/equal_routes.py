@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isnan
 from statistics import median
 from typing import Any
 
-from core.evaluation.finding import count, listed
 from core.evaluation.outcome import Outcome, Outcomes
 
 RULE = "fewer model calls and tokens, then fewer steps, then the lower median time, then the name"
@@ -68,14 +67,6 @@ def standing_for(found: Sequence[Equal], baseline: str) -> dict[str, str]:
         for route in group.routes
         if route != one
     }
-
-
-def sentence(one: Equal, named: Callable[[str], str] = str) -> str:
-    """Return a sentence on the routes that are equal, and on how many questions."""
-    return (
-        f"{listed([*map(named, one.others)])} returned the same rankings as {named(one.route)} on all "
-        f"{count(one.questions)} (compared to depth {one.depth}): they count as one result."
-    )
 
 
 def _result(one: Outcome) -> tuple[Any, ...]:

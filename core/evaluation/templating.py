@@ -85,6 +85,7 @@ def _environment() -> Environment:
         "milliseconds": milliseconds,
         "number": number,
         "p_value": p_value,
+        "percent": "{:.0%}".format,
         "quantity": finding.quantity,
         "rounded": power.rounded,
         "share": finding.share,

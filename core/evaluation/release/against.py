@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from core.analysis.metrics import titled
-from core.domain.format import milliseconds, number
+from core.domain.format import number
 from core.evaluation.diff.questions import QuestionsDiff, questions_diff
 from core.evaluation.diff.side import EvaluationSide
 from core.evaluation.diff.text import broken
@@ -17,6 +16,7 @@ from core.evaluation.pairs import pair
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot import Snapshot, labels_of, side_of
+from core.evaluation.templating import say, sentences
 
 Regression = Literal["shown", "excluded", "undecided"]
 
@@ -42,15 +42,6 @@ class Change:
     def verdict(self) -> str:
         """Return the conclusion from the interval."""
         return "worse" if self.high < 0 else "better" if self.low > 0 else "no difference shown"
-
-    def in_words(self) -> str:
-        """Return the change in one phrase."""
-        of = "" if self.mode == EVERY else f" on {self.mode}"
-        low, high = number(self.low, signed=True), number(self.high, signed=True)
-        return (
-            f"{titled(self.metric)}{of} {number(self.delta, signed=True)} ({100 * self.level:.3g}% interval "
-            f"{low} to {high}, {count(self.n)})"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +117,20 @@ def compare(
     elif planned is not None and planned.low > -least:
         regression = "excluded"
     questions, depth = _by_question(before, measured, now)
-    notes = _broken(questions, depth, max_broken)
-    notes += _notes(before, measured, then, now, unpaired, relabelled)
-    summary = _in_words(before, measured, then, now, changes, planned, regression, least)
+    was = before.routes[then]["p95_ms"] if then is not None else None
+    notes = sentences(
+        "against.notes",
+        questions,
+        depth,
+        max_broken,
+        unpaired,
+        relabelled,
+        before.fingerprint != str(measured.figures.get("fingerprint", "")),
+        was,
+        measured.p95(now),
+    )
+    title = measured.title(now)
+    summary = say("against.summary", before, title, then, changes, planned, regression, least)
     return Against(
         before.name,
         then,
@@ -191,18 +193,6 @@ def _by_question(before: Snapshot, measured: Measured, now: str) -> tuple[Questi
     return questions_diff(then, EvaluationSide(measured.evaluation, now), then.depth), then.depth
 
 
-def _broken(found: QuestionsDiff | None, depth: int, most: int | None) -> list[str]:
-    allowed = "" if most is None else f" At most {most} may break."
-    if found is None:
-        return [f"Which questions broke cannot be determined.{allowed}"] if allowed else []
-    lost, fixed = (len(found.of(change)) for change in ("broken", "fixed"))
-    were = f"{fixed} {'was' if fixed == 1 else 'were'} fixed"
-    return [
-        f"{count(lost)} broke and {were}, of {count(len(found.questions))}, by the relevant passages among "
-        f"the first {depth}.{allowed}"
-    ]
-
-
 def _questions(before: Snapshot, measured: Measured) -> tuple[dict[str, str], int, int]:
     """Return the questions both have with their kind now, how many are in one alone, how many judged
     otherwise.
@@ -240,47 +230,3 @@ def _changes(
             dropped = one.high < 0 and one.delta < -least
             found.append(Change(*key, one.n, one.delta, one.low, one.high, level, dropped))
     return tuple(found)
-
-
-def _in_words(
-    before: Snapshot,
-    measured: Measured,
-    then: str | None,
-    now: str,
-    changes: tuple[Change, ...],
-    planned: Change | None,
-    regression: Regression,
-    least: float,
-) -> str:
-    if then is None:
-        return "Cannot be determined: the earlier release has no route to compare with."
-    if planned is None:
-        return "Cannot be determined: the two releases share no question with values for both."
-    both = f"{measured.title(now)} now against {before.routes[then]['title']} then"
-    if regression == "shown":
-        dropped = "; ".join(one.in_words() for one in changes if one.dropped)
-        return f"A regression: {both}, {dropped}."
-    if regression == "excluded":
-        return f"A drop of {number(least)} is excluded: {both}, {planned.in_words()}."
-    drop = number(max(0.0, -planned.low))
-    return (
-        f"Not enough evidence about a drop: one of up to {drop} cannot be excluded. {both}, "
-        f"{planned.in_words()}."
-    )
-
-
-def _notes(
-    before: Snapshot, measured: Measured, then: str | None, now: str, unpaired: int, relabelled: int
-) -> list[str]:
-    notes = []
-    if unpaired:
-        notes.append(f"{count(unpaired)} excluded: in only one of the releases, or with a changed text.")
-    if relabelled:
-        notes.append(f"{count(relabelled)} with changed labels, which may explain a difference.")
-    if before.fingerprint != str(measured.figures.get("fingerprint", "")):
-        notes.append("The corpus has changed since then.")
-    if then is not None:
-        was, p95 = before.routes[then]["p95_ms"], measured.p95(now)
-        if was is not None and p95 is not None:
-            notes.append(f"p95 was {milliseconds(was)} and is now {milliseconds(p95)} (not tested).")
-    return notes

@@ -6,15 +6,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from core.analysis.metrics import titled
-from core.domain.format import number
 from core.evaluation.diff.questions import QuestionDiff
 from core.evaluation.diff.text import cause, moved
 from core.evaluation.finding import count
-from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.gate import Decision
-from core.evaluation.templating import markdown
+from core.evaluation.templating import markdown, render
 
 LIMIT = 65_536  # characters of a comment on GitHub
 ROOM = 1_000  # kept for the end: closing tags, how many are left out, the marker
@@ -34,22 +31,16 @@ def comment(decision: Decision, against: Against | None = None) -> str:
     Questions are cut to CUT characters, and lists where it would pass LIMIT, with how many are left out.
     """
     found = failures(decision, against)
-    verdict = f"**Gate failed: {safe('; '.join(found))}.**" if found else "**Gate passed.**"
-    lines = [f"{verdict} {safe(words.headline(decision))}", ""]
-    lines += [safe(decision.generated), ""] if decision.generated else []
-    lines += [*_changes(against), *_criteria(decision)]
-    said = {words.headline(decision), decision.generated}
-    reasons = _points([safe(one) for one in words.every(decision)[:MOST] if one not in said])
-    lines += ["<details><summary>Why</summary>", "", *reasons, "", "</details>", ""] if reasons else []
-    body = _Body(lines, MARKER.format(name=_NOT_NAME.sub("-", decision.name)[:80]))
+    own = {"safe": safe, "code": code, "cell": cell}
+    text = render("comment.md", decision=decision, against=against, failures=found, most=MOST, **own)
     if decision.regressions is not None:
-        broken = decision.regressions.broken
-        body.listed("Complaints that broke again", [_said(one.question, one.text, one.why) for one in broken])
+        broken = [_said(one.question, one.text, one.why) for one in decision.regressions.broken]
+        text += _folded("Complaints that broke again", broken, LIMIT - ROOM - len(text), opened=True)
     if against is not None and against.questions is not None:
         for change, title in (("broken", "Broken"), ("fixed", "Fixed")):
-            changed = [one for one in against.questions.questions if one.change == change]
-            body.listed(title, [_question(one) for one in changed], opened=change == "broken")
-    return body.text()
+            changed = [_question(one) for one in against.questions.questions if one.change == change]
+            text += _folded(title, changed, LIMIT - ROOM - len(text), opened=change == "broken")
+    return f"{text}{MARKER.format(name=_NOT_NAME.sub('-', decision.name)[:80])}\n"
 
 
 def safe(text: str, most: int = SENTENCE) -> str:
@@ -67,68 +58,22 @@ def code(text: str) -> str:
     return f"{fence} {line} {fence}" if line[0] in "` " or line[-1] in "` " else f"{fence}{line}{fence}"
 
 
-class _Body:
-    """Lines of at most LIMIT characters."""
-
-    def __init__(self, lines: Sequence[str], marker: str) -> None:
-        self._marker = marker
-        self._lines = list(lines)
-        self._room = LIMIT - ROOM - sum(len(line) + 1 for line in lines)
-
-    def listed(self, title: str, items: Sequence[str], *, opened: bool = True) -> None:
-        """Return a list that can be folded; what finds no room is counted."""
-        if not items:
-            return
-        head = f"<details{' open' if opened else ''}><summary>{title}: {count(len(items))}</summary>"
-        self._lines += [head, ""]
-        self._room -= len(head) + 2
-        for place, item in enumerate(items):
-            if len(item) + 3 > self._room:
-                self._lines.append(f"- and {len(items) - place} more")
-                break
-            self._lines.append(f"- {item}")
-            self._room -= len(item) + 3
-        self._lines += ["", "</details>", ""]
-        self._room -= 13
-
-    def text(self) -> str:
-        """All of it, with the marker."""
-        return "\n".join([*self._lines, self._marker, ""])
+def cell(text: str) -> str:
+    """Return text for a cell of a table; see `safe`."""
+    return safe(text, CUT)
 
 
-def _changes(against: Against | None) -> list[str]:
-    """Return the lowered metrics, then remarks on the comparison."""
-    if against is None:
-        return []
-    lines = [f"Against {code(against.name)}: {safe(against.summary)}", ""]
-    worse = [one for one in against.changes if one.delta < 0]
-    if worse:
-        lines += [
-            "| became lower | questions | now minus then | interval | result |",
-            "| --- | --- | --- | --- | --- |",
-        ]
-        for one in worse[:MOST]:
-            ends = f"{number(one.low, signed=True)} to {number(one.high, signed=True)}"
-            cells = (
-                f"{titled(one.metric)}, {one.mode}",
-                str(one.n),
-                number(one.delta, signed=True),
-                ends,
-                one.verdict,
-            )
-            lines.append(f"| {' | '.join(safe(cell, CUT) for cell in cells)} |")
-        lines.append("")
-    return [*lines, *_points([safe(note) for note in against.notes]), ""]
-
-
-def _criteria(decision: Decision) -> list[str]:
-    """Return a table of the route to ship, or the nearest, by criterion."""
-    one = decision.of(decision.shown)
-    lines = [f"| {safe(one.title, CUT)} | required | figure | |", "| --- | --- | --- | --- |"]
-    for check in one.checks:
-        cells = (check.name, words.limit(check), words.brief(check), check.state)
-        lines.append(f"| {' | '.join(safe(cell, CUT) for cell in cells)} |")
-    return [*lines, ""]
+def _folded(title: str, items: Sequence[str], room: int, *, opened: bool) -> str:
+    """Return a list that can be folded, of at most about `room` characters; what finds no room is counted."""
+    if not items:
+        return ""
+    text = f"<details{' open' if opened else ''}><summary>{title}: {count(len(items))}</summary>\n\n"
+    for place, item in enumerate(items):
+        if len(text) + len(item) + 3 > room:
+            text += f"- and {len(items) - place} more\n"
+            break
+        text += f"- {item}\n"
+    return f"{text}\n</details>\n\n"
 
 
 def _question(question: QuestionDiff) -> str:
@@ -143,10 +88,6 @@ def _question(question: QuestionDiff) -> str:
 
 def _said(id: str, text: str, why: str) -> str:
     return f"{code(id)} {code(text)}: {safe(why)}" if why else f"{code(id)} {code(text)}"
-
-
-def _points(texts: Sequence[str]) -> list[str]:
-    return [f"- {text}" for text in texts]
 
 
 def _cut(text: str, most: int) -> str:

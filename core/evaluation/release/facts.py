@@ -8,16 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.analysis.metrics import titled
 from core.domain.errors import BadInput
-from core.domain.format import number
 from core.domain.machine import machine
 from core.domain.program import version
 from core.domain.types import Run
-from core.evaluation.finding import count, share
 from core.evaluation.losses import paired
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import UNJUDGED, Measured
+from core.evaluation.templating import sentences
 
 UNKNOWN = "not recorded"
 
@@ -59,46 +57,7 @@ def worse_at(measured: Measured, route: str, other: str, metric: str) -> list[Wo
 
 def limits(measured: Measured, decision: Decision) -> list[str]:
     """Return the limits of the labelled set, a sentence each."""
-    figures, metric = measured.figures, decision.criteria.metric
-    sentences = [
-        f"{count(measured.questions)} asked, {figures.get('labelled', 0)} with a relevant passage. The"
-        " others count only towards time and failures, and towards answers where those were judged."
-    ]
-    if sample := figures.get("sample"):
-        sentences.append(f"They are a random sample of {sample['of']} (seed {sample['seed']}).")
-    if figures.get("interrupted"):
-        sentences.append("The evaluation was stopped before its end.")
-    if measured.unlike:
-        used = "Its times count all the same" if decision.criteria.unlike_machines else "No time counts"
-        sentences.append(f"{used}: {measured.unlike}.")
-    for route, row in figures["routes"].items():
-        if source := row.get("source"):
-            sentences.append(
-                f"{route} was not asked: its replies are from {source['file']}, and its time is not measured."
-            )
-    shown = decision.shown
-    unjudged = measured.mean(shown, UNJUDGED)
-    if unjudged is not None:
-        sentences.append(
-            f"{share(unjudged)} of the first ten passages of {measured.title(shown)} are unjudged and count"
-            " as not relevant. If some of them are relevant, its score is too low."
-        )
-    if decision.chosen and len(decision.candidates) > 1:
-        sentences.append(
-            "The route was chosen among several on the same questions that its figures come from. Expect"
-            " slightly lower figures on other questions."
-        )
-    blind = sorted({one.mode for one in decision.losses if one.blind})
-    if blind:
-        sentences.append(f"Too few questions to show any loss: {', '.join(blind)}.")
-    mine = [one for one in decision.losses if one.route == shown and not one.blind and one.low < 0]
-    if mine:
-        sentences.append(
-            f"Losses of {titled(metric)} up to these are not excluded: "
-            + ", ".join(f"{one.mode} {number(-one.low)} ({count(one.n)})" for one in mine)
-            + "."
-        )
-    return sentences
+    return sentences("limits.limits", measured, decision, measured.mean(decision.shown, UNJUDGED))
 
 
 def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:

@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from core.analysis.metrics import titled
-from core.domain.format import number
 from core.domain.needs import Family
-from core.evaluation.finding import listed
 from core.evaluation.losses import paired
 from core.evaluation.pairs import Pair, pair
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.measured import Measured
-from core.evaluation.verdict_text import compared
+from core.evaluation.templating import sentences
 from core.routes.registry import routes
 
 # From the least to the most work for a question. A route is on the rung of its family.
@@ -168,36 +165,4 @@ def _with_answered(rungs: Sequence[Rung], measured: Measured) -> tuple[Rung, ...
 
 def in_words(ladder: Ladder, measured: Measured) -> list[str]:
     """Return one sentence per rung, and a last one on where the ladder ends."""
-    sentences = [_sentence(rung, ladder.metric, measured) for rung in ladder.rungs]
-    if ladder.reached is None:
-        sentences.append("The ladder has no end: no route is decided to ship.")
-    else:
-        names = [measured.title(rung.route or "") for rung in ladder.taken]
-        sentences.append(
-            f"The ladder to the route that ships is {', then '.join(names)}."
-            if len(names) > 1
-            else f"{names[0]} ships; no escalation is needed."
-        )
-    return sentences
-
-
-def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
-    place = rung.title[0].upper() + rung.title[1:]
-    if rung.state == "equal":
-        names = listed([*map(measured.title, rung.others)])
-        return f"{place}: {names} returned the same rankings as a route on another rung."
-    if rung.route is None:
-        return f"{place}: no route of this kind was measured."
-    name = measured.title(rung.route)
-    end = {
-        "reached": " It ships, so the ladder ends here.",
-        "taken": "",
-        "skipped": " It is skipped: no gain is shown.",
-        "not needed": " It is not needed.",
-        "not measured": "",
-        "equal": "",
-    }[rung.state]
-    if rung.gain is None:
-        mean = measured.mean(rung.route, metric)
-        return f"{place}: {name}" + ("." if mean is None else f", {number(mean)} {titled(metric)}.") + end
-    return f"{place}: {compared(rung.gain, measured.title)}{end}"
+    return sentences("ladder.rungs", ladder, measured)
