@@ -39,8 +39,8 @@ from core.domain.types import Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from scripts.serving import served
 
 log = logging.getLogger("soak")

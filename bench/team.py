@@ -36,8 +36,8 @@ from core.domain.settings import Settings
 from core.evaluation import sets
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Pooled
 from core.store import Store
+from core.store.labels import Pooled
 from scripts.serving import served
 
 log = logging.getLogger("bench")

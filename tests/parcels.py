@@ -5,7 +5,7 @@ import re
 from core.domain.types import Query
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
+from core.store.labels import Judgement, Pooled
 
 COUNT = 40
 TEXTS = {f"p{n:02}": f"Parcel number {n} is sent from depot {n} on day {n}." for n in range(COUNT)}

@@ -6,19 +6,20 @@ May import the rooms below: domain, backends, corpus, steps, routes. What runs r
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
-from core.domain.types import ASKED_BY, Remembered, Run, Turn
+from core.domain.types import ASKED_BY, Query, Remembered, Run, Turn
 from core.store import budget, deeds, memory, playlists, purge, run_annotations, runs, traces, trash
 from core.store import search as searching
 from core.store.deletion import Deletion, next_due
 from core.store.files import Place, empty_log, open_to_write, reading
+from core.store.labels import LabelStore
 from core.store.memory import MemoryRow
 from core.store.playlists import Playlist, PlaylistEntry
 from core.store.postgres import Dsn
@@ -399,6 +400,23 @@ class Store:
             return done
 
         return self._writer.do(both, durable=durable)
+
+    @contextmanager
+    def labels(self) -> Iterator[LabelStore]:
+        """Yield the label sets as they are at one moment. Raises Unavailable if the store cannot be read."""
+        with reading(self.path) as connection:
+            yield LabelStore(connection)
+
+    def change_labels(self, work: Callable[[LabelStore], T], *, deed: tuple[str, str] | None = None) -> T:
+        """Do `work` on the label sets in a transaction of its own; see `write`."""
+        return self.write(lambda connection: work(LabelStore(connection)), deed=deed)
+
+    def asked(self, corpus: str, limit: int) -> list[Query]:
+        """Return the questions of the newest `limit` runs on a corpus, each with its conversation once, the
+        newest first.
+        """
+        with reading(self.path) as connection:
+            return runs.asked(connection, corpus, limit)
 
     def record(self, who: str, deed: str, about: str) -> None:
         """Log that `who` did something. Raises Unavailable if it cannot be stored."""

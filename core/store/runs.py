@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.domain import quick_json
-from core.domain.types import ASKED_BY, Passage, RouteResult, Run
+from core.domain.types import ASKED_BY, Passage, Query, RouteResult, Run, Turn
 from core.store import codec, process_liveness, purge
 from core.store.codec import Lists, dumps
 from core.store.migrations import SCHEMA
@@ -248,6 +248,58 @@ def read(connection: sqlite3.Connection, number: int) -> Run:
             "passages": [{c: text(p[c]) for c in p.keys()} for p in passages],  # noqa: SIM118 - a Row's keys
         }
     )
+
+
+def asked(connection: sqlite3.Connection, corpus: str, limit: int) -> list[Query]:
+    """Return the questions of the newest `limit` runs on a corpus, each with its conversation once."""
+    found = connection.execute(
+        "SELECT r.history, t.text FROM runs r JOIN texts t ON t.hash = r.question "
+        "WHERE NOT r.deleted AND r.corpus = ? ORDER BY r.created DESC, r.id DESC LIMIT ?",
+        (bind(corpus), limit),
+    ).fetchall()
+    rows = [(text(row["text"]), parsed(row["history"])) for row in found]
+    texts = {
+        hash: _read_text(connection, bytes.fromhex(hash))
+        for hash in {hash for _, history in rows for _, hash in history}
+    }
+    queries = (
+        Query(said, tuple(Turn(role, texts[hash]) for role, hash in history)) for said, history in rows
+    )
+    return list(dict.fromkeys(queries))
+
+
+def read_result(connection: sqlite3.Connection, run: str, route: str) -> RouteResult | None:
+    """Return a route's result of a run with its steps; None without one. Passages have their ids alone."""
+    row = connection.execute(
+        "SELECT results.*, texts.text AS question "
+        "FROM results JOIN runs ON runs.number = run JOIN texts ON texts.hash = runs.question "
+        "WHERE route = ? AND nth = 0 AND runs.id = ?",
+        (bind(route), bind(run)),
+    ).fetchone()
+    if row is None:
+        return None
+    result = result_document(row)
+    numbers = sorted({span["hits"] for span in result["spans"] if span.get("hits") is not None})
+    places = {number: at for at, number in enumerate(numbers)}
+    for span in result["spans"]:
+        if span.get("hits") is not None:
+            span["hits"] = places[span["hits"]]
+    marks = ", ".join("?" * len(numbers))
+    lists = connection.execute(
+        f"SELECT n, hits FROM rankings WHERE run = ? AND n IN ({marks}) ORDER BY n", (row["run"], *numbers)
+    )
+    document = {
+        "id": "one",
+        "created": "",
+        "corpus": "",
+        "fingerprint": "",
+        "settings": {},
+        "question": text(row["question"]),
+        "results": [result],
+        "rankings": [parsed(one["hits"]) for one in lists],
+        "passages": [{"id": id, "doc_id": "", "title": "", "text": ""} for id, _ in result["hits"]],
+    }
+    return codec.from_document(document).results[0]
 
 
 def _keys(routes: Iterable[str]) -> list[Key]:

@@ -17,8 +17,8 @@ from core.domain import settings
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from scripts import serving
 from tests.runs import HOSTILE, make_run
 from ui.app.glossary import TERMS

@@ -12,8 +12,8 @@ import pytest
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.browser.acting import eventually, settle
 from tests.browser.conftest import served
 

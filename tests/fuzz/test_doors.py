@@ -27,8 +27,8 @@ from core.evaluation import dataset
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
-from core.evaluation.labels.types import Pooled
 from core.store import Store, otlp, traces_in
+from core.store.labels import Pooled
 from tests.fakes import MemoryCorpus, _shop
 from tests.runs import make_run
 

@@ -8,7 +8,7 @@ import pytest
 from core.domain.types import Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Judgement, Pooled
+from core.store.labels import Judgement, Pooled
 from tests.fakes import TEXTS, MemoryCorpus
 from tests.runs import make_run
 from ui.components import gold

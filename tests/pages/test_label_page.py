@@ -13,7 +13,7 @@ from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, pool, suggest
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import Judgement, Pooled
+from core.store.labels import Judgement, Pooled
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 from ui.label import labels, sets

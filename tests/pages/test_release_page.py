@@ -13,7 +13,6 @@ from core.evaluation import experiment_store
 from core.evaluation.dataset import Complaint, LabelledSet, Question
 from core.evaluation.experiment_store import RUNS
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.gate import decide
@@ -21,6 +20,7 @@ from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.snapshot import snapshot
 from core.evaluation.release.text import headline
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.pages.reading import address, html, plain, shown
 from tests.released import evaluation, labelled, outcome
 from tests.runs import HOSTILE, make_run

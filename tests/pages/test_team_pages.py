@@ -7,7 +7,7 @@ from core.domain.people import NOBODY, Person, acting
 from core.domain.types import ASKED_BY, Passage, Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Pooled
+from core.store.labels import Pooled
 from tests.pages.reading import plain, shown
 from tests.runs import make_run
 from ui.app import account

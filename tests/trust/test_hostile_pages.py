@@ -9,8 +9,8 @@ import pytest
 from core.domain.types import Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import PlaylistEntry, presets
+from core.store.labels import Judgement, Pooled
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
 from ui.app.glossary import TERMS

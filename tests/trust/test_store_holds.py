@@ -13,8 +13,8 @@ import pytest
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Pooled
 from core.store import Store
+from core.store.labels import Pooled
 from tests.runs import make_run
 
 pytestmark = pytest.mark.trust
@@ -29,7 +29,7 @@ import sys, threading
 from dataclasses import replace
 from pathlib import Path
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Judgement
+from core.store.labels import Judgement
 from core.store import Store
 from tests.runs import make_run
 

@@ -12,8 +12,9 @@ from core.domain.errors import RouteScopeError, Unavailable
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import queue, settling
 from core.evaluation.labels.refresh import caught_up
-from core.evaluation.labels.types import Desk, Pair
+from core.evaluation.labels.types import Desk
 from core.store import Store
+from core.store.labels import Pair
 from ui.app import address, evaluated, state
 from ui.app.markup import md
 

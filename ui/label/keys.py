@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from core.evaluation.labels.types import Judgement
+from core.store.labels import Judgement
 from ui.app.markup import cut
 
 KEYS = {0: "a", 1: "s", 2: "d", 3: "f"}  # the home row

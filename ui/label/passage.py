@@ -16,7 +16,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.types import Passage
 from core.domain.unmatched import is_unmatched
 from core.evaluation.dataset import Question
-from core.evaluation.labels.types import Pooled
+from core.store.labels import Pooled
 from ui.app import state
 from ui.app.markup import EMPTY, cut, join, tag
 from ui.app.names import named

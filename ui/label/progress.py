@@ -7,7 +7,8 @@ from markupsafe import Markup
 
 from core.evaluation.labels import queue
 from core.evaluation.labels.queue import Progress
-from core.evaluation.labels.types import Desk, Pair
+from core.evaluation.labels.types import Desk
+from core.store.labels import Pair
 from ui.app.markup import join, show, tag
 from ui.components import tables
 from ui.label.passage import one_line

@@ -7,7 +7,8 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.next_item import onward
-from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
+from core.evaluation.labels.types import Desk
+from core.store.labels import GRADES, Judgement, Kind, Pair
 from ui.app import account, address, evaluated
 from ui.app.markup import cut, md, show, tag
 from ui.app.names import named

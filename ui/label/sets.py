@@ -15,7 +15,8 @@ from core.evaluation.dataset import Question
 from core.evaluation.first_start import EXAMPLE
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, origins
-from core.evaluation.labels.types import Desk, LabelSet
+from core.evaluation.labels.types import Desk
+from core.store.labels import LabelSet
 from ui.app import account, address, opening, state
 from ui.app.help_mark import term
 from ui.app.markup import md

@@ -7,7 +7,8 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import suggest
 from core.evaluation.labels.suggest import Suggesting
-from core.evaluation.labels.types import GRADES, MODEL, Desk, Pair
+from core.evaluation.labels.types import Desk
+from core.store.labels import GRADES, MODEL, Pair
 from ui.app import address, redraw, state
 from ui.app.markup import cut, md, show, tag
 from ui.app.progress import progress

@@ -10,7 +10,8 @@ from functools import lru_cache
 from itertools import combinations
 
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import GRADES, Desk, Judgement, Pair
+from core.evaluation.labels.types import Desk
+from core.store.labels import GRADES, Judgement, Pair
 
 LEVELS = tuple(sorted(GRADES))
 

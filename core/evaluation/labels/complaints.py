@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, replace
 from reprlib import repr as short
 
@@ -13,9 +12,9 @@ from core.evaluation.dataset import Complaint, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import rows
 from core.evaluation.labels.origins import id_of
-from core.evaluation.labels.types import MODEL, Desk, Judgement, LabelSet, Pooled
+from core.evaluation.labels.types import Desk
 from core.store import Store
-from core.store.rows import bind
+from core.store.labels import MODEL, Judgement, LabelSet, LabelStore, Pooled, now
 from core.store.run_annotations import MAX_TAG, clean_note
 
 GRADE = 3  # of the passage that should have been there: it answers the question
@@ -90,21 +89,21 @@ def report(store: Store, name: str, said: Report) -> Kept:
     complaint, answer = _checked(said)
     desks.check_own(complaint.who)
     name = desks.clean_name(name, "label set")
-    fresh = LabelSet(name, said.run.corpus, GUIDELINES, desks.RELEVANT_FROM, rows.now())
+    fresh = LabelSet(name, said.run.corpus, GUIDELINES, desks.RELEVANT_FROM, now())
 
-    def work(connection: sqlite3.Connection) -> Kept:
-        _check_run(connection, said.run.id)
-        desk = _desk(connection, fresh)
+    def work(labels: LabelStore) -> Kept:
+        _check_run(labels, said.run.id)
+        desk = _desk(labels, fresh)
         before = _asked(desk, said.run.query) if desk else None
         if before and (same := _same(before, complaint, answer)):
             return Kept(name, before.id, same, before, (), judgement=False, again=True)
         question = _with(before or _new(desk, said.run.query), complaint, answer)
         desks.clean_questions([question])
         if desk is None:
-            rows.insert(connection, fresh, [question])
+            labels.create(fresh, rows.documents([question]))
         else:
-            rows.keep_question(connection, name, question)
-        judged = said.passage is not None and _judge(connection, name, question.id, said, complaint)
+            labels.keep_question(name, rows.document(question))
+        judged = said.passage is not None and _judge(labels, name, question.id, said, complaint)
         others = (
             dict.fromkeys(one.who for one in before.complaints if one.who != complaint.who) if before else {}
         )
@@ -115,7 +114,7 @@ def report(store: Store, name: str, said: Report) -> Kept:
             name, question.id, complaint, before, tuple(others), judged, checkable=checkable, answer=answer
         )
 
-    return store.write(work, deed=("wrong result reported", said.run.id))
+    return store.change_labels(work, deed=("wrong result reported", said.run.id))
 
 
 def undo(store: Store, kept: Kept) -> None:
@@ -125,24 +124,24 @@ def undo(store: Store, kept: Kept) -> None:
 
     desks.check_own(kept.complaint.who)
 
-    def work(connection: sqlite3.Connection) -> None:
-        desk = rows.read(connection, kept.set)
+    def work(labels: LabelStore) -> None:
+        desk = rows.read(labels, kept.set)
         now = desk.asked.get(kept.question)
         if now is None or kept.complaint not in now.complaints:
             raise BadInput(f"the complaint in {kept.set} is gone already")
         left = tuple(one for one in now.complaints if one != kept.complaint)
         said = {one.annotator for one in desk.current() if one.question == kept.question}
         if kept.before is None and not left and said <= {kept.complaint.who}:
-            rows.drop_question(connection, kept.set, kept.question)
+            labels.drop_question(kept.set, kept.question)
             return
-        rows.keep_question(connection, kept.set, _without(now, left, kept))
+        labels.keep_question(kept.set, rows.document(_without(now, left, kept)))
         if kept.judgement:
             withdrawn = Judgement(
                 kept.question, kept.complaint.passage, kept.complaint.who, "person", "withdrawn"
             )
-            rows.append(connection, kept.set, [withdrawn])
+            labels.judge(kept.set, [withdrawn])
 
-    store.write(work)
+    store.change_labels(work)
 
 
 def _without(now: Question, left: tuple[Complaint, ...], kept: Kept) -> Question:
@@ -174,24 +173,20 @@ def _checked(said: Report) -> tuple[Complaint, str]:
         raise BadInput(f"annotator {short(who)}: names that begin with {MODEL!r} are those of models")
     passage = said.passage.id if said.passage else ""
     note = clean_note(said.note)
-    return Complaint(who, said.failure, said.run.id, said.route, passage, note, rows.now()), answer
+    return Complaint(who, said.failure, said.run.id, said.route, passage, note, now()), answer
 
 
-def _check_run(connection: sqlite3.Connection, run: str) -> None:
+def _check_run(labels: LabelStore, run: str) -> None:
     """BadInput for a run that was deleted; one that was never stored here may be reported all the same."""
-    row = connection.execute("SELECT deleted FROM runs WHERE id = ?", (bind(run),)).fetchone()
-    if row is not None and row["deleted"]:
+    if labels.run_deleted(run):
         raise BadInput(f"run {run} was deleted; undo that on Sessions, then report it")
 
 
-def _desk(connection: sqlite3.Connection, fresh: LabelSet) -> Desk | None:
+def _desk(labels: LabelStore, fresh: LabelSet) -> Desk | None:
     """Return the set as it is, or None if it does not exist yet."""
-    known = connection.execute(
-        "SELECT deleted FROM label_sets WHERE name = ?", (bind(fresh.name),)
-    ).fetchone()
-    if known is None:
+    if not labels.exists(fresh.name):
         return None
-    desk = rows.read(connection, fresh.name)  # BadInput for a deleted one
+    desk = rows.read(labels, fresh.name)  # BadInput for a deleted one
     if desk.set.corpus != fresh.corpus:
         raise BadInput(
             f"label set {short(fresh.name)} is over corpus {desk.set.corpus}, and this run over "
@@ -242,18 +237,16 @@ def _with(question: Question, complaint: Complaint, answer: str) -> Question:
     )
 
 
-def _judge(
-    connection: sqlite3.Connection, name: str, question: str, said: Report, complaint: Complaint
-) -> bool:
+def _judge(labels: LabelStore, name: str, question: str, said: Report, complaint: Complaint) -> bool:
     """Grade the passage that should have been there, unless the same person did; whether it was done now."""
     if said.passage is None:
         return False
-    rows.pool_all(connection, name, {question: [Pooled(said.passage, _ranks(said.run, said.passage.id))]})
-    standing = rows.read(connection, name).by(complaint.who).get((question, said.passage.id))
+    labels.add_to_pool(name, {question: [Pooled(said.passage, _ranks(said.run, said.passage.id))]})
+    standing = rows.read(labels, name).by(complaint.who).get((question, said.passage.id))
     if standing is not None and standing.grade == GRADE:
         return False
     told = Judgement(question, said.passage.id, complaint.who, "person", "grade", GRADE, complaint.note)
-    rows.append(connection, name, [told])
+    labels.judge(name, [told])
     return True
 
 

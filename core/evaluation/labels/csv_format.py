@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from core.domain.errors import BadInput
 from core.evaluation.files import whole_grade
-from core.evaluation.labels.types import GRADES
+from core.store.labels import GRADES
 
 COLUMNS = (
     "question_id",

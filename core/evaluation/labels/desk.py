@@ -5,30 +5,18 @@ Each change is one transaction and on the disk on return, so that two people at 
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from reprlib import repr as short
-from typing import Any
 
 from core.domain import people
 from core.domain.errors import BadInput, NotAllowed
 from core.evaluation.dataset import Question
 from core.evaluation.labels import rows
-from core.evaluation.labels.types import (
-    GRADES,
-    KINDS,
-    MODEL,
-    SOURCES,
-    Desk,
-    Judgement,
-    LabelSet,
-    Pooled,
-)
+from core.evaluation.labels.types import Desk
 from core.store import Store
-from core.store.files import reading
-from core.store.rows import bind
+from core.store.labels import GRADES, KINDS, MODEL, SOURCES, Judgement, LabelSet, Pooled, now
 from core.store.run_annotations import MAX_TAG, clean_note
 
 MAX_QUESTIONS = 10_000
@@ -43,8 +31,8 @@ DEFAULT = "\n".join(
 
 def sets(store: Store, *, deleted: bool = False) -> tuple[LabelSet, ...]:
     """Return the sets that are not deleted (or those that are), by name."""
-    with reading(store.path) as connection:
-        found = rows.every(connection, deleted=deleted)
+    with store.labels() as labels:
+        found = labels.sets(deleted=deleted)
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
 
 
@@ -58,12 +46,13 @@ def create(
     relevant_from: int = RELEVANT_FROM,
 ) -> LabelSet:
     """Make a set of these questions, in their order; BadInput for what is not allowed or a name taken."""
-    fresh = LabelSet(clean_name(name, "label set"), corpus, clean_note(guidelines), relevant_from, rows.now())
+    fresh = LabelSet(clean_name(name, "label set"), corpus, clean_note(guidelines), relevant_from, now())
     if relevant_from not in (1, 2, 3):
         raise BadInput(f"relevant_from={relevant_from!r}; a passage is relevant from grade 1, 2 or 3")
     people.require("edit")
     asked = clean_questions(questions)
-    store.write(lambda connection: rows.insert(connection, fresh, asked), deed=("label set made", fresh.name))
+    known = rows.documents(asked)
+    store.change_labels(lambda labels: labels.create(fresh, known), deed=("label set made", fresh.name))
     return fresh
 
 
@@ -71,25 +60,25 @@ def set_guidelines(store: Store, name: str, guidelines: str) -> None:
     """Give annotators other guidelines; BadInput if there is no such set, or the text is too long."""
     people.require("edit")
     told = clean_note(guidelines)
-    _change(store, name, "guidelines", told, deleted=False, deed="guidelines changed")
+    store.change_labels(lambda labels: labels.set_guidelines(name, told), deed=("guidelines changed", name))
 
 
 def delete(store: Store, name: str) -> None:
     """Take a set off the list, with nothing of it lost; `undelete` brings it back."""
     people.require_own(store.maker("label set made", name))
-    _change(store, name, "deleted", True, deleted=False, deed="label set deleted")
+    store.change_labels(lambda labels: labels.set_deleted(name, True), deed=("label set deleted", name))
 
 
 def undelete(store: Store, name: str) -> None:
     """Restore a deleted set."""
     people.require_own(store.maker("label set made", name))
-    _change(store, name, "deleted", False, deleted=True, deed="label set restored")
+    store.change_labels(lambda labels: labels.set_deleted(name, False), deed=("label set restored", name))
 
 
 def load(store: Store, name: str) -> Desk:
     """Everything of a set, as it is at one moment; BadInput lists the sets there are."""
-    with reading(store.path) as connection:
-        return rows.read(connection, name)
+    with store.labels() as labels:
+        return rows.read(labels, name)
 
 
 def judge(store: Store, name: str, judgement: Judgement) -> int:
@@ -112,7 +101,7 @@ def judge_all(store: Store, name: str, judgements: Sequence[Judgement]) -> list[
             people.require("edit")
         if who.account and one.created:
             raise NotAllowed(f"{who.account} cannot set when a judgement was made: it is made now")
-    return store.write(lambda connection: rows.append(connection, name, checked))
+    return store.change_labels(lambda labels: labels.judge(name, checked))
 
 
 def undo(store: Store, name: str, annotator: str) -> Judgement | None:
@@ -122,7 +111,7 @@ def undo(store: Store, name: str, annotator: str) -> Judgement | None:
     """
     who = clean_name(annotator, "annotator")
     check_own(who)
-    return store.write(lambda connection: rows.take_back(connection, name, who))
+    return store.change_labels(lambda labels: labels.take_back(name, who))
 
 
 def version(store: Store, name: str) -> tuple[str, str, int, int, int, int, int]:
@@ -130,8 +119,8 @@ def version(store: Store, name: str) -> tuple[str, str, int, int, int, int, int]
     the number of its newest judgement, and two numbers each that change with its pool and with its questions.
     Raises BadInput if the set does not exist.
     """
-    with reading(store.path) as connection:
-        return rows.version(connection, name)
+    with store.labels() as labels:
+        return labels.version(name)
 
 
 def add_to_pool(store: Store, name: str, found: Mapping[str, Iterable[Pooled]]) -> int:
@@ -141,7 +130,7 @@ def add_to_pool(store: Store, name: str, found: Mapping[str, Iterable[Pooled]]) 
     BadInput for a question that is not of the set.
     """
     people.require("edit")
-    return store.write(lambda connection: rows.pool_all(connection, name, found))
+    return store.change_labels(lambda labels: labels.add_to_pool(name, found))
 
 
 def clean(judgement: Judgement) -> Judgement:
@@ -191,11 +180,3 @@ def check_own(annotator: str) -> None:
     who = people.require("label")
     if who.account and annotator != who.account:
         raise NotAllowed(f"{who.account} cannot label as {short(annotator)}: labels are their account's")
-
-
-def _change(store: Store, name: str, column: str, value: Any, *, deleted: bool, deed: str) -> None:
-    def work(connection: sqlite3.Connection) -> None:
-        own = rows.row_of(connection, name, deleted=deleted)["name"]
-        connection.execute(f"UPDATE label_sets SET {column} = ? WHERE name = ?", (bind(value), own))
-
-    store.write(work, deed=(deed, name))

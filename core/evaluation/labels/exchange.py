@@ -21,10 +21,11 @@ from core.evaluation.dataset import Written
 from core.evaluation.labels import csv_format, rows
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import GRADES, Desk, Judgement, Pair, Pooled
+from core.evaluation.labels.types import Desk
 from core.evaluation.labels_file import Documents
 from core.store import Store
 from core.store.codec import to_bytes
+from core.store.labels import GRADES, Judgement, LabelStore, Pair, Pooled
 from core.store.run_annotations import MAX_NOTE
 
 IMPORTER = "import"  # whose rows are imported on the command line of a server where people have accounts
@@ -231,21 +232,21 @@ def _add(
     if who.account or now.login or now.team.roles:
         judgements, content = _claimed(judgements, who.account or IMPORTER), _judged
 
-    def work(connection: Any) -> Imported:
+    def work(labels: LabelStore) -> Imported:
         before = {
             (one.pair, one.annotator, one.source == "adjudication"): content(one)
-            for one in rows.read(connection, name).current()
+            for one in rows.read(labels, name).current()
         }
         fresh = [
             one
             for one in judgements
             if before.get((one.pair, one.annotator, one.source == "adjudication")) != content(one)
         ]
-        passages = rows.pool_all(connection, name, found)
-        rows.append(connection, name, fresh)
+        passages = labels.add_to_pool(name, found)
+        labels.judge(name, fresh)
         return Imported(len(fresh), len(judgements) - len(fresh), passages)
 
-    return store.write(work, deed=("labels imported", name))
+    return store.change_labels(work, deed=("labels imported", name))
 
 
 def _claimed(judgements: Sequence[Judgement], importer: str) -> list[Judgement]:

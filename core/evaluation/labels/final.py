@@ -16,8 +16,9 @@ from core.evaluation.counting import HALF, Place, on_passage, place
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.files import Qrels, merge
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Desk, Judgement, Pair
+from core.evaluation.labels.types import Desk
 from core.evaluation.labels_file import Documents, holding
+from core.store.labels import Judgement, Pair
 
 if TYPE_CHECKING:
     from core.corpus.types import Document

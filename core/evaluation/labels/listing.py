@@ -10,7 +10,8 @@ from typing import Protocol
 from core.corpus.markdown import NamedCorpus, name_of
 from core.domain.types import Passage
 from core.evaluation.labels.final import Final, Tied
-from core.evaluation.labels.types import Desk, Judgement, Pair
+from core.evaluation.labels.types import Desk
+from core.store.labels import Judgement, Pair
 
 HOW = {
     "adjudicated": "adjudicated",

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 
 from core.corpus import catalogue
 from core.domain.errors import BadInput, shortened
-from core.domain.types import Query, Turn
+from core.domain.types import Query
 from core.evaluation import dataset, sets
 from core.evaluation.dataset import Question, Written
 from core.evaluation.question_formats import column_names
 from core.evaluation.question_rows import ENDINGS, rows
 from core.store.codec import dumps, to_bytes
-from core.store.files import reading
-from core.store.rows import bind, parsed, text
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -93,26 +91,8 @@ def of_sessions(store: Store, corpus: str) -> tuple[Question, ...]:
     """Return the questions of a corpus' newest `NEWEST` runs, each with its conversation once, the newest
     first. The id is a hash of both, so it is the same wherever the question is asked again.
     """
-    with reading(store.path) as connection:
-        found = connection.execute(
-            "SELECT r.history, t.text FROM runs r JOIN texts t ON t.hash = r.question "
-            "WHERE NOT r.deleted AND r.corpus = ? ORDER BY r.created DESC, r.id DESC LIMIT ?",
-            (bind(corpus), NEWEST),
-        ).fetchall()
-        hashes = {hash for row in found for _, hash in parsed(row["history"])}
-        said = {
-            hash: text(
-                connection.execute(
-                    "SELECT text FROM texts WHERE hash = ?", (bytes.fromhex(hash),)
-                ).fetchone()["text"]
-            )
-            for hash in hashes
-        }
-    asked = (
-        Query(text(row["text"]), tuple(Turn(role, said[hash]) for role, hash in parsed(row["history"])))
-        for row in found
-    )
-    return tuple(Question(id_of(query), query) for query in dict.fromkeys(asked) if query.text.strip())
+    asked = store.asked(corpus, NEWEST)
+    return tuple(Question(id_of(query), query) for query in asked if query.text.strip())
 
 
 def id_of(query: Query) -> str:

@@ -18,9 +18,10 @@ from core.engine import availability
 from core.engine.request import Request
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.origins import NEWEST
-from core.evaluation.labels.types import Desk, Pooled
+from core.evaluation.labels.types import Desk
 from core.evaluation.labels_file import Documents
 from core.routes.registry import pick, routes
+from core.store.labels import Pooled
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from core.evaluation.labels.types import Desk, Judgement, Pair
+from core.evaluation.labels.types import Desk
 from core.store.codec import dumps, to_bytes
+from core.store.labels import Judgement, Pair
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.evaluation.labels.types import Desk, Judgement
+from core.evaluation.labels.types import Desk
 from core.store import Store
-from core.store.files import reading
-from core.store.rows import bind, text
-
-_SINCE = (
-    "SELECT question, passage, annotator, source, kind, grade, note, number, created FROM judgements "
-    "WHERE label_set = ? AND number > ? ORDER BY number"
-)
 
 
 def caught_up(store: Store, desk: Desk) -> Desk:
@@ -20,7 +13,6 @@ def caught_up(store: Store, desk: Desk) -> Desk:
     go.
     """
     last = desk.judgements[-1].number if desk.judgements else 0
-    with reading(store.path) as connection:
-        rows = connection.execute(_SINCE, (bind(desk.set.name), last)).fetchall()
-    new = tuple(Judgement(*(text(value) for value in row)) for row in rows)
+    with store.labels() as labels:
+        new = tuple(labels.judgements(desk.set.name, last))
     return replace(desk, judgements=desk.judgements + new) if new else desk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +15,8 @@ from core.evaluation.labels import label_next, rows
 from core.evaluation.labels.label_next import Next
 from core.evaluation.labels.origins import id_of
 from core.evaluation.labels.pool import best
-from core.evaluation.labels.types import GRADES, Desk, Judgement, LabelSet, Pooled
+from core.evaluation.labels.types import Desk
+from core.store.labels import GRADES, Judgement, LabelSet, LabelStore, Pooled, now
 
 if TYPE_CHECKING:
     from core.evaluation.experiment_store import Evaluation
@@ -69,13 +69,13 @@ def begin(store: Store, evaluation: Evaluation, one: str, other: str, corpus: Do
 
     people.require("edit")
 
-    def work(connection: sqlite3.Connection) -> None:
+    def work(labels: LabelStore) -> None:
         for question, passages in asked.items():
-            rows.keep_question(connection, name, question)
+            labels.keep_question(name, rows.document(question))
             pool[question.id] = passages
-        rows.pool_all(connection, name, pool)
+        labels.add_to_pool(name, pool)
 
-    store.write(work)
+    store.change_labels(work)
     return Ready(name, tuple(pool))
 
 
@@ -133,18 +133,18 @@ def _own(store: Store, evaluation: Evaluation, corpus: Documents) -> str:
         for passage, grade in by.items()
         if passage in texts
     ]
-    fresh = LabelSet(name, corpus.name, desks.DEFAULT, labelled.relevant_from, rows.now())
+    fresh = LabelSet(name, corpus.name, desks.DEFAULT, labelled.relevant_from, now())
     asked = desks.clean_questions(labelled.questions)
     pool = {id: [Pooled(texts[p]) for p in by if p in texts] for id, by in judged.items()}
 
     people.require("edit")
 
-    def work(connection: sqlite3.Connection) -> None:
-        rows.insert(connection, fresh, asked)
-        rows.pool_all(connection, name, pool)
-        rows.append(connection, name, said)
+    def work(labels: LabelStore) -> None:
+        labels.create(fresh, rows.documents(asked))
+        labels.add_to_pool(name, pool)
+        labels.judge(name, said)
 
-    store.write(work)
+    store.change_labels(work)
     return name
 
 

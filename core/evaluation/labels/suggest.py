@@ -9,9 +9,10 @@ from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.pool import store_of
-from core.evaluation.labels.types import MODEL, Desk, Judgement, Pair
+from core.evaluation.labels.types import Desk
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
+from core.store.labels import MODEL, Judgement, Pair
 from core.store.run_annotations import MAX_TAG
 
 if TYPE_CHECKING:

@@ -1,73 +1,13 @@
-"""The records of labelling: sets of questions, the passages found for them, and their judgements."""
+"""A label set as a whole: its questions, the passages found for them, and their judgements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
 
-from core.domain.types import Passage
 from core.evaluation.dataset import Question
-
-Kind = Literal["grade", "cannot", "later", "withdrawn"]
-Source = Literal["person", "model", "import", "adjudication"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-SOURCES: tuple[Source, ...] = get_args(Source)
-GRADES = {
-    3: "answers the question",
-    2: "answers part of it, or is a necessary step to the answer",
-    1: "background: same topic, without an answer",
-    0: "not relevant",
-}
-MODEL = "model:"  # what the names of annotators that are models begin with, and no other
-Pair = tuple[str, str]  # ids of a question and a passage
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSet:
-    """A set of questions over a corpus to be labelled. A passage is relevant from the grade `relevant_from`.
-    `guidelines` are the instructions for annotators; `created` is ISO 8601, UTC.
-    """
-
-    name: str
-    corpus: str
-    guidelines: str
-    relevant_from: int
-    created: str
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """An annotator's judgement of a passage for a question; `grade` is 0 to 3 for the kind "grade", else
-    None. "cannot": cannot tell; "later": deferred; "withdrawn": takes back the newest active judgement by the
-    same annotator of the same passage, so that the previous one counts again. An adjudication is stored next
-    to the annotator's own judgement. `number` grows with every judgement of a store; `created` is ISO 8601,
-    UTC.
-    """
-
-    question: str
-    passage: str
-    annotator: str
-    source: Source
-    kind: Kind
-    grade: int | None = None
-    note: str = ""
-    number: int = 0
-    created: str = ""
-
-    @property
-    def pair(self) -> Pair:
-        """Return the question and the passage."""
-        return self.question, self.passage
-
-
-@dataclass(frozen=True, slots=True)
-class Pooled:
-    """A passage as it was when it was found first, and by whom: (route, its rank from 1)."""
-
-    passage: Passage
-    found: tuple[tuple[str, int], ...] = ()
+from core.store.labels import Judgement, LabelSet, Pair, Pooled, standing
 
 
 @dataclass(frozen=True)
@@ -113,19 +53,3 @@ class Desk:
     def _current(self) -> tuple[Judgement, ...]:
         stacks = standing(self.judgements)
         return tuple(sorted((stack[-1] for stack in stacks.values() if stack), key=lambda j: j.number))
-
-
-def standing(
-    judgements: tuple[Judgement, ...] | list[Judgement],
-) -> dict[tuple[str, str, str, bool], list[Judgement]]:
-    """Return the judgements that were not taken back, oldest first, by question, passage, annotator and
-    whether it is an adjudication. `judgements` are given oldest first.
-    """
-    stacks: dict[tuple[str, str, str, bool], list[Judgement]] = {}
-    for one in judgements:
-        stack = stacks.setdefault((*one.pair, one.annotator, one.source == "adjudication"), [])
-        if one.kind != "withdrawn":
-            stack.append(one)
-        elif stack:
-            stack.pop()
-    return stacks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,9 @@ from core.evaluation import dataset, sets
 from core.evaluation.dataset import STATES, Question, State
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import rows
-from core.evaluation.labels.types import Judgement, LabelSet, Pooled
 from core.evaluation.questions.question_file import Line, reviewed
 from core.store import Store
-from core.store.files import reading
+from core.store.labels import Judgement, LabelSet, LabelStore, Pooled, now
 
 BY = "generated"  # the annotator of labels that came with generated questions
 
@@ -47,24 +45,23 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
         labelled, _ = sets.tie(dataset.written([path], name=name), corpus)
     known = corpus.by_ids(sorted({id for grades in labelled.qrels.values() for id in grades}))
     fresh = LabelSet(
-        desks.clean_name(name, "label set"), corpus.name, desks.DEFAULT, desks.RELEVANT_FROM, rows.now()
+        desks.clean_name(name, "label set"), corpus.name, desks.DEFAULT, desks.RELEVANT_FROM, now()
     )
 
     people.require("edit")
 
-    def work(connection: sqlite3.Connection) -> int:
-        there = _questions(connection, fresh)
+    def work(labels: LabelStore) -> int:
+        there = _questions(labels, fresh)
         new = [question for question in labelled.questions if question.id not in there]
         desks.clean_questions([*there.values(), *new])
         if not there and new:
-            rows.insert(connection, fresh, new)
+            labels.create(fresh, rows.documents(new))
         for question in new if there else ():
-            rows.keep_question(connection, fresh.name, question)
+            labels.keep_question(fresh.name, rows.document(question))
         for question in new:
             grades = labelled.qrels.get(question.id, {})
-            rows.pool_all(connection, fresh.name, {question.id: [Pooled(known[id]) for id in grades]})
-            rows.append(
-                connection,
+            labels.add_to_pool(fresh.name, {question.id: [Pooled(known[id]) for id in grades]})
+            labels.judge(
                 fresh.name,
                 [
                     desks.clean(Judgement(question.id, id, BY, "import", "grade", grade))
@@ -73,13 +70,13 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
             )
         return len(new)
 
-    return store.write(work)
+    return store.change_labels(work)
 
 
 def questions(store: Store, name: str) -> tuple[Question, ...]:
     """Return the generated questions of a set, dropped ones too. Raises BadInput if there is no such set."""
-    with reading(store.path) as connection:
-        every = rows.read(connection, name, dropped=True).questions
+    with store.labels() as labels:
+        every = rows.read(labels, name, dropped=True).questions
     return tuple(question for question in every if question.generated is not None)
 
 
@@ -97,8 +94,8 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
     now = replace(seen, query=Query(line["text"], seen.query.history), generated=made)
     desks.clean_questions([now])
 
-    def work(connection: sqlite3.Connection) -> Question:
-        every = {one.id: one for one in rows.read(connection, name, dropped=True).questions}
+    def work(labels: LabelStore) -> Question:
+        every = {one.id: one for one in rows.read(labels, name, dropped=True).questions}
         current = every.get(seen.id)
         if current is None:
             raise BadInput(f"label set {name} no longer has the question {seen.id!r}")
@@ -108,18 +105,17 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
                 f"{other or 'Somebody'} has changed this question meanwhile; it is shown as it is now",
                 current,
             )
-        rows.keep_question(connection, name, now)
+        labels.keep_question(name, rows.document(now))
         return now
 
-    return store.write(work)
+    return store.change_labels(work)
 
 
-def _questions(connection: sqlite3.Connection, fresh: LabelSet) -> Mapping[str, Question]:
+def _questions(labels: LabelStore, fresh: LabelSet) -> Mapping[str, Question]:
     """Return the questions that are there by id, or {} if the set has to be made."""
-    known = connection.execute("SELECT 1 FROM label_sets WHERE name = ?", (fresh.name,)).fetchone()
-    if known is None:
+    if not labels.exists(fresh.name):
         return {}
-    desk = rows.read(connection, fresh.name, dropped=True)  # BadInput for a deleted one
+    desk = rows.read(labels, fresh.name, dropped=True)  # BadInput for a deleted one
     if desk.set.corpus != fresh.corpus:
         raise BadInput(
             f"label set {fresh.name} is over corpus {desk.set.corpus}, and these questions over"

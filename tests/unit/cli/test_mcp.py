@@ -336,7 +336,7 @@ def test_a_damaged_evaluation_is_told_and_the_others_are_listed(call, tmp_path):
 def test_why_goes_by_one_label_set_if_it_is_named(call, engine):
     from core.domain.types import Query
     from core.evaluation.dataset import Question
-    from core.evaluation.labels.types import Judgement, Pooled
+    from core.store.labels import Judgement, Pooled
 
     desk.create(engine.store, "ours", "tiny", [Question("q", Query(QUESTION))])
     passage = engine.fakes["tiny"].by_ids(["express:0-80"])["express:0-80"]

@@ -9,9 +9,9 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import PlaylistEntry, Store, copying, presets
 from core.store.files import open_to_write
+from core.store.labels import Judgement, Pooled
 from core.store.postgres import Dsn
 from core.store.rescue import backup
 from tests.postgres_server import fresh, server

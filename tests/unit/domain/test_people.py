@@ -19,8 +19,8 @@ from core.domain.types import ASKED_BY, Query, Turn
 from core.engine.request import Request
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk, exchange
-from core.evaluation.labels.types import Judgement
 from core.store import Store, presets
+from core.store.labels import Judgement
 from tests.fakes import FakeEngine
 from tests.runs import make_run
 from tests.stored import POOLED

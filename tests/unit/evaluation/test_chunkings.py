@@ -23,9 +23,9 @@ from core.evaluation.chunkings.areas import Area
 from core.evaluation.chunkings.coverage import COVERAGE, METRICS
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.spec import Spec
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests import realistic
 from tests.fakes import HashEmbedder
 

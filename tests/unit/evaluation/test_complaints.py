@@ -14,8 +14,8 @@ from core.evaluation.labels import complaints
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.complaints import Report, default_name, report, undo
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import Judgement
 from core.store import Store
+from core.store.labels import Judgement
 from tests.runs import make_run
 
 NAME = "regressions tiny"

@@ -27,9 +27,9 @@ from core.evaluation.dataset import Question
 from core.evaluation.files import read_qrels
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
-from core.evaluation.labels.types import Pooled
 from core.evaluation.question_formats import read_columns
 from core.store import Store, traces_in
+from core.store.labels import Pooled
 
 LETTERS = "äéîõůñçşåžaeouﬁ가각ぱ-"
 WORDS = st.text(LETTERS, min_size=1, max_size=12).map(lambda text: f"x{text}.md")

@@ -14,8 +14,8 @@ from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from core.evaluation import experiment_store, leaderboard, sets
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.parcels import QUESTIONS, TEXTS, blind, label, labelled, passages, people, right
 

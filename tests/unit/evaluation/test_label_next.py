@@ -14,9 +14,9 @@ from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import label_next, queue, settling
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.outcome import Outcome
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.released import evaluation
 from tests.runs import make_run
 

@@ -17,8 +17,8 @@ from core.evaluation.labels.coverage import Share, coverage
 from core.evaluation.labels.final import Tied, final
 from core.evaluation.labels.next_item import onward
 from core.evaluation.labels.refresh import caught_up
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.runs import make_run
 
 ORDER = tuple(("q", str(n)) for n in range(8))

@@ -13,7 +13,8 @@ from core.evaluation import kappa as kappas
 from core.evaluation import statistics
 from core.evaluation.dataset import Question
 from core.evaluation.labels import agreement, queue
-from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled
+from core.evaluation.labels.types import Desk
+from core.store.labels import Judgement, LabelSet, Pooled
 
 
 def desk(*judgements, passages=("a", "b", "c", "d"), questions=("q1",), name="set"):

@@ -18,8 +18,8 @@ from core.engine.request import Request
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import pool
-from core.evaluation.labels.types import Judgement
 from core.store import Store
+from core.store.labels import Judgement
 from tests.fakes import FakeEngine, ScriptedLLM
 
 

@@ -14,9 +14,8 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import rows
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from core.store.postgres import Dsn
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -260,7 +259,7 @@ def test_the_version_changes_with_everything_and_with_nothing_else(store):
 
 
 def test_only_so_many_sets(store, monkeypatch):
-    monkeypatch.setattr(rows, "MAX_SETS", 1)
+    monkeypatch.setattr("core.store.labels.MAX_SETS", 1)
     with pytest.raises(BadInput, match="there are 1 label sets"):
         desks.create(store, "second", "tiny", QUESTIONS)
 
@@ -281,7 +280,7 @@ JUDGING = """
 import sys
 from pathlib import Path
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Judgement
+from core.store.labels import Judgement
 from core.store import Store
 from core.store.files import place_of
 

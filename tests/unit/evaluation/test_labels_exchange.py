@@ -16,9 +16,9 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange
 from core.evaluation.labels.csv_format import COLUMNS, bare, shielded
 from core.evaluation.labels.final import final, labelled_set
-from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.outcome import Outcome
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.fakes import MemoryCorpus
 
 TINY = MemoryCorpus({"a b:0-9": "One.", "c%20d:0-9": "Two.", "e:0-9": "Three."})

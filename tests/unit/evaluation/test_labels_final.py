@@ -13,8 +13,8 @@ from core.domain.unmatched import unmatched_id
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final, labelled_set
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.unit.evaluation.test_labels_agreement import desk, grades
 
 WORDS = [f"word{n:03}" for n in range(90)]

@@ -15,9 +15,9 @@ from core.evaluation.labels import pool as module
 from core.evaluation.labels import suggest
 from core.evaluation.labels.final import final
 from core.evaluation.labels.pool import Added, best, from_evaluation, from_runs
-from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.outcome import Outcome
 from core.store import Store
+from core.store.labels import Judgement, Pooled
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTIONS = (

@@ -12,8 +12,8 @@ import pytest
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Pooled
 from core.store import Store, deletion, files
+from core.store.labels import Pooled
 from core.store.postgres import Dsn
 from tests.postgres_server import rows_with
 from tests.runs import make_run

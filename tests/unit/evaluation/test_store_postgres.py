@@ -14,8 +14,8 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Pooled
 from core.store import Store, postgres
+from core.store.labels import Pooled
 from core.store.postgres import Dsn
 from tests.postgres_server import fresh
 from tests.runs import make_run
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.process]
 WRITING = """
 import sys, threading
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Judgement
+from core.store.labels import Judgement
 from core.store import Store
 from core.store.postgres import Dsn
 from tests.runs import make_run

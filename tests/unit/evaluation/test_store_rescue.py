@@ -18,8 +18,8 @@ from core.domain.settings import Settings
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
 from core.engine import doctor
 from core.evaluation.labels import desk
-from core.evaluation.labels.types import Judgement, Pooled
 from core.store import PlaylistEntry, Store, files, rescue
+from core.store.labels import Judgement, Pooled
 from tests.stored import QUESTION
 
 PAGE = 4096
