@@ -30,6 +30,7 @@ from core.domain.types import SpanKind
 from core.store.trace_sources import TraceSource, source_of
 from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed, parsed_text
 from core.store.trace_sources.values import FEEDBACK, feedback_of
+from core.store.trace_sources.vocabulary import VOCABULARY, names
 
 MAX_BYTES = 128 * 2**20  # of a file or a request: parsed it takes some ten times as much memory
 MAX_SPANS = 200_000  # of a file
@@ -40,44 +41,12 @@ _BETWEEN = re.compile(r"[\s,]*")  # JSON values
 EVENTS = "events"  # the attribute that has a span's events
 OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output")
 KINDS: frozenset[str] = frozenset(get_args(SpanKind))
-_OPERATIONS: Mapping[str, SpanKind] = {  # gen_ai.operation.name
-    "retrieval": "RETRIEVER",
-    "chat": "LLM",
-    "text_completion": "LLM",
-    "generate_content": "LLM",
-    "embeddings": "EMBEDDING",
-    "execute_tool": "TOOL",
-    "invoke_agent": "AGENT",
-    "create_agent": "AGENT",
-    "invoke_workflow": "CHAIN",
-}
-_ALSO: Mapping[str, SpanKind] = {  # Langfuse' types of observations, and traceloop's kinds of spans
-    "generation": "LLM",
-    "span": "CHAIN",
-    "workflow": "CHAIN",
-    "task": "CHAIN",
-    "unknown": "CHAIN",
-    "prompt": "CHAIN",
-    "parser": "CHAIN",
-    "rerank": "RERANKER",
-    "evaluator": "EVALUATOR",
-}
-_SCORE = ("score", "relevance_score", "similarity", "_score", "similarity_score")
-_DISTANCE = ("distance", "_distance")
-_DOCUMENT = (
-    "document",
-    "doc_id",
-    "document_id",
-    "ref_doc_id",
-    "source",
-    "file_path",
-    "file_name",
-    "filename",
-    "url",
-    "title",
-)
-_START, _END = ("start", "start_char_idx", "start_index"), ("end", "end_char_idx", "end_index")
-_PAGES = ("data", "traces", "runs", "spans", "results", "items")
+_OPERATIONS: Mapping[str, SpanKind] = VOCABULARY["operations"]
+_ALSO: Mapping[str, SpanKind] = VOCABULARY["kinds"]
+_SCORE, _DISTANCE = names("score"), names("distance")
+_DOCUMENT = names("source")
+_START, _END = names("start"), names("end")
+_PAGES = names("pages")
 Attributes = dict[str, Any]
 
 

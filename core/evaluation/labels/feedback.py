@@ -12,43 +12,9 @@ from core.domain.types import Run
 from core.evaluation.labels import complaints
 from core.evaluation.labels.complaints import Report
 from core.store import Store
+from core.store.trace_sources.vocabulary import VOCABULARY
 
-_BAD = frozenset(
-    (
-        "bad",
-        "fail",
-        "failed",
-        "false",
-        "incorrect",
-        "wrong",
-        "negative",
-        "no",
-        "down",
-        "thumbs_down",
-        "thumbs down",
-        "thumbsdown",
-        "dislike",
-        "unhelpful",
-        "not helpful",
-        "irrelevant",
-        "hallucinated",
-        "poor",
-        "\U0001f44e",
-    )
-)
-_THUMBS = ("thumb", "feedback", "user", "vote", "like", "helpful")  # names of which 0 or less is bad
-_QUALITY = (
-    "correct",
-    "relevan",
-    "faithful",
-    "grounded",
-    "accura",
-    "quality",
-    "recall",
-    "precision",
-    "complete",
-)
-_ANSWER = ("correct", "faithful", "grounded", "accura", "hallucin", "answer")
+_WORDS = VOCABULARY["feedback"]
 HALF = 0.5  # of a score from 0 to 1, below which it is bad
 MAX_WHO, MAX_NOTE = 64, 500
 
@@ -82,7 +48,7 @@ def from_traces(store: Store, said: Sequence[tuple[Run, Mapping[str, Any]]]) -> 
         value = one["label"] or f"{one['value']:g}"
         note = f"{one['name']}: {value}. {one['note']}".strip()[:MAX_NOTE]
         who = " ".join(f"{one['source']}: {one['who'] or one['name']}".split())[:MAX_WHO]
-        failure = "wrong answer" if any(part in one["name"].lower() for part in _ANSWER) else "other"
+        failure = "wrong answer" if any(part in one["name"].lower() for part in _WORDS["answer"]) else "other"
         kept = complaints.report(store, name, Report(run, run.results[0].route, failure, who, note=note))
         added += not kept.again
         names[name] = None
@@ -93,9 +59,9 @@ def negative(one: Mapping[str, Any]) -> bool:
     """Return whether a score, as `core.store.trace_sources.values.said` returns it, is negative."""
     name, value, label = one["name"].lower(), one["value"], one["label"].strip().lower()
     if label:
-        return label in _BAD
+        return label in _WORDS["bad"]
     if value is None:
         return False
-    if any(part in name for part in _THUMBS):
+    if any(part in name for part in _WORDS["thumbs"]):
         return bool(value <= 0)
-    return bool(value < HALF) and any(part in name for part in _QUALITY)
+    return bool(value < HALF) and any(part in name for part in _WORDS["quality"])

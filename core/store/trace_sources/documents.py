@@ -13,51 +13,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-LISTS = (
-    "documents",
-    "source_documents",
-    "retrieved_documents",
-    "retrieved_docs",
-    "relevant_documents",
-    "docs",
-    "hits",
-    "results",
-    "search_results",
-    "nodes",
-    "source_nodes",
-    "context",
-    "contexts",
-    "retrieved_contexts",
-    "chunks",
-    "passages",
-    "matches",
-    "points",
-    "artifact",
-    "output",
-    "outputs",
-    "result",
-    "data",
-    "value",
-    "answer",
-)
-TEXT = ("content", "page_content", "pageContent", "text", "chunk", "chunk_text", "body")
-ID = ("id", "id_", "_id", "chunk_id", "node_id", "doc_id", "document_id")
-_INSIDE = ("kwargs", "node", "document", "payload", "_source", "entity", "fields")
-_BESIDE = (
-    "page_content",
-    "pageContent",
-    "metadata",
-    "meta",
-    "score",
-    "_score",
-    "source",
-    "title",
-    "distance",
-    "type",
-    "extra_info",
-    *ID,
-)
-_SAID = ("role", "tool_calls", "additional_kwargs", "response_metadata")  # a message, and no document
+from core.store.trace_sources.vocabulary import names
+
+LISTS = names("lists")
+TEXT = names("text")
+ID = names("id")
+_INSIDE = names("inside")
+_BESIDE = names("beside")
+_SAID = names("message")  # a message, and no document
 _PRINTED = re.compile(  # as str() prints LangChain's Document
     r"(?:id=(?P<id>'[^']*'|None) )?(?:metadata=(?P<before>\{.*?\}) )?page_content=(?P<text>'.*?'|\".*?\")"
     r"(?: metadata=(?P<metadata>\{.*?\}))?(?=\s|,|\)|\]|$)",

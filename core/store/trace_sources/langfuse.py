@@ -9,27 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.store.trace_sources.values import FEEDBACK, either, feedback_of, opened, sides
+from core.store.trace_sources.vocabulary import VOCABULARY, names
 
 NAME = "Langfuse"
-_TYPES = (
-    "SPAN",
-    "GENERATION",
-    "EVENT",
-    "RETRIEVER",
-    "TOOL",
-    "CHAIN",
-    "AGENT",
-    "EMBEDDING",
-    "EVALUATOR",
-    "GUARDRAIL",
-)
+_TYPES = names("langfuse")
 _KINDS = {"SPAN": None, "GENERATION": "LLM"}
-_TOKENS = {
-    "input": "llm.token_count.prompt",
-    "promptTokens": "llm.token_count.prompt",
-    "output": "llm.token_count.completion",
-    "completionTokens": "llm.token_count.completion",
-}
+_TOKENS = VOCABULARY["tokens"]
 
 
 def mine(document: Mapping[str, Any]) -> bool:
