@@ -10,16 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from core.cli.ask import read_parameters
-from core.cli.common import columns_option, emit, note, output_options, parameter_options, stoppable
-from core.cli.evaluate import SEED
+from core.cli.common import (
+    columns_option,
+    emit,
+    model_options,
+    note,
+    output_options,
+    parameter_options,
+    stoppable,
+)
+from core.cli.evaluate import own_labels
 from core.domain.errors import BadInput
+from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
     from core.domain.types import AnswerBy
     from core.engine.engine import Engine
-    from core.evaluation.spec import Spec
 
 QUERIES = 40
+ASKED = ("split", "mode", "queries", "seed", "labels", "questions", "qrels")
 INTERRUPTED = 130  # as shells say of a command that Ctrl-C ended
 _FILE = click.Path(path_type=Path)
 
@@ -34,21 +43,8 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="Route to compare with; hybrid_rrf and rerank are always asked, too.",
 )
-@click.option(
-    "--queries",
-    type=click.IntRange(min=1),
-    default=QUERIES,
-    show_default=True,
-    metavar="N",
-    help="A sample of N questions.",
-)
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the sample.")
-@click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
-@click.option("--mode", help="Only questions of this kind.")
-@click.option("--questions", type=_FILE, multiple=True, metavar="FILE", help="As of `eval`; repeatable.")
+@model_options(Spec, "asked", only=ASKED, queries=QUERIES)
 @columns_option
-@click.option("--qrels", type=_FILE, metavar="FILE", help="TREC qrels for --questions.")
-@click.option("--labels", metavar="NAME", help="Questions and labels of a label set from the Label page.")
 @parameter_options
 @click.option(
     "--answers",
@@ -74,14 +70,8 @@ def audit_(
     target: str,
     routes: str | None,
     baseline: str,
-    queries: int,
-    seed: int,
-    split: str,
-    mode: str | None,
-    questions: Sequence[Path],
+    asked: dict[str, Any],
     columns: Mapping[str, str],
-    qrels: Path | None,
-    labels: str | None,
     parameters: Sequence[str],
     answers: Literal["none", "all"] | None,
     answer_by: AnswerBy | None,
@@ -105,13 +95,11 @@ def audit_(
     from core.evaluation.audit import audit
     from core.evaluation.experiment_index import free_name
     from core.evaluation.experiment_store import place
-    from core.evaluation.spec import Spec
     from core.routes.registry import pick
 
     if answers == "none" and answer_by:
         raise BadInput("--answer-by needs --answers all")
-    if labels is not None and (questions or qrels):
-        raise BadInput("--labels cannot be combined with --questions or --qrels")
+    own_labels(asked)
     engine = shared_engine()
     chosen = pick(routes) if routes is not None else []
     pick([baseline])
@@ -124,18 +112,12 @@ def audit_(
         source.name,
         (),
         given,
-        split,
-        mode,
-        queries,
-        seed=seed,
-        labels=labels,
-        questions=tuple(map(str, questions)),
-        qrels=str(qrels) if qrels else None,
         answers=wanted,
         answer_by=answer_by,
         baseline=baseline,
         audit=tuple(route.name for route in chosen),
         columns=columns,
+        **asked,
     )
     return _performed(engine, spec, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json)
 

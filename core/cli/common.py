@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 import sys
 import threading
@@ -22,6 +23,7 @@ import click
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
+    from core.evaluation.options import Option
     from core.routes.declare import Route
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,6 +59,56 @@ def filter_option(function: F) -> F:
         help="Find only passages whose document's metadata meets this: = != < > <= >= ~ (contains) !~, or "
         '"FIELD in A|B"; repeatable.',
     )(function)
+
+
+def model_options(
+    model: Any, name: str, made: Callable[..., Any] = dict, *, only: Sequence[str] = (), **defaults: Any
+) -> Callable[[F], F]:
+    """Add an option for each field of `model` that declares one (or for those in `only`), with other defaults
+    where `defaults` has them; the command gets `made(**values)` as `name`.
+    """
+    from core.evaluation.options import options
+
+    known = {field: one for field, one in options(model).items() if not only or field in only}
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **values: Any) -> Any:
+            given = {field: values.pop(field) for field in known}
+            return function(*args, **{name: made(**given)}, **values)
+
+        wrapped: Callable[..., Any] = call
+        for field, (one, own) in reversed(known.items()):
+            default, kind = defaults.get(field, one.default), str(one.type)
+            switch = isinstance(default, bool)
+            wrapped = click.option(
+                own.flags,
+                field,
+                type=None if switch else _type(kind, own),
+                is_flag=switch,
+                multiple=kind.startswith("tuple"),
+                default=default,
+                show_default=default is not None and default is not False and default != (),
+                metavar=own.metavar,
+                help=own.help,
+            )(wrapped)
+        return cast("F", wrapped)
+
+    return decorate
+
+
+def _type(kind: str, own: Option) -> click.ParamType[Any, Any]:
+    if kind.startswith("Literal"):
+        return click.Choice(re.findall(r"'([^']+)'", kind))
+    if kind.startswith("int"):
+        return (
+            click.INT
+            if own.least is None
+            else click.IntRange(int(own.least), None if own.most is None else int(own.most))
+        )
+    if kind.startswith("float"):
+        return click.FLOAT if own.least is None else click.FloatRange(own.least, own.most)
+    return click.STRING
 
 
 def columns_option(function: F) -> F:

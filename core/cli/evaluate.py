@@ -15,6 +15,7 @@ from core.cli.common import (
     columns_option,
     emit,
     filter_option,
+    model_options,
     note,
     output_options,
     parameter_options,
@@ -27,6 +28,7 @@ from core.cli.common import (
 from core.cli.figures import figures_text
 from core.cli.named import chosen_by, preset_of, with_preset
 from core.domain.errors import BadInput
+from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
     from core.backends.workers.place import WorkPlace
@@ -34,15 +36,9 @@ if TYPE_CHECKING:
     from core.domain.types import AnswerBy, AnswerOrder
     from core.engine.engine import Engine
     from core.evaluation.dataset import Found
-    from core.evaluation.spec import Spec
     from core.routes.declare import Route
 
-QUESTIONS = (
-    "Questions as JSONL, CSV, TSV, JSON, parquet or a dataset's folder, of this tool or another (ragas, "
-    "AutoRAG, DeepEval, promptfoo, LangSmith, SQuAD, Quepid, TREC ...); repeatable."
-)
 MAX_FAILED = 0.05  # share of the questions at which a route may fail
-SEED = 13  # of the sample that --queries draws
 _FILE = click.Path(path_type=Path)
 
 
@@ -68,32 +64,11 @@ _FILE = click.Path(path_type=Path)
     help="Replies of a pipeline from a file as a route, .run (TREC) or .jsonl (a reply a line); repeatable.",
 )
 @click.option("--name", help="Name for the corpus of a folder that is not indexed yet.")
-@click.option("--baseline", metavar="ROUTE", help="Route to compare with. Default: the first route.")
-@click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
-@click.option("--mode", help="Only questions of this kind.")
-@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Only a sample of N questions.")
-@click.option(
-    "--per-mode",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Only a sample of N labelled questions per mode.",
-)
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the sample.")
-@click.option("--questions", type=_FILE, multiple=True, metavar="FILE", help=QUESTIONS)
+@model_options(Spec, "asked")
 @columns_option
-@click.option(
-    "--qrels",
-    type=_FILE,
-    metavar="FILE",
-    help="TREC qrels for --questions, instead of the labels in the file.",
-)
-@click.option("--labels", metavar="NAME", help="Questions and labels of a label set from the Label page.")
 @preset_option("A preset; --parameter overrides it.")
 @parameter_options
 @filter_option
-@click.option(
-    "--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps between routes or not."
-)
 @click.option(
     "--answers",
     type=click.Choice(["none", "all"]),
@@ -109,14 +84,6 @@ _FILE = click.Path(path_type=Path)
     help="Write metrics, run files and a report here; resumes an evaluation that was stopped.",
 )
 @click.option("--keep", metavar="NAME", help="Like --out, but save under a name for the Evaluate page.")
-@click.option(
-    "--repeats",
-    type=click.IntRange(1, 20),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Call the language model N times with different seeds, to measure stability.",
-)
 @click.option(
     "--judge",
     is_flag=True,
@@ -149,26 +116,16 @@ def eval_(
     embedders: str | None,
     own: Sequence[str],
     run_files: Sequence[str],
-    baseline: str | None,
-    split: str,
-    mode: str | None,
-    queries: int | None,
-    per_mode: int | None,
-    seed: int,
-    questions: Sequence[Path],
+    asked: dict[str, Any],
     columns: Mapping[str, str],
-    qrels: Path | None,
-    labels: str | None,
     preset: str | None,
     parameters: Sequence[str],
     filters: Sequence[str],
-    timing: Literal["shared", "isolated"] | None,
     answers: Literal["none", "all"],
     answer_by: AnswerBy | None,
     answer_order: AnswerOrder | None,
     out: Path | None,
     keep: str | None,
-    repeats: int,
     judge: bool,
     chunkings: str | None,
     fresh: bool,
@@ -203,7 +160,6 @@ def eval_(
     from core.evaluation.experiment import perform, prepare
     from core.evaluation.experiment_store import place
     from core.evaluation.judge import filling
-    from core.evaluation.spec import Spec
     from core.evaluation.summary import check_baseline
     from core.evaluation.text import failing, failing_said
     from core.routes.registry import add, pick
@@ -217,8 +173,7 @@ def eval_(
         raise BadInput("--fresh and --retry-failed need --out DIR or --keep NAME")
     if answers == "none" and (answer_by or answer_order):
         raise BadInput("--answer-by and --answer-order need --answers all")
-    if labels is not None and (questions or qrels):
-        raise BadInput("--labels cannot be combined with --questions or --qrels")
+    labels = own_labels(asked)
     source = catalogue.source(target, settings=now, name=name)
     others = several.sources(source, chunkings, now, run_files) if chunkings is not None else []
     engine = shared_engine()
@@ -234,40 +189,35 @@ def eval_(
         chosen = pick(embedder_change.variants(chosen, embedders.split(",")))
     if chosen:
         chosen = with_own(chosen, own)
-        check_baseline(baseline, [route.name for route in chosen])
+        check_baseline(asked["baseline"], [route.name for route in chosen])
     applied = with_preset(named, chosen, read_parameters(parameters, chosen))
     found = None
     if labels is None:  # before an index is built: an invalid file is reported immediately
         found = sets.read(
-            source.name, source.path, split=split, questions=questions, qrels=qrels, columns=columns
+            source.name,
+            source.path,
+            split=asked["split"],
+            questions=list(map(Path, asked["questions"])),
+            qrels=Path(asked["qrels"]) if asked["qrels"] else None,
+            columns=columns,
         )
-        if mode:
-            dataset.of_mode(found, mode)
+        if asked["mode"]:
+            dataset.of_mode(found, asked["mode"])
     if files:
         _read_files(engine, files, found, labels)
     spec = Spec(
         source.name,
         applied.routes,
         applied.parameters,
-        split,
-        mode,
-        queries,
-        per_mode,
-        seed,
-        labels,
-        tuple(map(str, questions)),
-        str(qrels) if qrels else None,
-        timing,
-        answers == "all",
-        answer_by,
-        answer_order,
-        applied.evidence,
-        baseline,
-        repeats,
+        answers=answers == "all",
+        answer_by=answer_by,
+        answer_order=answer_order,
+        evidence=applied.evidence,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
         chunkings=tuple(str(key_of(one.name)) for one in others),
         filters=tuple(map(str, read_filters(filters))),
         columns=columns,
+        **asked,
     )
     if judge and others:
         raise BadInput("--judge and --chunkings cannot be combined; give one")
@@ -295,14 +245,14 @@ def eval_(
     for warning in ready.warnings:  # before hours are spent
         note(f"warning: {warning}")
     bar = ProgressBar("q")
-    with stoppable() as asked:
+    with stoppable() as stop:
         figures, drawn, outcomes = perform(
             engine,
             ready,
             out=out,
             fresh=fresh,
             retry=retry_failed,
-            ended=asked.is_set,
+            ended=stop.is_set,
             workers=workers,
             progress=lambda done, total: bar("questions", done, total),
         )
@@ -314,7 +264,7 @@ def eval_(
                 outcomes,
                 judging,
                 out=out,
-                cancel=asked,
+                cancel=stop,
                 progress=lambda done, total: bar("judging unjudged passages", done, total),
             )
     bar.close()
@@ -355,6 +305,14 @@ def _retuned(engine: Engine, spec: Spec, chosen: Sequence[Route], found: Found |
         merged.setdefault(one.route, {})[one.parameter] = one.after
         note(f"{one.route}.{one.parameter}: {one.before:g} becomes {one.after:g}, {one.how}")
     return replace(spec, parameters=merged)
+
+
+def own_labels(asked: Mapping[str, Any]) -> str | None:
+    """Return the label set that options name. Raises BadInput if they name files of questions, too."""
+    if asked["labels"] is not None and (asked["questions"] or asked["qrels"]):
+        raise BadInput("--labels cannot be combined with --questions or --qrels")
+    found: str | None = asked["labels"]
+    return found
 
 
 def _read_files(engine: Engine, files: Sequence[Pipeline], found: Found | None, labels: str | None) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable
+from core.cli.common import ProgressBar, emit, model_options, note, output_options, stoppable
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
-from core.evaluation.release.criteria import Criteria, CriterionOption, option_of
+from core.evaluation.release.criteria import Criteria
 
 if TYPE_CHECKING:
     from core.evaluation.release.against import Against
@@ -21,44 +18,11 @@ if TYPE_CHECKING:
     from core.evaluation.release.measured import Measured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def criteria_options(function: F) -> F:
-    """Add an option for each field of Criteria; the command gets them as `criteria`."""
-
-    @wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        given = {one.name: options.pop(one.name) for one in fields(Criteria)}
-        return function(*args, criteria=Criteria(**given), **options)
-
-    made: Callable[..., Any] = call
-    for one in reversed(fields(Criteria)):
-        option, switch = option_of(one), isinstance(one.default, bool)
-        made = click.option(
-            option.flags,
-            one.name,
-            type=None if switch else _type(str(one.type), option),
-            is_flag=switch,
-            default=one.default,
-            show_default=one.default is not None and one.default is not False,
-            metavar=option.metavar,
-            help=option.help,
-        )(made)
-    return cast("F", made)
-
-
-def _type(kind: str, option: CriterionOption) -> click.ParamType[Any, Any]:
-    if kind == "str":
-        return click.STRING
-    if kind.startswith("int"):
-        return click.IntRange(int(option.least or 0))
-    return click.FLOAT if option.least is None else click.FloatRange(option.least, option.most)
 
 
 @click.command("gate")
 @click.argument("metrics", metavar="METRICS")
-@criteria_options
+@model_options(Criteria, "criteria", Criteria)
 @click.option(
     "--planned", metavar="A,B", help="Compare only these routes with the baseline; others are no candidates."
 )

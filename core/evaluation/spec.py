@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from core.domain.errors import BadInput
 from core.domain.types import AnswerBy, AnswerOrder
+from core.evaluation.options import check, option, options
 from core.evaluation.stored import checked
 
 SEED = 13  # of the sample of questions
@@ -29,21 +30,44 @@ class Spec:
     corpus: str
     routes: tuple[str, ...] = ()
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    split: str = "test"
-    mode: str | None = None
-    queries: int | None = None
-    per_mode: int | None = None
-    seed: int = SEED
-    labels: str | None = None
-    questions: tuple[str, ...] = ()
-    qrels: str | None = None
-    timing: Literal["shared", "isolated"] | None = None
+    split: str = option("test", "--split", "dev, test or all.", "SPLIT")
+    mode: str | None = option(None, "--mode", "Only questions of this kind.")
+    queries: int | None = option(None, "--queries", "Only a sample of N questions.", "N", least=1)
+    per_mode: int | None = option(
+        None, "--per-mode", "Only a sample of N labelled questions per mode.", "N", least=1
+    )
+    seed: int = option(SEED, "--seed", "Seed of the sample.", least=None)
+    labels: str | None = option(
+        None, "--labels", "Questions and labels of a label set from the Label page.", "NAME"
+    )
+    questions: tuple[str, ...] = option(
+        (),
+        "--questions",
+        "Questions as JSONL, CSV, TSV, JSON, parquet or a dataset's folder, of this tool or another (ragas, "
+        "AutoRAG, DeepEval, promptfoo, LangSmith, SQuAD, Quepid, TREC ...); repeatable.",
+        "FILE",
+    )
+    qrels: str | None = option(
+        None, "--qrels", "TREC qrels for --questions, instead of the labels in the file.", "FILE"
+    )
+    timing: Literal["shared", "isolated"] | None = option(
+        None, "--timing", "Share equal steps between routes or not."
+    )
     answers: bool = False
     answer_by: AnswerBy | None = None
     answer_order: AnswerOrder | None = None
     evidence: float | None = None
-    baseline: str | None = None
-    repeats: int = 1
+    baseline: str | None = option(
+        None, "--baseline", "Route to compare with. Default: the first route.", "ROUTE"
+    )
+    repeats: int = option(
+        1,
+        "--repeats",
+        "Call the language model N times with different seeds, to measure stability.",
+        "N",
+        least=1,
+        most=20,
+    )
     audit: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     chunkings: tuple[str, ...] = ()
@@ -51,6 +75,10 @@ class Spec:
     columns: Mapping[str, str] = field(default_factory=dict)  # of `questions`: field -> column
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    def __post_init__(self) -> None:
+        for name, (one, _) in options(self).items():
+            check(one, getattr(self, name))
 
     def document(self) -> dict[str, Any]:
         """Return the spec as JSON values."""

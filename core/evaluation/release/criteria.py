@@ -3,76 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, asdict, dataclass, field, fields
-from math import isfinite
+from dataclasses import Field, asdict, dataclass
 from typing import Any
 
 from core.domain.errors import BadInput
 from core.evaluation.finding import MARGIN
-
-OPTION = "option"  # the key of a field's CriterionOption
-
-
-@dataclass(frozen=True, slots=True)
-class CriterionOption:
-    """The option of `gate` for one criterion; "--on/--off" for a switch that is on by default."""
-
-    flags: str
-    help: str
-    metavar: str | None = None
-    # the values allowed; None for no limit
-    least: float | None = 0
-    most: float | None = None
-
-    def argument(self, value: Any) -> list[str]:
-        """Return the words of a command line that give `value`; [] for the default of a switch."""
-        if not isinstance(value, bool):
-            return [self.flags, value if isinstance(value, str) else f"{value:.10g}"]
-        on, _, off = self.flags.partition("/")
-        return ([off] if not value else []) if off else [on] * value
-
-
-def _criterion(default: Any, *option: Any, **limits: Any) -> Any:
-    return field(default=default, metadata={OPTION: CriterionOption(*option, **limits)})
+from core.evaluation.options import check, option, options
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
     """Limits that a route must meet (None: no such limit), and how sure the choice must be."""
 
-    metric: str = _criterion("ndcg@10", "--metric", "Metric of quality.")
+    metric: str = option("ndcg@10", "--metric", "Metric of quality.")
     # least mean of the metric
-    minimum: float | None = _criterion(None, "--min-quality", "Minimum mean of the metric.", "X", least=None)
-    max_p95_ms: float | None = _criterion(None, "--max-p95-ms", "Maximum p95 latency.", "MS")
-    max_cost: float | None = _criterion(
+    minimum: float | None = option(None, "--min-quality", "Minimum mean of the metric.", "X", least=None)
+    max_p95_ms: float | None = option(None, "--max-p95-ms", "Maximum p95 latency.", "MS")
+    max_cost: float | None = option(
         None,
         "--max-cost",
         "Maximum price of 1,000 questions, at the prices stored with the evaluation.",
         "X",
     )
-    max_tokens: float | None = _criterion(None, "--max-tokens", "Maximum model tokens per question.", "N")
-    max_calls: float | None = _criterion(None, "--max-calls", "Maximum model calls per question.", "N")
-    max_failed: float | None = _criterion(
+    max_tokens: float | None = option(None, "--max-tokens", "Maximum model tokens per question.", "N")
+    max_calls: float | None = option(None, "--max-calls", "Maximum model calls per question.", "N")
+    max_failed: float | None = option(
         0.0, "--max-failed", "Maximum share of questions that the route fails on.", "SHARE", most=1
     )
-    max_unjudged: float | None = _criterion(
+    max_unjudged: float | None = option(
         None,
         "--max-unjudged",
         "Maximum share of unjudged passages in the top 10; undecided above it.",
         "SHARE",
         most=1,
     )
-    no_loss: bool = _criterion(
+    no_loss: bool = option(
         True,
         "--no-loss/--allow-loss",
         "Reject or allow routes shown worse than the baseline on a kind of question.",
     )
-    cheaper: bool = _criterion(
+    cheaper: bool = option(
         True,
         "--cheapest/--best",
         "Ship the cheapest route that is good enough, or only the best one.",
     )
-    margin: float = _criterion(
+    margin: float = option(
         MARGIN,
         "--margin",
         "Loss of the metric accepted for a cheaper route. A route ships if it is shown to be at most this "
@@ -80,7 +55,7 @@ class Criteria:
         "X",
         most=1,
     )
-    min_questions: int | None = _criterion(
+    min_questions: int | None = option(
         None,
         "--min-questions",
         "Scored questions needed to ship a route and to call routes equivalent. Default: 25 and 3 / margin "
@@ -88,12 +63,12 @@ class Criteria:
         "N",
         least=1,
     )
-    unlike_machines: bool = _criterion(
+    unlike_machines: bool = option(
         False,
         "--allow-unlike-machines",
         "Use times although they were measured on machines of different kinds.",
     )
-    min_effect: float | None = _criterion(
+    min_effect: float | None = option(
         None,
         "--min-effect",
         "Smallest drop since --against that fails. Default: the margin.",
@@ -107,8 +82,10 @@ class Criteria:
         return self.margin if self.min_effect is None else self.min_effect
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            _check(one, getattr(self, one.name))
+        if not isinstance(self.metric, str) or not self.metric:
+            raise BadInput(f"metric={self.metric!r}; give the name of a measure, such as ndcg@10")
+        for name, (one, _) in options(self).items():
+            check(one, getattr(self, name))
 
     def document(self) -> dict[str, Any]:
         """Return the criteria as JSON values."""
@@ -122,43 +99,15 @@ class Criteria:
             raise TypeError(f"gate() got an unexpected keyword argument {unknown[0]!r}")
         found = {names[name].name: value for name, value in given.items()}
         if "allow_loss" in given:
-            _check(names["allow_loss"], given["allow_loss"], "allow_loss")
+            check(names["allow_loss"], given["allow_loss"], "allow_loss")
             found["no_loss"] = not given["allow_loss"]
         return cls(**found)
-
-
-def option_of(one: Field[Any]) -> CriterionOption:
-    """Return the option of a field of Criteria."""
-    found: CriterionOption = one.metadata[OPTION]
-    return found
 
 
 def keywords() -> dict[str, Field[Any]]:
     """Return the fields of Criteria by keyword: the option's name; of --no-loss/--allow-loss the latter."""
     found = {}
-    for one in fields(Criteria):
-        flags = option_of(one).flags.split("/")
+    for one, own in options(Criteria).values():
+        flags = own.flags.split("/")
         found[flags[-1 if one.name == "no_loss" else 0].strip("-").replace("-", "_")] = one
     return found
-
-
-def _check(one: Field[Any], value: Any, name: str = "") -> None:
-    """Check a value by the type and the limits of its field. Raises BadInput."""
-    option, kind = option_of(one), str(one.type)
-    least, most = option.least, option.most
-    to = "" if least is None else f" {least} or more" if most is None else f" {least} to {most}"
-    if value is None and "None" in kind:
-        return
-    if kind == "str":
-        good, wanted = isinstance(value, str) and bool(value), " the name of a measure, such as ndcg@10"
-    elif kind == "bool":
-        good, wanted = isinstance(value, bool), " true or false"
-    else:
-        whole = kind.startswith("int")
-        good = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-        good = (
-            good and isfinite(value) and (least is None or value >= least) and (most is None or value <= most)
-        )
-        wanted = f" a whole number from {least}" if whole else to or " a number"
-    if not good:
-        raise BadInput(f"{name or one.name}={value!r}; give{wanted}")

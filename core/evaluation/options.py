@@ -1,0 +1,63 @@
+"""Options declared once, as fields of a dataclass: type, default, help and limits of a command's option, of a
+keyword in Python and of a control on a page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import Field, dataclass, field, fields
+from math import isfinite
+from typing import Any
+
+from core.domain.errors import BadInput
+
+KEY = "option"  # in a field's metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The option of a command for one field; "--on/--off" for a switch that is on by default."""
+
+    flags: str
+    help: str
+    metavar: str | None = None
+    # the values allowed; None for no limit
+    least: float | None = 0
+    most: float | None = None
+
+    def argument(self, value: Any) -> list[str]:
+        """Return the words of a command line that give `value`; [] for the default of a switch."""
+        if not isinstance(value, bool):
+            return [self.flags, value if isinstance(value, str) else f"{value:.10g}"]
+        on, _, off = self.flags.partition("/")
+        return ([off] if not value else []) if off else [on] * value
+
+
+def option(default: Any, *given: Any, **limits: Any) -> Any:
+    """Return a field with an option."""
+    return field(default=default, metadata={KEY: Option(*given, **limits)})
+
+
+def options(model: Any) -> dict[str, tuple[Field[Any], Option]]:
+    """Return the fields of `model` that have an option, by name."""
+    return {one.name: (one, one.metadata[KEY]) for one in fields(model) if KEY in one.metadata}
+
+
+def check(one: Field[Any], value: Any, name: str = "") -> None:
+    """Check a value by the type and the limits of its field. Raises BadInput."""
+    given, kind = one.metadata[KEY], str(one.type)
+    least, most = given.least, given.most
+    if value is None and "None" in kind:
+        return
+    to = "" if least is None else f" {least} or more" if most is None else f" {least} to {most}"
+    if kind.startswith(("int", "float")):
+        whole = kind.startswith("int")
+        good = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        good = good and isfinite(value) and (least is None or value >= least)
+        good = good and (most is None or value <= most)
+        wanted = f" a whole number{to and ','}{to}" if whole else to or " a number"
+    elif kind == "bool":
+        good, wanted = isinstance(value, bool), " true or false"
+    else:
+        return
+    if not good:
+        raise BadInput(f"{name or one.name}={value!r}; give{wanted}")
