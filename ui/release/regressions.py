@@ -70,7 +70,7 @@ def _route(decision: Decision) -> str:
 
 def _sets(measured: Measured) -> list[Desk]:
     store = state.engine().store
-    corpus = measured.figures.get("corpus")
+    corpus = measured.figures.corpus or None
     if store is None or corpus is None:
         return []
     own = [one.name for one in desks.sets(store) if one.corpus == corpus]

@@ -125,7 +125,7 @@ def compare(
         max_broken,
         unpaired,
         relabelled,
-        before.fingerprint != str(measured.figures.get("fingerprint", "")),
+        before.fingerprint != measured.figures.fingerprint,
         was,
         measured.p95(now),
     )

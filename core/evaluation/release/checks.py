@@ -56,7 +56,7 @@ def figures_of(measured: Measured, route: str, metric: str, found: Sequence[Loss
         measured.failed(route),
         measured.mean(route, UNJUDGED),
         0 if route == measured.baseline else sum(lost) if lost else None,
-        bool(measured.figures.get("interrupted")),
+        measured.figures.interrupted,
     )
 
 

@@ -65,12 +65,12 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
     figures, run = measured.figures, _first_run(measured)
     settings: Mapping[str, Any] = run.settings if run else {}
     parameters = used_parameters(measured, decision.shown)
-    split = figures.get("split")
+    split = figures.split
     return [
         ("evaluation", measured.name),
-        ("labelled set", f"{figures.get('dataset', UNKNOWN)}, split {split}" if split else UNKNOWN),
-        ("corpus", str(figures.get("corpus", UNKNOWN))),
-        ("corpus fingerprint", str(figures.get("fingerprint", UNKNOWN))),
+        ("labelled set", f"{figures.dataset or UNKNOWN}, split {split}" if split else UNKNOWN),
+        ("corpus", figures.corpus or UNKNOWN),
+        ("corpus fingerprint", figures.fingerprint or UNKNOWN),
         ("first question asked", run.created if run else UNKNOWN),
         ("parameters", ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "none"),
         (
@@ -78,11 +78,11 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
             f"{settings['llm']}, {settings.get('llm endpoint', '')}" if "llm" in settings else UNKNOWN,
         ),
         ("embedder", str(settings.get("embedder", UNKNOWN))),
-        ("timing", str(figures.get("timing", UNKNOWN))),
+        ("timing", figures.timing or UNKNOWN),
         ("RouteScope", version()),
         (
             "machine of the measurements",
-            str(figures.get("machine") or f"{UNKNOWN}; this report was written on {machine()}"),
+            figures.machine or f"{UNKNOWN}; this report was written on {machine()}",
         ),
     ]
 

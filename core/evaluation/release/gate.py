@@ -135,8 +135,8 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
     best = verdict.best_so_far
     return Decision(
         measured.name,
-        str(measured.figures.get("corpus", "")),
-        str(measured.figures.get("dataset", "")),
+        measured.figures.corpus,
+        measured.figures.dataset,
         measured.baseline,
         criteria,
         verdict,
@@ -145,7 +145,7 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
         found or (),
         equal,
         measured.plan,
-        generated=measured.figures.get("generated", {}).get("note", ""),
+        generated=measured.figures.generated.note,
     )
 
 
@@ -202,10 +202,10 @@ def _from_figures(measured: Measured, metric: str, route: str, other: str) -> Pa
     if measured.baseline not in (route, other):
         return None
     row = measured.against(other if route == measured.baseline else route, metric)
-    if row is None or abs(float(row["delta"])) > 1:
+    if row is None or abs(row.delta) > 1:
         return None
-    delta = -float(row["delta"]) if route == measured.baseline else float(row["delta"])
-    return from_summary(route, other, int(row["n"]), delta, row.get("sd"))
+    delta = -row.delta if route == measured.baseline else row.delta
+    return from_summary(route, other, int(row.n), delta, row.sd)
 
 
 def _cost(measured: Measured, one: Candidate, *, priced: bool) -> Cost:

@@ -96,7 +96,7 @@ def _family(route: str, measured: Measured) -> Family | None:
     """Return the family of a route; one whose replies were read from a file is a pipeline of the user's."""
     known = routes().get(route)
     if known is None:
-        return OWN[1][0] if measured.figures["routes"][route].get("source") else None
+        return OWN[1][0] if measured.figures.routes[route].source else None
     return known.family
 
 

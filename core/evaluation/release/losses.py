@@ -19,8 +19,8 @@ def losses(measured: Measured, metric: str) -> tuple[Loss, ...] | None:
         if route == measured.baseline:
             continue
         rows = {
-            mode: (int(row["n"]), float(row["delta"]), row.get("sd"))
-            for mode in measured.figures["by_mode"]
+            mode: (int(row.n), row.delta, row.sd)
+            for mode in measured.figures.by_mode
             if (row := measured.against(route, metric, mode)) is not None
         }
         found += of_values.from_figures(rows, route, measured.baseline)

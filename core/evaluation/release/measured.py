@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import ANSWERS, KNOWN, METRICS
-from core.analysis.token_usage import prices_in
 from core.domain.errors import BadInput
 from core.evaluation import answer_figures, equal_routes, experiment_store, machines
 from core.evaluation.costs import spent
 from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
+from core.evaluation.figures import BaselineDifference, Figures, Means, read
 from core.evaluation.release.criteria import Criteria
-from core.evaluation.release.figures import check
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -33,7 +32,7 @@ class Measured:
     """
 
     name: str
-    figures: Mapping[str, Any]
+    figures: Figures
     evaluation: Evaluation | None = None
     titles: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
@@ -42,17 +41,17 @@ class Measured:
     @property
     def routes(self) -> tuple[str, ...]:
         """Return the routes measured, in order."""
-        return tuple(self.figures["routes"])
+        return tuple(self.figures.routes)
 
     @property
     def baseline(self) -> str:
         """Return the route that the others are compared with."""
-        return str(self.figures["baseline"])
+        return self.figures.baseline
 
     @property
     def questions(self) -> int:
         """Return how many questions were asked."""
-        return int(self.figures["queries"])
+        return int(self.figures.queries)
 
     @property
     def modes(self) -> Mapping[str, str]:
@@ -64,7 +63,7 @@ class Measured:
     def equal(self) -> tuple[Equal, ...]:
         """Return the routes that returned the same on every question, the simplest of each group first."""
         if self.evaluation is None:
-            return equal_routes.read(self.figures)
+            return self.figures.equal
         return equal_routes.find(self.evaluation.outcomes, self.routes)
 
     @cached_property
@@ -92,18 +91,17 @@ class Measured:
         return replace(self._of(kept, self.baseline), plan=tuple(route for route in kept if route in names))
 
     def _of(self, kept: Sequence[str], baseline: str) -> Measured:
-        figures = {
-            **self.figures,
-            "baseline": baseline,
-            "routes": {route: self.figures["routes"][route] for route in kept},
-            "by_mode": {
-                mode: {route: block for route, block in by.items() if route in kept}
-                for mode, by in self.figures["by_mode"].items()
-            },
-            "equal": [
-                one for one in self.figures.get("equal", ()) if {one["route"], *one["others"]} <= {*kept}
-            ],
-        }
+        figures = self.figures.model_copy(
+            update={
+                "baseline": baseline,
+                "routes": {route: self.figures.routes[route] for route in kept},
+                "by_mode": {
+                    mode: {route: block for route, block in by.items() if route in kept}
+                    for mode, by in self.figures.by_mode.items()
+                },
+                "equal": tuple(one for one in self.figures.equal if {*one.routes} <= {*kept}),
+            }
+        )
         return replace(self, figures=figures)
 
     @cached_property
@@ -113,7 +111,7 @@ class Measured:
         """
         if self.evaluation is not None:
             return machines.unlike(machines.kinds(self.evaluation.outcomes.values()))
-        return machines.unlike(machines.read(self.figures))
+        return machines.unlike(self.figures.machines)
 
     def timed(self, criteria: Criteria) -> Measured:
         """Return the same; without times if they are of unlike machines and the criteria do not
@@ -127,56 +125,51 @@ class Measured:
 
     def metrics(self) -> tuple[str, ...]:
         """Return the measures that a minimum can be set for: more is better in all."""
-        rows = self.figures["routes"].values()
-        found = [name for name in METRICS if any(name in row for row in rows)]
-        written = ANSWERS if any("answers" in row for row in rows) else ()
-        more = dict.fromkeys(name for row in rows for name in row.get("extra", {}).get("ci95", {}))
+        rows = self.figures.routes.values()
+        found = [name for name in METRICS if any(name in (row.model_extra or {}) for row in rows)]
+        written = ANSWERS if any("answers" in row.model_fields_set for row in rows) else ()
+        more = dict.fromkeys(name for row in rows for name in row.extra.ci95)
         known = (*found, *written, *more)
         return tuple(name for name in known if name not in KNOWN or KNOWN[name].more_is_better)
 
     def mean(self, route: str, metric: str) -> float | None:
         """Return the mean of a metric over the questions that have a value, or None without any."""
-        value = self._block(route, metric).get(metric)
-        return None if value is None else float(value)
+        return self._block(route, metric).mean(metric)
 
     def ends(self, route: str, metric: str) -> tuple[float, float] | None:
         """Return the 95% interval of that mean."""
-        pair = self._block(route, metric).get("ci95", {}).get(metric)
-        return (float(pair[0]), float(pair[1])) if pair else None
+        return self._block(route, metric).ends(metric)
 
     def counted(self, route: str, metric: str) -> int:
         """Return the number of questions that the mean is over."""
         block = self._block(route, metric)
-        return int(block.get("counts", {}).get(metric, block.get("n", 0)))
+        return int(block.counts.get(metric, block.n))
 
-    def against(self, route: str, metric: str, mode: str | None = None) -> Mapping[str, Any] | None:
-        """Return the difference to the baseline in metrics.json ("delta", "p", "n"), of all questions or
-        those of a kind, or None if it says nothing.
+    def against(self, route: str, metric: str, mode: str | None = None) -> BaselineDifference | None:
+        """Return the difference to the baseline in metrics.json, of all questions or those of a kind, or None
+        if it says nothing.
         """
-        block = self._block(route, metric) if mode is None else self.figures["by_mode"][mode].get(route, {})
-        found = block.get("vs_baseline", {}).get(metric)
-        return found if isinstance(found, Mapping) else None
+        block = self._block(route, metric) if mode is None else self.figures.by_mode[mode].get(route, Means())
+        return block.vs_baseline.get(metric)
 
     def ended(self, route: str) -> int:
         """Return the number of questions at which the route ended well."""
-        return self.questions - int(self.figures["routes"][route]["failed"])
+        return self.questions - int(self.figures.routes[route].failed)
 
     def p95(self, route: str) -> float | None:
         """Return its 95th percentile of time in ms, or None with fewer than 20 measurements or if no time
         counts.
         """
-        value = self.figures["routes"][route]["p95_ms"]
-        return None if self.untimed or value is None or self.ended(route) < NEEDED[95] else float(value)
+        value = self.figures.routes[route].p95_ms
+        return None if self.untimed or value is None or self.ended(route) < NEEDED[95] else value
 
     def p50(self, route: str) -> float | None:
         """Return the route's median time in ms, or None if it is unknown or no time counts."""
-        value = self.figures["routes"][route]["p50_ms"]
-        return None if self.untimed or value is None else float(value)
+        return None if self.untimed else self.figures.routes[route].p50_ms
 
     def failed(self, route: str) -> float | None:
         """Return the share of questions at which it did not end well, or None without a question."""
-        count = self.figures["routes"][route]["failed"]
-        return int(count) / self.questions if self.questions else None
+        return self.figures.routes[route].failed / self.questions if self.questions else None
 
     def calls(self, route: str) -> float | None:
         """Return the model calls per question that ended well; calls of failed questions are spread over
@@ -218,17 +211,13 @@ class Measured:
             return {}
         return answer_figures.measured(self.evaluation.labelled, self.evaluation.outcomes, self.routes)
 
-    def _block(self, route: str, metric: str) -> Mapping[str, Any]:
-        row: Mapping[str, Any] = self.figures["routes"][route]
-        if metric in METRICS:
-            return row
-        block = row.get("answers" if metric in ANSWERS else "extra", {})
-        return block if isinstance(block, Mapping) else {}
+    def _block(self, route: str, metric: str) -> Means:
+        return self.figures.routes[route].block(metric)
 
     def _spent(self, route: str) -> tuple[float | None, float | None, float | None]:
-        row = self.figures["routes"][route]
-        calls, prompt, completion = row["llm_calls"], row["prompt_tokens"], row["completion_tokens"]
-        return spent(calls, prompt, completion, self.ended(route), prices_in(row))
+        row = self.figures.routes[route]
+        calls, prompt, completion = map(int, (row.llm_calls, row.prompt_tokens, row.completion_tokens))
+        return spent(calls, prompt, completion, self.ended(route), row.prices)
 
 
 def of_evaluation(evaluation: Evaluation) -> Measured:
@@ -244,12 +233,12 @@ def of_figures(figures: Any, name: str, evaluation: Evaluation | None = None) ->
     """
     from core.routes.registry import routes
 
-    check(figures, name)
-    titles = {route: known.title for route, known in routes().items() if route in figures["routes"]}
-    for route, row in figures["routes"].items():
-        if source := row.get("source"):
-            titles[route] = f"{route} (replies from {source['file']})"
-    return Measured(name, figures, evaluation, titles)
+    found = read(figures, name)
+    titles = {route: known.title for route, known in routes().items() if route in found.routes}
+    for route, row in found.routes.items():
+        if row.source:
+            titles[route] = f"{route} (replies from {row.source.file})"
+    return Measured(name, found, evaluation, titles)
 
 
 def find(settings: Settings, given: str) -> Measured:

@@ -41,14 +41,14 @@ def with_regressions(
     route = decision.chosen or decision.nearest or decision.baseline
     found = _evaluated(engine, given, route)
     if found is None:
-        answering = measured.figures.get("answering")
+        answering = measured.figures.answering
         found = regressions.ask(
             engine,
             given,
             route,
             used_parameters(measured, route),
             style=AnswerStyle(**answering) if answering else None,
-            corpus=measured.figures.get("corpus"),
+            corpus=measured.figures.corpus or None,
             progress=progress,
             ended=ended,
         )

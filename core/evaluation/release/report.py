@@ -30,7 +30,7 @@ def report(
     other = opponent(decision, decision.shown)
     return render(
         "release.html" if kind == "html" else "release.md",
-        title=f"Release decision: {measured.figures.get('dataset', measured.name)}",
+        title=f"Release decision: {measured.figures.dataset or measured.name}",
         measured=measured,
         decision=decision,
         against=against,

@@ -218,11 +218,11 @@ def test_a_set_is_asked_now_with_the_route_to_ship(main_evaluation, engine):
 def test_a_decision_is_given_the_regressions_of_the_route_it_ships(main_evaluation, engine):
     kept = reported(engine, "How do I send a fragile item back?", lambda run: run.results[0].hits[0].passage)
     measured = of_evaluation(main_evaluation)
-    measured = replace(measured, figures={**measured.figures, "corpus": "tiny"})
+    measured = replace(measured, figures=measured.figures.model_copy(update={"corpus": "tiny"}))
     decision = with_regressions(engine, kept.set, measured, decide(measured, Criteria()))
     assert (decision.regressions.route, decision.broken) == (decision.chosen, False)
     assert "0 broke again" in written(measured, decision, kind="markdown")
-    gone = replace(measured, figures={**measured.figures, "corpus": "elsewhere"})
+    gone = replace(measured, figures=measured.figures.model_copy(update={"corpus": "elsewhere"}))
     with pytest.raises(BadInput, match="is over corpus tiny, and the evaluation over elsewhere"):
         with_regressions(engine, kept.set, gone, decide(gone, Criteria()))
 

@@ -1,4 +1,4 @@
-"""The figures of metrics.json that a decision uses."""
+"""The figures of metrics.json as types: what an evaluation states of itself, read once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from core.analysis.metrics import METRICS
+from core.analysis.metrics import ANSWERS, METRICS
+from core.analysis.token_usage import PRICES, Prices
 from core.domain.errors import BadInput
+from core.evaluation.equal_routes import Equal
+from core.evaluation.machines import Kind
 
 FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Count = Annotated[float, Field(strict=True, ge=0, multiple_of=1)]
@@ -33,11 +36,27 @@ class Means(BaseModel):
     ci95: dict[str, Pair | None] = {}
     vs_baseline: dict[str, BaselineDifference] = {}
 
+    def mean(self, metric: str) -> float | None:
+        """Return the mean of a metric, or None if no question has a value."""
+        found: float | None = (self.model_extra or {}).get(metric)
+        return found
+
+    def ends(self, metric: str) -> tuple[float, float] | None:
+        """Return the 95% interval of that mean."""
+        pair = self.ci95.get(metric)
+        return (pair[0], pair[1]) if pair else None
+
 
 class MetricMeans(Means):
     """The same, in which every other key is a metric."""
 
     __pydantic_extra__: dict[str, FiniteNumber | None] = Field(init=False)
+
+
+class RepliesSource(BaseModel):
+    """The file that a route's replies were read from."""
+
+    file: str
 
 
 class RouteRow(Means):
@@ -51,6 +70,17 @@ class RouteRow(Means):
     p95_ms: FiniteNumber | None
     answers: MetricMeans = MetricMeans()
     extra: MetricMeans = MetricMeans()
+    source: RepliesSource | None = None
+
+    @property
+    def prices(self) -> Prices:
+        """Return the prices stored with it; None each if none were set then."""
+        known = (self.model_extra or {}).get(PRICES)
+        return (known[0], known[1]) if isinstance(known, list) and len(known) == 2 else (None, None)
+
+    def block(self, metric: str) -> Means:
+        """Return the figures that a metric is among: those of rankings, of answers, or further ones."""
+        return self if metric in METRICS else self.answers if metric in ANSWERS else self.extra
 
     @model_validator(mode="after")
     def _metrics(self) -> RouteRow:
@@ -66,14 +96,37 @@ class SampleFigures(BaseModel):
     seed: int
 
 
+class GeneratedNote(BaseModel):
+    """What is to be known first of questions that a model wrote."""
+
+    note: str = ""
+
+
 class Figures(BaseModel):
     """The content of metrics.json; `model_json_schema` describes it for other programs."""
+
+    model_config = ConfigDict(extra="allow")
 
     routes: Annotated[dict[str, RouteRow], Field(min_length=1)]
     by_mode: dict[str, dict[str, MetricMeans]]
     baseline: str
     queries: Count
     sample: SampleFigures | None = None
+    dataset: str = ""
+    corpus: str = ""
+    fingerprint: str = ""
+    split: str | None = None
+    labelled: Count = 0
+    timing: str | None = None
+    # the machine that measured, in words, and the kinds of machine
+    machine: str | None = None
+    machines: tuple[Kind, ...] = ()
+    interrupted: bool = False
+    # how answers were written, as of core.domain.types.AnswerStyle; None without answers
+    answering: dict[str, Any] | None = None
+    generated: GeneratedNote = GeneratedNote()
+    # routes that returned the same on every question
+    equal: tuple[Equal, ...] = ()
 
     @model_validator(mode="after")
     def _baseline(self) -> Figures:
@@ -82,10 +135,12 @@ class Figures(BaseModel):
         return self
 
 
-def check(figures: Any, name: str) -> None:
-    """Check that `eval` could have written `figures`. Raises BadInput with the place; `name` is the file."""
+def read(figures: Any, name: str) -> Figures:
+    """Return `figures` as types. Raises BadInput with the place that `eval` could not have written; `name` is
+    the file.
+    """
     try:
-        Figures.model_validate(figures)
+        return Figures.model_validate(figures)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))[:200]
