@@ -15,7 +15,7 @@ from core.domain.program import COMMAND
 from core.routes.declare import EMBEDDER, Route
 from core.routes.registry import routes
 from core.steps.base import OtherRoute
-from core.steps.calibrated import worth
+from core.steps.grade import worth
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings

@@ -22,8 +22,8 @@ from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.reliability import reliability
 from core.steps import Memo, Steps
-from core.steps.calibrated import PROMPTS
 from core.steps.generate import DEFAULT_SHOWN_PASSAGES
+from core.steps.grade import PROMPTS
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from calendar import month_name
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,13 +13,12 @@ from pydantic import BaseModel, create_model
 
 from core.backends.prompting.prompts import CONDITIONS
 from core.backends.prompting.replies import read_form, strict_schema
-from core.corpus.metadata import Field
+from core.corpus.metadata import Field, days, field_name
 from core.domain.errors import BadInput
 from core.domain.filters import Filter, Operator, described, operator_of
 from core.domain.outputs import FilterRead, FiltersRead, Reranked
 from core.domain.outputs import Rerank as Reordered
 from core.domain.types import Hit, Ranking
-from core.steps.question_filters import Named, dated, read
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 
@@ -48,7 +50,7 @@ class Conditions(Retrieve):
 
     @step("CHAIN", "read filters from the question", returns=FiltersRead)
     def read_filters(self, text: str, by: By = "rules") -> FiltersRead:
-        """Extract the conditions on documents that `text` states. A condition that matches no passage, alone
+        """Generate the conditions on documents that `text` states. A condition that matches no passage, alone
         or combined with the earlier ones, is dropped with a reason.
 
         Source: LangChain 2023, SelfQueryRetriever, where a model writes the filters; see `question_filters`
@@ -173,3 +175,182 @@ def _form(fields: Sequence[str]) -> type[BaseModel]:
         "Condition", field=(names, ...), operator=(operators, ...), value=(str, ...)
     )
     return create_model("Conditions", filters=(list[condition], ...))
+
+
+MAX_FIELD_VALUES = 1_000  # values of a field from which names are no longer looked for in questions
+SHORTEST = 2  # characters of a name
+_DOCUMENT = (
+    r"documents?|docs?|pages?|articles?|polic(?:y|ies)|runbooks?|guides?|guidelines?|notes?|rules?|records?"
+    r"|instructions?|manuals?|reports?|schedules?|plans?|tables?|texts?|versions?|editions?"
+    r"|tariffs?|files?|lists?|terms|postmortems?|minutes"
+)
+_WRITTEN = "updated|revised|edited|modified|written|published|issued|dated"
+_MONTH = "|".join(name for number in range(1, 13) for name in (month_name[number], month_name[number][:3]))
+_DATE = (
+    rf"(?:\d{{4}}-\d{{2}}(?:-\d{{2}})?|(?:\d{{1,2}}\s+)?(?:{_MONTH})\.?\s+\d{{4}}"
+    rf"|(?:{_MONTH})\.?\s+\d{{1,2}},?\s+\d{{4}}|(?:19|20)\d{{2}})\b"
+)
+_WHEN = re.compile(
+    rf"\b(?:{_WRITTEN}|{_DOCUMENT})\s+(since|after|before|until|in|on|of|from)\s+({_DATE})", re.IGNORECASE
+)
+_COMPARED: dict[str, Operator] = {"since": ">=", "after": ">", "before": "<", "until": "<="}
+OVER = ("superseded", "obsolete", "deprecated", "archived", "withdrawn", "outdated", "retired")
+_IN_FORCE = re.compile(
+    rf"\b(?:current|currently valid|up-to-date|in force|still valid|latest|present)\s+(?:\w+\s+){{0,2}}"
+    rf"(?:{_DOCUMENT})\b|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:is|are)\s+(?:still\s+)?"
+    r"(?:in force|valid|current)\b",
+    re.IGNORECASE,
+)
+_NO_LONGER = re.compile(
+    rf"\b(?:{'|'.join(OVER)}|old|older|former|previous|earlier)\s+(?:\w+\s+){{0,2}}(?:{_DOCUMENT})\b"
+    rf"|\b(?:{_DOCUMENT})\s+(?:that\s+)?(?:was|were|is|are|has been)\s+(?:{'|'.join(OVER)})\b",
+    re.IGNORECASE,
+)
+_BY = (
+    rf"\b(?:(?:owned|maintained|kept|{_WRITTEN}|{_DOCUMENT})\s+(?:by|of|from)|according to)"
+    r"\s+(?:the\s+)?"
+)
+_WRITTEN_OUT = re.compile(r"(?<!\S)([\w.-]{1,40}?)(!=|!~|<=|>=|=|<|>|~|:)(\"[^\"]{1,200}\"|[^\s?]{1,200})")
+_VERSION = re.compile(r"\b(?:version|release|v)\.?\s*(\d+(?:\.\d+){1,5})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A condition, and the words of the question that it was read from."""
+
+    filter: Filter
+    words: str
+
+
+def read(text: str, fields: Sequence[Field]) -> tuple[Named, ...]:
+    """Find the conditions on documents that `text` names, using the available `fields`, in the order of the
+    question: one per field, but for dates and numbers one per comparison operator.
+    """
+    rules: tuple[Callable[[str, Sequence[Field]], Iterator[tuple[int, Named]]], ...] = (
+        _explicit,
+        _dates,
+        _states,
+        _versions,
+        _names,
+    )
+    found = sorted((one for rule in rules for one in rule(text, fields)), key=lambda one: one[0])
+    ranged = {field.name for field in fields if field.kind != "text"}  # which may have two bounds
+    first: dict[tuple[str, str], Named] = {}
+    for _, one in found:
+        bound = one.filter.operator if one.filter.field in ranged else ""
+        first.setdefault((one.filter.field, bound), one)
+    return tuple(first.values())
+
+
+def _explicit(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """Conditions as filters are written, with a colon for "contains" or "is"."""
+    known = {field_name(one.name): one for one in fields}
+    for match in _WRITTEN_OUT.finditer(text):
+        field = known.get(field_name(match[1]))
+        if field is None:
+            continue
+        colon: Operator = "~" if field.kind == "text" else "="
+        operator = colon if match[2] == ":" else operator_of(match[2])
+        value = match[3].strip('"').rstrip(".,;")
+        if value:
+            yield match.start(), Named(Filter(field.name, operator, (value,)), match[0])
+
+
+def _dates(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """When documents were written or changed."""
+    if (field := dated(fields)) is None:
+        return
+    for match in _WHEN.finditer(text):
+        if (value := iso(match[2])) and days(value):
+            operator = _COMPARED.get(match[1].lower(), "=")
+            yield match.start(), Named(Filter(field.name, operator, (value,)), match[0])
+
+
+def _states(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """Find conditions on validity, if a field marks which documents no longer apply."""
+    marked: list[tuple[int, Field, str]] = []  # documents that no longer apply, the field that says so, how
+    for field in fields:
+        if field.kind != "text":
+            continue
+        over = {at: w for at, v in enumerate(field.values[:MAX_FIELD_VALUES]) for w in OVER if w in v.lower()}
+        if over:
+            marked.append(
+                (sum(field.counts[at] for at in over), field, next(w for w in OVER if w in over.values()))
+            )
+    if not marked:
+        return
+    _, field, word = max(marked, key=lambda one: one[0])  # one document's odd value decides nothing
+    if match := _NO_LONGER.search(text):
+        yield match.start(), Named(Filter(field.name, "~", (word,)), match[0])
+    elif match := _IN_FORCE.search(text):
+        yield match.start(), Named(Filter(field.name, "!~", (word,)), match[0])
+
+
+def _versions(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    field = next((one for one in fields if one.kind == "version"), None)
+    if field is None:
+        field = next((one for one in fields if one.name.lower() == "version"), None)
+    if field is not None and (match := _VERSION.search(text)):
+        yield match.start(), Named(Filter(field.name, "=", (match[1],)), match[0])
+
+
+def _names(text: str, fields: Sequence[Field]) -> Iterator[tuple[int, Named]]:
+    """Find names that are values of a field, or parts of values, with a cue next to them. The longest name of
+    a field counts.
+    """
+    lowered = text.lower()
+    for field in fields:
+        if field.kind != "text" or len(field.values) > MAX_FIELD_VALUES:
+            continue
+        called = rf"\b{re.escape(field.name.lower().replace('_', ' '))}(?:\s+(?:is|of)|:)?\s+(?:the\s+)?"
+        best: tuple[int, re.Match[str]] | None = None
+        for name in sorted(names(field.values)):
+            if name not in lowered or (best is not None and len(name) <= best[0]):
+                continue
+            match = re.search(rf"(?:{_BY}|{called})({re.escape(name)})(?!\w)", text, re.IGNORECASE)
+            match = match or _before_document(name, text)
+            if match:
+                best = len(name), match
+        if best is not None:
+            match = best[1]
+            yield match.start(), Named(Filter(field.name, "~", (match[1],)), match[0])
+
+
+def _before_document(name: str, text: str) -> re.Match[str] | None:
+    """Match a name before a word for documents ("the Claims team's notes", "in the runbooks"). It must have
+    several words or be capitalised, as single words are often the question's subject.
+    """
+    if re.fullmatch(_DOCUMENT, name, re.IGNORECASE):
+        return re.search(rf"\b(?:in|by)\s+the\s+({re.escape(name)})\b", text, re.IGNORECASE)
+    match = re.search(rf"(?<!\w)({re.escape(name)})(?:'s)?\s+(?:{_DOCUMENT})\b", text, re.IGNORECASE)
+    as_name = match is not None and match.start() > 0 and match[1][0].isupper()
+    return match if " " in name or as_name else None
+
+
+def names(values: Iterable[str]) -> set[str]:
+    """Return the lower-case names in values such as "Claims team (Henrike Stahl)": the whole and its
+    parts.
+    """
+    found = set()
+    for value in values:
+        parts = re.split(r"\s*[(),;/]\s*|\s+(?:and|with)\s+", value)
+        found |= {part.lower() for part in (value, *parts) if len(part) >= SHORTEST}
+    return found
+
+
+def dated(fields: Sequence[Field]) -> Field | None:
+    """Return the date field that most documents have, the first of equals, or None."""
+    return max((one for one in fields if one.kind == "date"), key=lambda one: one.documents, default=None)
+
+
+def iso(text: str) -> str | None:
+    """Parse a date written in English or in ISO 8601 into YYYY, YYYY-MM or YYYY-MM-DD, or None."""
+    if re.fullmatch(r"\d{4}(?:-\d{2}){0,2}", text):
+        return text
+    year = re.search(r"\d{4}", text)
+    month = re.search(r"[A-Za-z]{3,}", text)
+    if year is None or month is None:
+        return None
+    number = [name[:3].lower() for name in month_name].index(month[0][:3].lower())
+    day = re.search(r"(?<!\d)\d{1,2}(?!\d)", text)
+    return f"{year[0]}-{number:02}" + (f"-{int(day[0]):02}" if day else "")

@@ -9,13 +9,23 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
-from core.backends.base import Vector
-from core.domain.outputs import Embedding, Rewrite, Search, Terms
+from core.backends.base import Matrix, Vector
+from core.domain.outputs import (
+    Decision,
+    Embedding,
+    Recalled,
+    Rewrite,
+    SampleSearches,
+    Search,
+    Terms,
+    VectorSpread,
+)
 from core.domain.text import searchable
-from core.domain.types import Ranking
+from core.domain.types import Hit, Passage, Ranking, Remembered
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
 
@@ -41,6 +51,99 @@ class WeightedQuery:
     def recorded(self) -> Rewrite:
         """Return the output stored on the span."""
         return Rewrite(self.before, (self.text,), "keywords", self.terms, self.added, self.passages)
+
+
+def usable(term: str, idf: float, size: int) -> bool:
+    """Return True if a term may be taken from feedback: of medium length, alphanumeric, and in at most the
+    share COMMON of the `size` passages. `idf` is that of `BM25Index.idf`.
+    """
+    having = round((size + 1) / math.exp(idf) - 0.5)
+    return len(term) in LENGTHS and term.isalnum() and having <= COMMON * size
+
+
+def relevance_model(
+    texts: Sequence[Mapping[str, int]], scores: Sequence[float], terms: int
+) -> dict[str, float]:
+    """Return the `terms` likeliest in relevant passages with probabilities that sum to 1. A term's weight is
+    the sum over `texts` of its share of the text's terms times the text's score. Ties break by name.
+    """
+    total: defaultdict[str, float] = defaultdict(float)
+    for counts, score in zip(texts, scores, strict=True):
+        length = sum(counts.values())
+        for term, count in counts.items():
+            total[term] += count / length * score
+    best = sorted(total.items(), key=lambda one: (-one[1], one[0]))[:terms]
+    whole = sum(weight for _, weight in best)
+    return {term: weight / whole for term, weight in best} if whole > 0 else {}
+
+
+def interpolated(asked: Mapping[str, float], added: Mapping[str, float], original: float) -> Terms:
+    """Terms of both with weights that add up to 1, heaviest first, ties by name; none with weight 0."""
+    weights = {
+        term: original * asked.get(term, 0.0) + (1 - original) * added.get(term, 0.0)
+        for term in {**asked, **added}
+    }
+    return tuple(sorted(((t, w) for t, w in weights.items() if w > 0), key=lambda one: (-one[1], one[0])))
+
+
+NEAR = 10  # passages found for each sample, to compare the samples by
+
+
+def mean_vector(vectors: Matrix) -> Vector:
+    """Return the mean of unit vectors (n, dim), scaled to length 1, shape (dim,); zeros if the vectors cancel
+    each other out.
+
+    Source: Gao et al. 2022, "Precise Zero-Shot Dense Retrieval ...", arXiv:2212.10496, equation 8.
+    """
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    length = float(np.linalg.norm(mean))
+    unit: Vector = (mean / length if length > 1e-6 else np.zeros_like(mean)).astype(np.float32)
+    return unit
+
+
+def spread(vectors: Matrix) -> VectorSpread:
+    """Return the spread of `vectors` (n, dim), n at least 1, each of length 1. Both figures are 0 if all are
+    equal or there is only one.
+    """
+    exact = vectors.astype(np.float64)
+    upper = np.triu_indices(len(exact), 1)
+    distances = 1 - (exact @ exact.T)[upper]
+    return VectorSpread(
+        max(0.0, float(distances.mean())) if len(distances) else 0.0,  # rounding may go below
+        max(0.0, float(1 - np.linalg.norm(exact.mean(axis=0)))),
+    )
+
+
+def overlap(lists: Sequence[Ranking]) -> float | None:
+    """Mean over pairs of lists of the share of their passages that both have (Jaccard), 0 to 1; two empty
+    lists are alike. None for fewer than two lists.
+    """
+    found = [{hit.passage.id for hit in ranking} for ranking in lists]
+    shares = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(found, 2)]
+    return sum(shares) / len(shares) if shares else None
+
+
+def weigh(similarities: Sequence[float], decay: float, relevance: float) -> list[tuple[int, float, float]]:
+    """(age, recency, score) of turns, oldest first, from their cosines with the question.
+
+    score = relevance * max(0, cosine) + (1 - relevance) * decay ** age; the newest turn has age 0.
+    Source: Park et al. 2023, "Generative Agents", arXiv:2304.03442, section 4.1: a weighted sum of recency,
+    importance and relevance. Importance is left out, because only a model could rate it, and relevance is not
+    scaled to the memory's own minimum and maximum, which would call the least unfitting turn a perfect fit.
+    """
+    ages = range(len(similarities) - 1, -1, -1)
+    return [
+        (age, decay**age, relevance * max(0.0, similarity) + (1 - relevance) * decay**age)
+        for age, similarity in zip(ages, similarities, strict=True)
+    ]
+
+
+def as_passage(turn: Remembered) -> Passage:
+    """Convert a remembered turn to a passage; its id and title identify the conversation and turn."""
+    of = f"conversation {turn.session}" if turn.session else "conversation"
+    folder = f"memory/{turn.session}"
+    title = f"{of}, turn {turn.number} ({turn.role})"
+    return Passage(f"{folder}/{turn.number}", folder, title, turn.text, 0, len(turn.text))
 
 
 class Feedback(Retrieve):
@@ -114,35 +217,99 @@ class Feedback(Retrieve):
         self.span.output = Rewrite(text, (expanded,), "context")
         return expanded
 
+    @step("EMBEDDING", "mean of embeddings", returns=Vector)
+    def mean_of(self, texts: tuple[str, ...], question: str | None = None) -> Vector:
+        """Return the mean of the vectors of `texts`, and of `question` if given; see `mean_vector`. The span
+        records the `spread` of the texts alone.
+        """
+        vectors = np.stack([self.embed(text) for text in texts])
+        self.span.output = Embedding(tuple(texts), question, spread=spread(vectors))
+        return mean_vector(vectors if question is None else np.vstack([vectors, self.embed(question)]))
 
-def usable(term: str, idf: float, size: int) -> bool:
-    """Return True if a term may be taken from feedback: of medium length, alphanumeric, and in at most the
-    share COMMON of the `size` passages. `idf` is that of `BM25Index.idf`.
-    """
-    having = round((size + 1) / math.exp(idf) - 0.5)
-    return len(term) in LENGTHS and term.isalnum() and having <= COMMON * size
+    @step("RETRIEVER", "search with each sample", returns=tuple[Ranking, ...])
+    def search_each(self, texts: tuple[str, ...], k: int = NEAR) -> tuple[Ranking, ...]:
+        """Return the `k` passages nearest to each text, in one search of the index."""
+        vectors = np.stack([self.embed(text) for text in texts])
+        lists = tuple(self.context.corpus.search_dense_many(vectors, k, self.context.where))
+        scored = tuple(tuple((hit.passage.id, hit.score) for hit in ranking) for ranking in lists)
+        for ranking in lists:
+            self.context.trace.keep(ranking)
+        ids = [{id for id, _ in found} for found in scored]
+        in_all = tuple(sorted(set.intersection(*ids)))
+        self.span.output = SampleSearches(tuple(texts), scored, overlap(lists), in_all, self.context.where)
+        return lists
 
+    @step("RETRIEVER", "search the conversation", returns=Ranking)
+    def remembered(self, text: str, decay: float, relevance: float, k: int) -> Ranking:
+        """Return the `k` earlier turns that weigh most for `text`; the span records each weight."""
+        turns = self.context.memory
+        self.span.attributes["turns"] = len(turns)
+        self.span.output = Search((text,))
+        if not turns:
+            self.span.attributes["note"] = (
+                "no remembered turns: no session with turns and no conversation given"
+            )
+            return ()
+        question = self.embed(text)
+        vectors = self.context.turn_vectors.embed(self.context.embedder, [turn.text for turn in turns])
+        similarities = [float(similarity) for similarity in vectors @ question]
+        weighed = weigh(similarities, decay, relevance)
+        passages = {passage.id: passage for passage in map(as_passage, turns)}
+        recalls = [Recalled(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
+        counting = [recall for recall in recalls if recall.score > 0]
+        if not counting:
+            self.span.attributes["note"] = (
+                f"none of {len(turns)} turns has anything in common with the question"
+            )
+        best = sorted(counting, key=lambda recall: (-recall.score, recall.id))[:k]
+        self.span.output = Search((text,), recalled=tuple(best))
+        return tuple(Hit(passages[recall.id], recall.score) for recall in best)
 
-def relevance_model(
-    texts: Sequence[Mapping[str, int]], scores: Sequence[float], terms: int
-) -> dict[str, float]:
-    """Return the `terms` likeliest in relevant passages with probabilities that sum to 1. A term's weight is
-    the sum over `texts` of its share of the text's terms times the text's score. Ties break by name.
-    """
-    total: defaultdict[str, float] = defaultdict(float)
-    for counts, score in zip(texts, scores, strict=True):
-        length = sum(counts.values())
-        for term, count in counts.items():
-            total[term] += count / length * score
-    best = sorted(total.items(), key=lambda one: (-one[1], one[0]))[:terms]
-    whole = sum(weight for _, weight in best)
-    return {term: weight / whole for term, weight in best} if whole > 0 else {}
+    @step("EVALUATOR", "does the question stand alone", returns=bool)
+    def stands_alone(self, found: Ranking, threshold: float) -> bool:
+        """Return True if the best cosine in `found` is at least `threshold`, so that earlier turns would only
+        distract.
 
+        A follow-up's similarity to the turns before it hardly distinguishes it from a change of subject; its
+        own distance to the nearest passage does.
+        """
+        best = found[0].score if found else None
+        alone = best is not None and best >= threshold
+        why = (
+            "the question by itself is near a passage: what was recalled is not used"
+            if alone
+            else "the question by itself is near no passage: what was recalled is searched with"
+        )
+        self.span.output = Decision(
+            "stands alone" if alone else "needs what was said",
+            ("stands alone", "needs what was said"),
+            why,
+            best,
+            float(threshold),
+        )
+        return alone
 
-def interpolated(asked: Mapping[str, float], added: Mapping[str, float], original: float) -> Terms:
-    """Terms of both with weights that add up to 1, heaviest first, ties by name; none with weight 0."""
-    weights = {
-        term: original * asked.get(term, 0.0) + (1 - original) * added.get(term, 0.0)
-        for term in {**asked, **added}
-    }
-    return tuple(sorted(((t, w) for t, w in weights.items() if w > 0), key=lambda one: (-one[1], one[0])))
+    @step("CHAIN", "put recalled turns before the question", returns=str)
+    def in_context(self, text: str, recalled: Ranking) -> str:
+        """Join the recalled turns, oldest first, and `text` into a text for BM25 and for the answer."""
+        order = {as_passage(turn).id: place for place, turn in enumerate(self.context.memory)}
+        turns = sorted(recalled, key=lambda hit: order[hit.passage.id])
+        joined = "\n".join([*(hit.passage.text for hit in turns), text])
+        self.span.output = Rewrite(text, (joined,), "context")
+        return joined
+
+    @step("EMBEDDING", "mean with recalled turns", returns=Vector)
+    def drawn_to(self, text: str, recalled: Ranking, weight: float) -> Vector:
+        """Add `weight` times each turn's vector times its score to the question's vector; length 1, shape
+        (dim,).
+
+        Source: Rocchio 1971, "Relevance Feedback in Information Retrieval", with turns as the relevant
+        documents.
+        """
+        vectors = self.context.turn_vectors.embed(
+            self.context.embedder, [hit.passage.text for hit in recalled]
+        )
+        scores = np.array([hit.score for hit in recalled], np.float32)
+        self.span.output = Embedding((text,), recalled=tuple(hit.passage.id for hit in recalled))
+        mean: Vector = self.embed(text) + np.float32(weight) * (scores @ vectors)
+        return mean / max(float(np.linalg.norm(mean)), 1e-12)

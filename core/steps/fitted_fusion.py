@@ -13,9 +13,7 @@ from core.domain.needs import Need
 from core.domain.outputs import Fusion
 from core.domain.types import Hit, Ranking
 from core.steps.fuse import Fuse
-from core.steps.indexed import Indexed
 from core.steps.late_interaction import LateInteraction
-from core.steps.learned_sparse import LearnedTerms
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
 
@@ -66,7 +64,7 @@ def ordered(lists: Sequence[Ranking], found: Parts) -> Ranking:
     return tuple(Hit(passages[id], scores[id]) for id in best)
 
 
-class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
+class FuseFitted(LateInteraction, Retrieve, Fuse):
     """Searching in the ways that weights were fitted for, and adding up what they find."""
 
     def fitted(self, name: str = "") -> FittedWeights:

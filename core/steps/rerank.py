@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
 from core.backends.rerankers.blend import Halves
+from core.backends.rerankers.proximity import pair_scores, parts
 from core.corpus.enrichments.keys import KeyIndex
 from core.corpus.enrichments.tokens import TokenIndex
 from core.domain.errors import BudgetSpent, ModelFailed, Unavailable
 from core.domain.needs import Need
 from core.domain.outputs import PassageGrade, Reranked
 from core.domain.outputs import Rerank as RerankOutput
+from core.domain.text import searchable
 from core.domain.types import Hit, Ranking
 from core.steps.fuse import Fuse
 from core.steps.grade import Judge
@@ -282,6 +284,33 @@ class RerankSteps(LateInteraction, Judge, Retrieve, Fuse):
             Hit(hits[at].passage, 1 / rank if unscored or (score := scores[at]) is None else score)
             for rank, at in ranked
         )
+
+    def rerank_proximity(self, text: str, hits: Ranking, candidates: int) -> Ranking:
+        """Rerank the first `candidates` hits by proximity, then append the rest in their order; see
+        `rerank`.
+        """
+        if hits:
+            self._open(EMBEDDED)
+        first = self._rerank_proximity(text, hits[:candidates])
+        return self.append(first, hits) if len(hits) > len(first) else first
+
+    @step("RERANKER", "rerank by BM25 with word pairs, cosine and MaxSim", returns=Ranking)
+    def _rerank_proximity(self, text: str, hits: Ranking) -> Ranking:
+        """Rank by the sum of `core.backends.rerankers.proximity.parts`; ties keep their order. If token
+        vectors are not prepared, only the first `READ_NOW` are ranked.
+        """
+        if not hits:
+            return self._nothing()
+        hits = self._read_now(hits)
+        corpus = self.context.corpus
+        found = self._blended(text, hits, *self._nearest_pieces(text, hits), windows=True)
+        cut = corpus.analyzer.terms
+        texts = [cut(searchable(hit.passage.title, hit.passage.text)) for hit in hits]
+        raw = {**found.raw, "pairs": pair_scores(corpus.terms(text), texts)}
+        shares = parts(raw)
+        scores = np.sum(list(shares.values()), axis=0)
+        blended = replace(found, scores=scores, raw=raw, parts=shares)
+        return self._by_parts(hits, blended, "BM25 with word pairs + cosine + MaxSim weighted by IDF")
 
 
 def standardised(scores: Sequence[float]) -> NDArray[np.float64]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from core.backends.base import Matrix, Vector
+from core.backends.quantised import Kind
+from core.corpus.enrichments.keys import KeyIndex, Match
+from core.corpus.enrichments.learned import TermIndex
 from core.domain.errors import Unavailable
 from core.domain.needs import Need
-from core.domain.outputs import Embedding, Search
+from core.domain.outputs import Embedding, Reranked, Search, Terms
+from core.domain.outputs import Rerank as Reordered
 from core.domain.text import searchable
 from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
@@ -22,6 +26,17 @@ EMBEDDED_NOW = "embedded now"  # the attribute of a span: how many texts, and wh
 
 Engine = Literal["bm25s", "rank-bm25"]
 SearchBy = Literal["index", "exact"]
+
+
+TERMS = 30  # of the question, the heaviest, that the span keeps
+MAX_RECORDED_HITS = 5  # first hits whose terms the span keeps
+
+
+def _terms(weighed: Iterable[Sequence[Any]]) -> Terms:
+    return tuple((str(term), float(weight)) for term, weight in weighed)
+
+
+MAX_RECORDED_KEYS = 20  # hits whose keys the span keeps
 
 
 class Retrieve(StepBase):
@@ -131,3 +146,92 @@ class Retrieve(StepBase):
         with context.at_most(context.llm_timeout_s) as timeout:
             found = context.web.search(text, k, timeout=timeout, cancel=context.cancel)
         return tuple(Hit(passage, score) for passage, score in found)
+
+    @step("RETRIEVER", "search learned term weights", returns=Ranking)
+    def learned_sparse(self, text: str, k: int = POOL) -> Ranking:
+        """Return the `k` passages with the highest inner product of term weights, above 0; ties break by id.
+
+        The span records the terms searched ("expansion", of "terms" in all) and each term's contribution to
+        the first hits' scores ("matched"). Source: Formal et al. 2021, "SPLADE", arXiv:2107.05720.
+        """
+        index: TermIndex = self.context.prepared(Need.LEARNED_SPARSE)
+        found = index.search(text, k, MAX_RECORDED_HITS, self.allowed())
+        passages = self.context.corpus.passages([row for row, _ in found.rows])
+        matched = {
+            passage.id: _terms(found.matched[row])
+            for (row, _), passage in zip(found.rows[:MAX_RECORDED_HITS], passages, strict=False)
+        }
+        heaviest = _terms(found.expansion[:TERMS])
+        self.span.output = Search(
+            (text,), index.name, {}, len(found.expansion), heaviest, matched, where=self.context.where
+        )
+        if not found.expansion:
+            self.span.attributes["note"] = "the model gave no term of the question any weight: nothing found"
+        return tuple(Hit(passage, score) for (_, score), passage in zip(found.rows, passages, strict=True))
+
+    @step("RETRIEVER", "search coded vectors", returns=Ranking)
+    def coded(self, vector: Vector, kind: Kind, k: int) -> Ranking:
+        """Return the `k` passages whose codes are nearest to `vector`; see `core.backends.quantised`."""
+        where = self.context.where
+        found, size = self.context.corpus.search_coded(vector, kind, k, where)
+        self.span.attributes["bytes of codes"] = size
+        self.span.output = Search(codes=kind, where=where)
+        return found
+
+    @step("RERANKER", "score by exact inner product", returns=Ranking)
+    def exactly(self, vector: Vector, first: Ranking, k: int = POOL) -> Ranking:
+        """Return the `k` of `first` with the highest inner product with `vector`; ties break by id."""
+        scores = (self.vectors_of(first) @ np.asarray(vector)).tolist()
+        order = sorted(range(len(first)), key=lambda at: (-scores[at], first[at].passage.id))[:k]
+        self.span.output = Reordered(
+            "exact inner product",
+            tuple(Reranked(first[at].passage.id, at + 1, first[at].score, scores[at]) for at in order),
+            scored=len(first),
+        )
+        return tuple(Hit(first[at].passage, scores[at]) for at in order)
+
+    def nearest_key(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
+        """Return the passages with the nearest keys; a passage scores as its best key."""
+        return self._nearest_key(need.name.lower(), vector, k)
+
+    def key_words(self, need: Need, text: str, k: int = POOL) -> Ranking:
+        """Return the passages whose keys score best by BM25."""
+        return self._key_words(need.name.lower(), text, k)
+
+    @step("RETRIEVER", "search vectors of keys", returns=Ranking)
+    def _nearest_key(self, keys: str, vector: Vector, k: int) -> Ranking:
+        return self._found(self._index(keys).search_dense(vector, k, self.allowed()))
+
+    def collapsed_tree(self, need: Need, vector: Vector, k: int = POOL) -> Ranking:
+        """Return the passages nearest to `vector`, directly or through a summary above them, with all levels
+        in one list. A passage scores as the best of these; ties break by its own cosine.
+        """
+        return self._collapsed_tree(need.name.lower(), vector, k)
+
+    @step("RETRIEVER", "search the collapsed tree", returns=Ranking)
+    def _collapsed_tree(self, keys: str, vector: Vector, k: int) -> Ranking:
+        corpus = self.context.corpus
+        above = self._index(keys).search_dense(vector, k, self.allowed())
+        leaves = corpus.search_dense(vector, k, self.context.where)
+        found = {hit.passage.id: hit for hit in (*above.hits, *leaves)}
+        rows = [corpus.row(id) for id in found]
+        own = dict(zip(found, (corpus.vectors(rows) @ vector).tolist(), strict=True)) if rows else {}
+        best = own | {hit.passage.id: hit.score for hit in above.hits if hit.score > own[hit.passage.id]}
+        ids = sorted(found, key=lambda id: (-best[id], -own[id], id))[:k]
+        by_summary = {id: above.keys[id] for id in ids[:MAX_RECORDED_KEYS] if best[id] > own[id]}
+        alone = sorted(own, key=lambda id: (-own[id], id))[:MAX_RECORDED_KEYS]
+        self.span.output = Search(keys=by_summary, alone=tuple(alone), where=self.context.where)
+        return tuple(Hit(found[id].passage, best[id]) for id in ids)
+
+    @step("RETRIEVER", "search BM25 of keys", returns=Ranking)
+    def _key_words(self, keys: str, text: str, k: int) -> Ranking:
+        return self._found(self._index(keys).search_words(text, k, self.allowed()), text)
+
+    def _index(self, keys: str) -> KeyIndex:
+        index: KeyIndex = self.context.prepared(Need[keys.upper()])
+        return index
+
+    def _found(self, match: Match, *texts: str) -> Ranking:
+        keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:MAX_RECORDED_KEYS]}
+        self.span.output = Search(texts, keys=keys, where=self.context.where)
+        return match.hits

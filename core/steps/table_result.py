@@ -82,7 +82,7 @@ class QueryOutcome:
 
 
 def extract_sql(reply: str) -> str:
-    """Extract the query from a model's reply: a fenced block, else from the first SELECT or WITH to a blank
+    """Generate the query from a model's reply: a fenced block, else from the first SELECT or WITH to a blank
     line. Any other text is returned unchanged, for the guard to reject; "" if the model says that there is no
     query.
     """

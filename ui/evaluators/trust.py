@@ -14,7 +14,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.outputs import Decision
 from core.domain.types import Run
 from core.evaluation.reliability import Reliability, read
-from core.steps.calibrated import CHECKED
+from core.steps.grade import CHECKED
 from ui.app import state
 from ui.app.markup import md
 from ui.charts import describe_reliability, reliability_curve

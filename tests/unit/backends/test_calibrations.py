@@ -12,7 +12,7 @@ from core.domain.types import Query
 from core.engine.availability import cautions
 from core.engine.request import Request
 from core.routes.registry import routes
-from core.steps.calibrated import PROMPTS, worth
+from core.steps.grade import PROMPTS, worth
 from tests.fakes import FakeEngine, ScriptedLLM
 
 MADE = DecisionCalibration(

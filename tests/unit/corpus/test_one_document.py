@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.domain.filters import read_filters
 from core.domain.types import Query
 from core.engine.engine import Request
-from core.steps.question_filters import read
+from core.steps.conditions import read
 from tests.fakes import FakeEngine, MemoryCorpus
 
 pytestmark = pytest.mark.trust

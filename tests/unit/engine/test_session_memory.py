@@ -23,7 +23,7 @@ from core.domain.types import Query, Remembered, Turn
 from core.engine import engine as engine_module
 from core.engine.request import Request
 from core.engine.session_memory import gather, keep
-from core.steps.remember import weigh
+from core.steps.feedback import weigh
 from core.store import Store, memory
 from core.store.postgres import Dsn
 from tests.fakes import FakeEngine, HashEmbedder

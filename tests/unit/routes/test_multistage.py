@@ -4,7 +4,7 @@ import pytest
 
 from core.domain.types import Query, Turn
 from core.engine.request import Request
-from core.steps.analyse import STRANGE, choose
+from core.steps.gate import STRANGE, choose
 from tests.fakes import FakeEngine, ScriptedLLM
 
 REPLIES = {

@@ -14,8 +14,7 @@ from core.domain.outputs import FiltersRead
 from core.domain.settings import PROJECT
 from core.domain.types import Query
 from core.engine.request import Request
-from core.steps.conditions import UNDATED
-from core.steps.question_filters import iso, read
+from core.steps.conditions import UNDATED, iso, read
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.unit.domain.test_filters import TEXTS
 

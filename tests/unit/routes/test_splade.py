@@ -19,7 +19,7 @@ from core.engine import engine as engine_module
 from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.engine.request import Request
-from core.steps.learned_sparse import MAX_RECORDED_HITS, TERMS
+from core.steps.retrieve import MAX_RECORDED_HITS, TERMS
 from tests.fakes import TEXTS, FakeEngine, HashTerms, MemoryCorpus
 from tests.tiny import splade
 

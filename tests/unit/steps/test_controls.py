@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.analysis.remarks import remarks
 from core.domain.types import Query
 from core.engine.request import Request
-from core.steps.controls import largest_drop
+from core.steps.select import largest_drop
 from tests.fakes import FakeEngine
 
 TEXTS = {f"p{at:02}:0-9": f"parcel {'customs ' * (at < 3)}number {at}" for at in range(30)}

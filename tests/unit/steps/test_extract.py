@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.backends.prompting.citations import NOT_ANSWERED, markers, unmarked
 from core.domain.types import AnswerStyle, Query
 from core.engine.request import Request
-from core.steps.extract import EVIDENCE, MAX_SENTENCE_CHARS, SENTENCES, share
+from core.steps.generate import MAX_SENTENCE_CHARS, NEAR_ENOUGH, SENTENCES, share
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
 COPIED = AnswerStyle(by="extract")
@@ -48,7 +48,7 @@ def test_the_sentence_that_answers_is_copied_with_its_marker(tmp_path):
     assert f"{text} [{number}]" in result.answer
     assert "keys:0-80" in result.citations
     assert markers(result.answer)
-    assert span(result).output.evidence >= EVIDENCE
+    assert span(result).output.evidence >= NEAR_ENOUGH
     assert span(result).output.shown == tuple(hit.passage.id for hit in result.hits[:5])
 
 
@@ -56,7 +56,7 @@ def test_where_no_passage_is_near_there_is_no_answer_and_the_step_says_so(tmp_pa
     result = copied(tmp_path, "Who composed the opera about a barber?")
     assert (result.answer, result.abstained, result.citations) == (NOT_ANSWERED, True, ())
     told = span(result)
-    assert told.output.evidence < told.output.floor == EVIDENCE
+    assert told.output.evidence < told.output.floor == NEAR_ENOUGH
     assert "near enough" in told.attributes["note"]
 
 

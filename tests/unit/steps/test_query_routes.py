@@ -17,8 +17,8 @@ from core.domain.types import Hit, Passage, Query
 from core.engine.request import Request
 from core.steps import POOL, Memo, Steps
 from core.steps.decompose import different, fill_in, quoted_in, references
-from core.steps.merge import ranks, union
-from core.steps.samples import mean_vector, overlap, spread
+from core.steps.feedback import mean_vector, overlap, spread
+from core.steps.fuse import ranks, union
 from core.steps.trace import Trace
 from core.steps.transform import wording
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM

@@ -16,7 +16,7 @@ from core.evaluation import outcome, runner, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.registry import routes
 from core.steps import Steps
-from core.steps.merge import union
+from core.steps.fuse import union
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.reflecting import ScriptedReflection, by_default, segment
 
