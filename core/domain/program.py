@@ -28,9 +28,10 @@ def version() -> str:
 
 @cache
 def build() -> str:
-    """Return the version with a digest of the code of `core`, equal for programs that behave equally."""
+    """Return the version with a digest of the code and tables of `core`, equal for programs that behave equally."""
     digest = hashlib.sha256()
-    for file in sorted((PROJECT / "core").rglob("*.py"), key=lambda one: one.as_posix()):
+    files = [file for file in (PROJECT / "core").rglob("*") if file.suffix in (".py", ".toml")]
+    for file in sorted(files, key=lambda one: one.as_posix()):
         digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0")
         digest.update(file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return f"{version()} ({digest.hexdigest()[:10]})"

@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 from pydantic import create_model
 
-from core.backends.prompting.prompts import EVIDENCE
-from core.backends.prompting.prompts_agentic import CHOOSE_ACTION, COPY_WORDS
+from core.backends.prompting.prompts import CHOOSE_ACTION, COPY_WORDS, EVIDENCE
 from core.backends.prompting.replies import first_line, strict_schema
 from core.backends.prompting.token_probabilities import odds
 from core.backends.prompting.untrusted import quoted

@@ -18,7 +18,7 @@ from core.backends.prompting.citations import (
     sentences,
     unmarked,
 )
-from core.backends.prompting.prompts_corrective import CLAIM, MEND
+from core.backends.prompting.prompts import CLAIM, MEND
 from core.backends.prompting.replies import first_line
 from core.backends.prompting.token_probabilities import odds
 from core.backends.prompting.untrusted import between, in_line

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from core.backends.prompting.citations import Draft
-from core.backends.prompting.prompts_agentic import DIRECT
+from core.backends.prompting.prompts import DIRECT
 from core.backends.question_classifier import (
     CLASSES,
     DEFAULT,

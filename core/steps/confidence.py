@@ -11,7 +11,7 @@ from typing import Literal
 from core.backends.base import LLMRequest, TokenLogprob
 from core.backends.llm.text import looks_refused
 from core.backends.prompting.citations import abstains
-from core.backends.prompting.prompts_confidence import CLOSED_ANSWER, CONFIDENCE, UNKNOWN
+from core.backends.prompting.prompts import CLOSED_ANSWER, CONFIDENCE
 from core.domain.outputs import Written
 from core.domain.types import Answer
 from core.steps.base import StepBase
@@ -27,7 +27,7 @@ METHOD_WORDS: dict[How, str] = {
 }
 _NUMBER = re.compile(r"(?<![\d.,-])(\d{1,3}(?:\.\d+)?)(?![\d])")
 _UNKNOWN = re.compile(
-    rf"\W*(?:{UNKNOWN}\b(?! to\b)|(?:I )?(?:do not|don['’]t|cannot|can['’]t) (?:know|say|tell)\b"
+    r"\W*(?:unknown\b(?! to\b)|(?:I )?(?:do not|don['’]t|cannot|can['’]t) (?:know|say|tell)\b"
     r"|I(?:['’]m| am) not sure)",
     re.IGNORECASE,
 )

@@ -10,10 +10,7 @@ from typing import Literal, get_args
 from core.backends.base import Completion
 from core.backends.calibrations import SIGNAL, DecisionCalibration, subject
 from core.backends.calibrations import Decision as Name
-from core.backends.prompting.prompts import EVIDENCE, GRADE
-from core.backends.prompting.prompts_confidence import CLOSED_ANSWER
-from core.backends.prompting.prompts_corrective import CLAIM, LOOK_UP, RELEVANT
-from core.backends.prompting.prompts_judge import JUDGE
+from core.backends.prompting.prompts import CLAIM, CLOSED_ANSWER, EVIDENCE, GRADE, JUDGE, LOOK_UP, RELEVANT
 from core.backends.prompting.token_probabilities import TokenProbabilities, odds
 from core.backends.prompting.untrusted import between
 from core.domain.errors import BadInput, ModelFailed

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from core.backends import grep
 from core.backends.grep import Pattern
-from core.backends.prompting.prompts_agentic import WRITE_PATTERNS
+from core.backends.prompting.prompts import WRITE_PATTERNS
 from core.backends.prompting.replies import read_form, strict_schema
 from core.backends.terms import Analyzer
 from core.domain.errors import Unavailable

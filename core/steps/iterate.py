@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.backends.prompting.grammar import one_of
-from core.backends.prompting.prompts_agentic import CHOOSE_NAME
+from core.backends.prompting.prompts import CHOOSE_NAME
 from core.backends.prompting.token_probabilities import odds
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.outputs import Fusion

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from core.backends.base import Completion
-from core.backends.prompting.prompts_orders import (
-    BEST_PASSAGE,
-    LABELS,
-    ORDER_PASSAGES,
-    order_grammar,
-    permutation,
-)
+from core.backends.prompting.prompts import BEST_PASSAGE, ORDER_PASSAGES
 from core.backends.prompting.token_probabilities import read_verdict
 from core.backends.prompting.untrusted import between, without_marks
 from core.domain.errors import BudgetSpent, ModelFailed
@@ -21,6 +16,8 @@ from core.domain.types import Passage, Ranking
 from core.steps.rerank import RerankSteps
 from core.steps.step import step
 
+LABELS = "ABCDEFGHIJKLMNOPQRST"  # one token each in the vocabularies at hand
+_NUMBER = re.compile(r"\d+")
 Order = list[int]  # positions in the ranking that was given
 
 
@@ -202,3 +199,20 @@ def tau(first: Sequence[int], second: Sequence[int]) -> float:
     place = {one: at for at, one in enumerate(second)}
     pairs = [(a, b) for at, a in enumerate(first) for b in first[at + 1 :]]
     return sum(1 if place[a] < place[b] else -1 for a, b in pairs) / len(pairs)
+
+
+def permutation(reply: str, n: int) -> tuple[int, ...]:
+    """Return the positions 0 to n - 1 in the order in which `reply` names them by number, from 1.
+
+    Numbers that repeat or name no passage are ignored; unnamed passages follow in their order. Source: Sun et
+    al. 2023, "Is ChatGPT Good at Search?", arXiv:2304.09542, section 3 and its code.
+    """
+    named = dict.fromkeys(int(found) - 1 for found in _NUMBER.findall(reply) if len(found) < 4)
+    valid = [at for at in named if 0 <= at < n]
+    return (*valid, *(at for at in range(n) if at not in set(valid)))
+
+
+def order_grammar(n: int) -> str:
+    """Return a grammar of `n` numbers between 1 and `n` in brackets, separated by ">"."""
+    numbers = " | ".join(f'"[{number}]"' for number in range(1, n + 1))
+    return "root ::= one" + ' " > " one' * (n - 1) + f"\none ::= {numbers}"

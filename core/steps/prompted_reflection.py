@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeGuard
 
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, abstains, unmarked
-from core.backends.prompting.prompts import Prompt
-from core.backends.prompting.prompts_corrective import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL
+from core.backends.prompting.prompts import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL, Prompt
 from core.backends.prompting.token_probabilities import DIGITS, By, TokenProbabilities, odds
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.errors import BudgetSpent, ModelFailed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.backends.prompting.prompts_corrective import REFORMULATE
+from core.backends.prompting.prompts import REFORMULATE
 from core.backends.prompting.replies import first_line
 from core.backends.prompting.untrusted import in_line, quoted
 from core.domain.outputs import Decision, Rewrite, Selection

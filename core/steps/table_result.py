@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from core.backends.prompting.citations import Draft
-from core.backends.prompting.prompts_tables import NONE
 from core.backends.sql import Value
 from core.domain.outputs import Attempt as AttemptOutput
 from core.domain.outputs import TableResult
@@ -91,7 +90,7 @@ def extract_sql(reply: str) -> str:
     if fenced and fenced[1].strip():
         return fenced[1].strip()
     text = _LABEL.sub("", text).strip("` \n")
-    if text.rstrip(".").lower() == NONE:
+    if text.rstrip(".").lower() == "none":
         return ""
     block = re.split(r"\n\s*\n", text)[0]
     begin = _BEGIN.search(block)

@@ -10,8 +10,7 @@ import numpy as np
 
 from core.backends.base import Completion
 from core.backends.prompting.citations import Draft
-from core.backends.prompting.prompts import Prompt
-from core.backends.prompting.prompts_tables import SQL, SQL_REPAIR
+from core.backends.prompting.prompts import SQL, SQL_REPAIR, Prompt
 from core.backends.prompting.untrusted import between
 from core.backends.second_bm25 import RankBM25Index
 from core.backends.sql import Database, DatabaseTable, QueryLimits, Result, SqlError, SqlRejected

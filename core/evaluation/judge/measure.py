@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.backends.prompting.prompts_judge import JUDGE
+from core.backends.prompting.prompts import JUDGE
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Cancelled, ModelFailed, RouteScopeError, Unavailable, describe
 from core.evaluation.judge import record as records

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.backends.calibrations import file_name
-from core.backends.prompting.prompts_judge import JUDGE
+from core.backends.prompting.prompts import JUDGE
 from core.domain.errors import Unavailable
 from core.evaluation.judge.bounds import Bounds
 from core.evaluation.judge.pairs import Negatives

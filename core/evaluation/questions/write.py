@@ -12,8 +12,16 @@ import numpy as np
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest
 from core.backends.llm.text import looks_refused
-from core.backends.prompting.prompts import EVIDENCE, SHORT_ANSWER, Prompt
-from core.backends.prompting.prompts_questions import COMPARISON, IDENTIFIER, PLAIN, UNANSWERABLE, VOCABULARY
+from core.backends.prompting.prompts import (
+    COMPARISON,
+    EVIDENCE,
+    IDENTIFIER,
+    PLAIN,
+    SHORT_ANSWER,
+    UNANSWERABLE,
+    VOCABULARY,
+    Prompt,
+)
 from core.backends.prompting.replies import first_line
 from core.backends.prompting.untrusted import quoted
 from core.corpus.corpus import Corpus

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from core.backends.prompting.prompts_orders import LABELS, order_grammar, permutation
 from core.domain.errors import ModelFailed
 from core.domain.types import Query
 from core.engine.request import Request
-from core.steps.order_by_model import heap_top, tau
+from core.steps.order_by_model import LABELS, heap_top, order_grammar, permutation, tau
 from tests.fakes import FakeEngine, ScriptedLLM
 
 ASKED = "send a fragile parcel back in its box"
