@@ -28,7 +28,7 @@ def version() -> str:
 
 @cache
 def build() -> str:
-    """Return the version with a digest of the code and tables of `core`, equal for programs that behave equally."""
+    """Return the version with a digest of the files of `core`, equal for programs that behave equally."""
     digest = hashlib.sha256()
     files = [file for file in (PROJECT / "core").rglob("*") if file.suffix in (".py", ".toml")]
     for file in sorted(files, key=lambda one: one.as_posix()):

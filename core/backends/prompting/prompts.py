@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from core.backends.base import Message
 from core.backends.prompting.untrusted import GROUNDED, harmless
@@ -48,20 +47,27 @@ class Prompt:
 
 
 @cache
-def _texts() -> dict[str, Any]:
-    return table(__file__)
-
-
-@cache
-def __getattr__(name: str) -> Prompt:
-    """Return the prompt in the table `name` of prompts.toml. Raises AttributeError if there is none."""
-    if name not in _texts():
-        raise AttributeError(f"no prompt {name}")
-    parts = {**_texts()["parts"], "grounded": GROUNDED}
+def _prompts() -> dict[str, Prompt]:
+    rows = table(__file__)
+    parts = {**rows.pop("parts"), "grounded": GROUNDED}
 
     def whole(text: str) -> str:
         return _PART.sub(lambda found: parts[found[1]], text)
 
-    row = _texts()[name]
-    examples = tuple((whole(user), whole(reply)) for user, reply in row.get("examples", ()))
-    return Prompt(row["name"], whole(row["system"]), whole(row["user"]), examples)
+    return {
+        name: Prompt(
+            row["name"],
+            whole(row["system"]),
+            whole(row["user"]),
+            tuple((whole(user), whole(reply)) for user, reply in row.get("examples", ())),
+        )
+        for name, row in rows.items()
+    }
+
+
+def __getattr__(name: str) -> Prompt:
+    """Return the prompt in the table `name` of prompts.toml. Raises AttributeError if there is none."""
+    try:
+        return _prompts()[name]
+    except KeyError:
+        raise AttributeError(f"prompts.toml has no table {name}") from None
