@@ -29,10 +29,10 @@ from core.backends.late import TokenVectors
 from core.backends.llm.cache import CompletionCache
 from core.backends.llm.model import CachedLLM
 from core.backends.llm.recordings import Recordings
-from core.backends.quantised import QuantisedIndex
 from core.backends.rerankers import Rerankers
 from core.backends.sql import Database
 from core.backends.terms import Analyzer
+from core.backends.vector import QuantisedIndex
 from core.corpus.enrichments import store
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.tokens import Tokens

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.domain.traced_vector import TracedVector
 from core.domain.types import Hit, Passage, TracedTuple
 from core.steps import Steps
+from core.steps.step import TracedVector
 from core.steps.trace import Trace
 
 _UNDER_WAY: ContextVar[list[int] | None] = ContextVar("the step whose span is next", default=None)

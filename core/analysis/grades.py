@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from core.analysis.answers import decisions, forced
 from core.analysis.run_view import Recorded, gradings, strippings
-from core.analysis.what_if.grading import bands, known
-from core.analysis.what_if.scored import nears, reaching
+from core.analysis.what_if.grading import bands, known, nears, reaching
 from core.domain.needs import Family
 from core.domain.outputs import Grading, SentenceFilter
 from core.domain.rank_changes import ranks

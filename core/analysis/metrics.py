@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from core.domain.ranked import Ranked
-from core.domain.trec import strict
+from core.domain.ranked import Ranked, strict
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from core.analysis.filtered import Unmet, not_known
 from core.analysis.lineage import Lineage, Loss, Source, is_search
 from core.analysis.loss_evidence import (
+    Unmet,
     abstained,
     behind_summaries,
     by_summary,
@@ -18,10 +18,11 @@ from core.analysis.loss_evidence import (
     drifted,
     first_pass,
     low_grade,
+    not_known,
     read_in_part,
 )
 from core.analysis.run_view import top
-from core.analysis.search_inputs import asked
+from core.analysis.searches import asked
 from core.domain.outputs import (
     DraftChoice,
     External,

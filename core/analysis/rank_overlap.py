@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.run_view import worked
+from core.analysis.run_view import title_of, worked
+from core.domain.outputs import Search
 from core.domain.rank_changes import ranks
-from core.domain.types import Run
+from core.domain.types import RouteResult, Run, Span
 
 Measure = Literal["jaccard", "rbo"]
 PERSISTENCE = (0.8, 0.9, 0.98)  # of RBO: the first 5, 10 and 50 ranks decide 86, 86 and 85 %
@@ -127,3 +128,90 @@ def _common(short: Sequence[str], long: Sequence[str]) -> list[int]:
             count += short[d] in seen_long
         found.append(count)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A passage: its id, its name, its gold grade (0 without a label), and its rank in each route with a
+    result, in the routes' order; None if a route does not have it.
+    """
+
+    id: str
+    name: str
+    grade: int
+    ranks: tuple[int | None, ...]
+
+
+def contenders(run: Run, *, depth: int, limit: int) -> list[str]:
+    """Return the passages in any route's top `depth`, best first by the sum of reciprocal ranks, at most
+    `limit`.
+    """
+    worth: dict[str, float] = {}
+    for result in worked(run):
+        for id, rank in ranks(result.hits).items():
+            if rank <= depth:
+                worth[id] = worth.get(id, 0.0) + 1 / rank
+    return sorted(worth, key=lambda id: (-worth[id], id))[:limit]
+
+
+def rank_rows(
+    run: Run, *, depth: int, limit: int = 40, gold: Mapping[str, int] | None = None, lit: str | None = None
+) -> list[Row]:
+    """Return the `contenders` with their ranks; a passage `lit` that is not among them gets the last row."""
+    ids = contenders(run, depth=depth, limit=limit)
+    if lit is not None and lit not in ids:
+        ids = [*ids[: limit - 1], lit]
+    tables = [ranks(result.hits) for result in worked(run)]
+    grades = gold or {}
+    return [
+        Row(id, title_of(run, id), grades.get(id, 0), tuple(table.get(id) for table in tables)) for id in ids
+    ]
+
+
+def strength(rank: int, depth: int) -> float:
+    """Return 1 for the first rank, 0.25 for the last of the top `depth`, 0 below it."""
+    if rank > depth:
+        return 0.0
+    return 1.0 - 0.75 * (rank - 1) / max(1, depth - 1)
+
+
+TOP = 10  # hits that are looked at
+WORDS, VECTORS = ("BM25", "full text", "term weights"), ("vectors",)  # in the names of search steps
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Counts of a route's first hits by the searches that found them."""
+
+    hits: int
+    words: int  # found by words alone
+    vectors: int  # found by vectors alone
+    both: int
+
+    def line(self) -> str:
+        """Say it in a sentence."""
+        return (
+            f"Of the first {self.hits} hits {self.vectors} were found by vectors alone, {self.words} by words"
+            f" alone, {self.both} by both"
+        )
+
+
+def halves(result: RouteResult, top: int = TOP) -> Halves | None:
+    """Count which searches found the first `top` hits; None if the route does not search in both ways."""
+    by_words, by_vectors = _found(result, WORDS), _found(result, VECTORS)
+    ids = [hit.passage.id for hit in result.hits[:top]]
+    if by_words is None or by_vectors is None or not ids:
+        return None
+    words = sum(id in by_words and id not in by_vectors for id in ids)
+    vectors = sum(id in by_vectors and id not in by_words for id in ids)
+    return Halves(len(ids), words, vectors, sum(id in by_words and id in by_vectors for id in ids))
+
+
+def _found(result: RouteResult, names: tuple[str, ...]) -> set[str] | None:
+    """Return the passages that searches of a kind found; None if there was no such search."""
+    spans = [span for span in result.spans if _is(span, names)]
+    return {id for span in spans for id, _ in span.hits or ()} if spans else None
+
+
+def _is(span: Span, names: tuple[str, ...]) -> bool:
+    return isinstance(span.output, Search) and any(name in span.name for name in names)

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.analysis.search_inputs import asked
+from core.analysis.run_view import top
+from core.analysis.searches import asked
 from core.backends.terms import WORD, Analyzer, same_length_lower
-from core.domain.outputs import Search
+from core.domain.outputs import MatchedPassage, Rerank, Search
 from core.domain.text import searchable
-from core.domain.types import Passage, Run
+from core.domain.types import Passage, RouteResult, Run, Span
 
 
 class Words(Protocol):
@@ -141,3 +142,47 @@ def searched_by_terms(run: Run) -> dict[str, dict[str, float]]:
                     found.setdefault(text, {}).update(span.hits or ())
     first = {run.query.text: found[run.query.text]} if run.query.text in found else {}
     return {**first, **found}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenMatch:
+    """The matches of one passage with the tokens of a question."""
+
+    query: tuple[str, ...]
+    passage: MatchedPassage
+
+    @property
+    def drawable(self) -> bool:
+        """Return whether the matrix is complete, with a column for each named token."""
+        rows, columns = self.passage.cosines, len(self.passage.passage)
+        return 0 < len(rows) <= len(self.query) and all(0 < len(row) == columns for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStep:
+    """A step that matched token by token, with the passages it came to first."""
+
+    span: Span
+    model: str
+    hits: tuple[TokenMatch, ...]
+
+
+def token_matches(result: RouteResult) -> list[TokenStep]:
+    """Return the steps of a route that recorded token matches."""
+    found = []
+    for span in top(result):
+        output = span.output
+        if isinstance(output, Search | Rerank) and output.tokens and output.tokens.hits:
+            model = output.model if isinstance(output, Search) else output.reranker
+            query = output.tokens.query
+            found.append(TokenStep(span, model, tuple(TokenMatch(query, hit) for hit in output.tokens.hits)))
+    return found
+
+
+def expansions(result: RouteResult) -> list[tuple[Span, Search]]:
+    """Return the steps of a route that searched with terms of a model's choice."""
+    return [
+        (span, span.output)
+        for span in top(result)
+        if isinstance(span.output, Search) and span.output.expansion
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from core.domain.types import RouteResult, Span, Tokens
+from core.domain.types import RouteResult, Run, Span, Tokens
 
 MILLION = 1_000_000
 PRICES = "prices"  # where a route of an evaluation has its model's prices of the day it was begun
@@ -110,3 +110,37 @@ def _of(span: Span, under: Totals) -> Totals:
     elif span.cached:
         shared, stored = (0, 0, 0), same
     return Totals(*same, own.cached, *shared, *stored, own.reasoning, reused)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCache:
+    """Tokens of the prompts that were sent in a run, and those of them that the endpoint had read before."""
+
+    prompt: int
+    cached: int
+
+    @property
+    def rate(self) -> float:
+        """Return the share served from the cache, 0 to 1."""
+        return self.cached / self.prompt if self.prompt else 0.0
+
+
+def prompt_cache(run: Run) -> PromptCache:
+    """Count over the calls made in this run: what was shared, or answered before, was not sent."""
+    sent = [
+        span.tokens
+        for result in run.results
+        for span in result.spans
+        if span.tokens is not None and not span.shared_with and not span.cached
+    ]
+    return PromptCache(sum(one.prompt for one in sent), sum(one.cached for one in sent))
+
+
+def in_words(found: PromptCache) -> str:
+    """Return one sentence, or "" if nothing was sent or the endpoint does not report its cache."""
+    if not found.cached:
+        return ""
+    return (
+        f"Prompt cache: {found.cached:,} of {found.prompt:,} prompt tokens ({found.rate:.0%}) were the"
+        " beginning of an earlier prompt, so the model did not read them again."
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from core.analysis.rank_matrix import rank_rows
+from core.analysis.rank_overlap import rank_rows
 from core.analysis.run_view import worked
 from core.api import html
 from core.api.arguments import (

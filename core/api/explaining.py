@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
 from core.analysis.diagnosis_text import passage_report, relation, report, title, unfound
-from core.analysis.filtered import unmet_in
+from core.analysis.loss_evidence import unmet_in
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.api import html

@@ -20,7 +20,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from core.backends.address import split
 from core.backends.admission import asker
 from core.backends.base import Matrix, Vector
 from core.backends.endpoint import Endpoint, HttpReply
@@ -28,6 +27,7 @@ from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
 from core.domain.embedders import EmbedderSettings
 from core.domain.errors import BadInput, Unavailable
+from core.domain.reach import split
 
 Use = Literal["query", "document"]
 BULK_S = 1_800.0  # a batch of a corpus may wait for the service's limits

@@ -14,7 +14,7 @@ from core.backends import array_files
 from core.backends.admission import ModelQueue
 from core.backends.base import Mask, Rows
 from core.backends.named_models import place
-from core.backends.topk import top_k
+from core.backends.sparse import top_k
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed
 

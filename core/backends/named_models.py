@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from core.domain.data import table
 from core.domain.errors import Unavailable
+from core.domain.program import table
 
 Kind = Literal["embedder", "late", "sparse", "reranker"]
 Pooling = Literal["mean", "cls", "last token", "each token", "max", "classifier", "P(yes)"]

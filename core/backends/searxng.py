@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from core.backends.address import split
 from core.backends.llm.client import run_call
 from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
 from core.domain.errors import ModelFailed, ModelTimedOut, WebFailed, WebTimedOut
+from core.domain.reach import split
 from core.domain.types import Passage
 
 if TYPE_CHECKING:

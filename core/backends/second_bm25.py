@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Mask, Rows
-from core.backends.sparse import K1, B, mean_length
+from core.backends.sparse import K1, B, mean_length, top_k
 from core.backends.terms import Analyzer
-from core.backends.topk import top_k
 
 
 class RankBM25Index:

@@ -20,7 +20,6 @@ from core.backends import array_files
 from core.backends.base import Mask, Rows
 from core.backends.languages import BY_STOP_WORDS, among, language
 from core.backends.terms import WORD, Analyzer, from_record
-from core.backends.topk import top_k
 
 K1, B = 1.5, 0.75
 LONGEST = 20  # medians: what is longer counts as that long in the mean length
@@ -202,3 +201,30 @@ def write_index(
     array_files.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
     stored = {**analyzer.record(), "k1": K1, "b": B, "method": "lucene"}
     (folder / ANALYZER).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")
+
+
+BLOCK = 256
+
+
+def top_k(scores: NDArray[np.float32], k: int, allowed: Mask | None = None) -> Rows:
+    """Return the `k` highest scores above 0 with their rows, best first, ties by row, of those `allowed`
+    (None: all); `scores` has shape (n,).
+
+    At least k scores reach the k-th highest of the blocks' maxima, so only those that do are examined (cf.
+    block-max indexes, Ding & Suel 2011).
+    """
+    if k < 1 or not len(scores):
+        return []
+    if allowed is not None:
+        scores = np.where(allowed, scores, np.float32(0))
+    whole = len(scores) // BLOCK * BLOCK
+    maxima = scores[:whole].reshape(-1, BLOCK).max(axis=1)
+    floor = np.partition(maxima, len(maxima) - k)[len(maxima) - k] if len(maxima) >= k else 0.0
+    rows = np.flatnonzero(scores >= floor if floor > 0 else scores > 0)
+    if len(rows) > k:
+        found = scores[rows]
+        edge = np.partition(found, len(rows) - k)[len(rows) - k]
+        above = rows[found > edge]
+        rows = np.concatenate([above, rows[found == edge][: k - len(above)]])
+    order = rows[np.lexsort((rows, -scores[rows]))]
+    return list(zip(order.tolist(), scores[order].tolist(), strict=True))

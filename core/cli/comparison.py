@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from typing import TYPE_CHECKING
 
-from core.analysis.halves import halves
+from core.analysis.rank_overlap import halves
 from core.analysis.remarks import remarks
 from core.cli.text import WIDTH, columns, cut, one_line, table
 from core.domain.program import COMMAND

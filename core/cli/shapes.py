@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from core.analysis.halves import halves
+from core.analysis.rank_overlap import halves
 from core.domain.outputs import Reply, document
 from core.domain.types import Link, Passage, RouteResult, Run, Span
 

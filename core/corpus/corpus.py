@@ -15,12 +15,10 @@ from core.backends.admission import aside
 from core.backends.base import Mask, Matrix, Rows, SparseIndex, Vector
 from core.backends.grep import SourceText
 from core.backends.pgvector import PgVectorIndex, StoredVectors
-from core.backends.quantised import BLOCK, Kind, QuantisedIndex
 from core.backends.second_bm25 import RankBM25Index
-from core.backends.sparse import BM25Index
+from core.backends.sparse import BM25Index, top_k
 from core.backends.terms import Analyzer
-from core.backends.topk import top_k
-from core.backends.vector import FaissIndex
+from core.backends.vector import BLOCK, FaissIndex, Kind, QuantisedIndex
 from core.corpus import manifest
 from core.corpus.embeddings import VECTORS
 from core.corpus.metadata import Metadata

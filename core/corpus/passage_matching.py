@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
 from core.domain.once import Lately
+from core.domain.relevance import unmatched_id
 from core.domain.types import Passage
-from core.domain.unmatched import unmatched_id
 
 Rule = Literal["id", "offsets", "text", "words", "document"]
 RULES: Mapping[Rule, str] = {

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from core.domain.encoding import decoded
 from core.domain.errors import BadInput
 from core.domain.text import composed, composed_values
@@ -57,3 +59,22 @@ def utf8_text(path: Path) -> str:
         return composed(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8 text (byte {error.start})") from None
+
+
+def text(value: Any) -> str:
+    """Write compact JSON that reads back like the output of `json.dumps`, without escaping non-ASCII
+    characters.
+
+    `value` consists of dict (with text keys), list, tuple, str, int, float, bool and None; numbers may be NaN
+    or infinite.
+    """
+    try:
+        return to_json(value, inf_nan_mode="constants").decode()
+    except PydanticSerializationError:  # a lone surrogate
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def ascii_text(value: Any) -> str:
+    """Write compact JSON in ASCII only, lone surrogates included, for files of lines."""
+    found = text(value)
+    return found if found.isascii() else json.dumps(value)

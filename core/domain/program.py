@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 """The folder of `core`, `ui`, `pages` and `data`: of a checkout, or inside the installed package."""
@@ -35,3 +37,8 @@ def build() -> str:
         digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0")
         digest.update(file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return f"{version()} ({digest.hexdigest()[:10]})"
+
+
+def table(module: str) -> dict[str, Any]:
+    """Return the contents of the TOML file next to `module`, a module's `__file__`, with its name."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))

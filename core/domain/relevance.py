@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 FULL = 2  # the grade from which a passage answers the question or a part of it
@@ -16,3 +17,18 @@ def relevant(gold: Mapping[str, int]) -> list[str]:
     """Ids of the passages that count, best grade first."""
     least = floor(gold)
     return sorted((id for id, grade in gold.items() if grade >= least), key=lambda id: (-gold[id], id))
+
+
+UNMATCHED = "unmatched:"
+MAX_DOCUMENT_ID_CHARS = 200  # characters of a document's id that are repeated in a passage's
+
+
+def unmatched_id(doc_id: str, content: str) -> str:
+    """Return a passage's id, equal for equal document and `content`, whichever pipeline returned it."""
+    digest = hashlib.sha256("\0".join((doc_id, content)).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{UNMATCHED}{doc_id[:MAX_DOCUMENT_ID_CHARS]}#{digest}"
+
+
+def is_unmatched(passage_id: str) -> bool:
+    """Return True if the run's corpus does not contain this passage, so that it cannot have been labelled."""
+    return passage_id.startswith(UNMATCHED)

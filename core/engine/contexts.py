@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from core.backends import calibrations, evaluators, question_classifier
 from core.backends.admission import Asker
 from core.backends.base import LLM, WebSearch
-from core.backends.embedding_cache import EmbeddingCache
+from core.backends.cache_file import EmbeddingCache
 from core.backends.llm.none import NoLLM
 from core.corpus.corpus import Corpus
 from core.domain.filters import Filter

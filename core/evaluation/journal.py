@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TextIO, TypeVar
 
-from core.domain import quick_json
+from core.domain import jsonl
 from core.domain.errors import BadInput
 from core.domain.outputs import ReturnedHit
 from core.domain.ranked import Ids
@@ -56,7 +56,7 @@ class Lines(ABC, Generic[T]):
         self._write({"question": question, **self.plain(item)})
 
     def _write(self, item: Mapping[str, Any]) -> None:
-        self._file.write(quick_json.ascii_text(item) + "\n")
+        self._file.write(jsonl.ascii_text(item) + "\n")
         self._file.flush()
 
     @classmethod

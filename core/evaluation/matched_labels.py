@@ -10,8 +10,8 @@ from typing import Protocol
 from core.corpus.passage_matching import Matcher
 from core.corpus.types import Document
 from core.domain.external import ForeignHit
+from core.domain.relevance import unmatched_id
 from core.domain.types import Passage
-from core.domain.unmatched import unmatched_id
 from core.evaluation.dataset import Evidence, Written
 
 

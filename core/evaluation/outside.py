@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.domain.unmatched import is_unmatched
+from core.domain.relevance import is_unmatched
 from core.evaluation.outcome import Outcomes
 
 DEPTH = 10

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.analysis.metrics import ANSWERS, ANSWERS_COMPARED, COMPARED, QUALITY, UNJUDGED, titled
-from core.domain.trec import qrels_lines, run_lines
+from core.domain.ranked import qrels_lines, run_lines
 from core.evaluation import answer_figures, text
 from core.evaluation import judged_ranges as ranges
 from core.evaluation.dataset import LabelledSet

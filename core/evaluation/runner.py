@@ -27,8 +27,8 @@ from core.domain.outputs import (
     TableResult,
 )
 from core.domain.ranked import Ids
+from core.domain.relevance import is_unmatched
 from core.domain.types import AnswerStyle, RouteResult, Run, Span
-from core.domain.unmatched import is_unmatched
 from core.engine.job import Job
 from core.engine.request import Request
 from core.evaluation.counting import document_of

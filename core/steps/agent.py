@@ -20,8 +20,7 @@ from typing import Any, Literal
 from pydantic import create_model
 
 from core.backends.prompting.prompts import CHOOSE_ACTION, COPY_WORDS, EVIDENCE
-from core.backends.prompting.replies import first_line, strict_schema
-from core.backends.prompting.token_probabilities import odds
+from core.backends.prompting.replies import first_line, odds, strict_schema
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Unavailable
 from core.domain.needs import Need

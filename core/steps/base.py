@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, Mask, WebSearch
+from core.backends.cache_file import EmbeddingCache
 from core.backends.calibrations import Decision, DecisionCalibration
-from core.backends.embedding_cache import EmbeddingCache
 from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
 from core.backends.llm.text import looks_refused
 from core.backends.prompting.prompts import FIRMER, Prompt
-from core.backends.prompting.suspicious_text import warnings
+from core.backends.prompting.untrusted import warnings
 from core.backends.question_classifier import QuestionClassifier
 from core.backends.question_classifier import read as read_classifier
 from core.backends.rerankers import Rerankers

@@ -19,8 +19,7 @@ from core.backends.prompting.citations import (
     unmarked,
 )
 from core.backends.prompting.prompts import CLAIM, MEND
-from core.backends.prompting.replies import first_line
-from core.backends.prompting.token_probabilities import odds
+from core.backends.prompting.replies import first_line, odds
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.errors import ModelFailed
 from core.domain.outputs import Criticised, Critique, DraftChoice

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.backends.prompting.grammar import questions
 from core.backends.prompting.prompts import DECOMPOSE, DECOMPOSE_STEPS, SHORT_ANSWER
-from core.backends.prompting.replies import first_line, reply_lines
+from core.backends.prompting.replies import first_line, questions, reply_lines
 from core.backends.prompting.untrusted import quoted
 from core.domain.outputs import Rewrite, ShortAnswer
 from core.domain.types import Ranking

@@ -11,7 +11,7 @@ from core.backends.base import Completion
 from core.backends.calibrations import SIGNAL, DecisionCalibration, subject
 from core.backends.calibrations import Decision as Name
 from core.backends.prompting.prompts import CLAIM, CLOSED_ANSWER, EVIDENCE, GRADE, JUDGE, LOOK_UP, RELEVANT
-from core.backends.prompting.token_probabilities import TokenProbabilities, odds
+from core.backends.prompting.replies import TokenProbabilities, odds
 from core.backends.prompting.untrusted import between
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked, WebGrades

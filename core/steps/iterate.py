@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.backends.prompting.grammar import one_of
 from core.backends.prompting.prompts import CHOOSE_NAME
-from core.backends.prompting.token_probabilities import odds
+from core.backends.prompting.replies import odds, one_of
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.outputs import Fusion
 from core.domain.types import Ranking

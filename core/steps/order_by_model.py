@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from core.backends.base import Completion
 from core.backends.prompting.prompts import BEST_PASSAGE, ORDER_PASSAGES
-from core.backends.prompting.token_probabilities import read_verdict
+from core.backends.prompting.replies import read_verdict
 from core.backends.prompting.untrusted import between, without_marks
 from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.types import Passage, Ranking

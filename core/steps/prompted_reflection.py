@@ -8,7 +8,7 @@ from typing import Literal, TypeGuard
 
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, abstains, unmarked
 from core.backends.prompting.prompts import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL, Prompt
-from core.backends.prompting.token_probabilities import DIGITS, By, TokenProbabilities, odds
+from core.backends.prompting.replies import DIGITS, By, TokenProbabilities, odds
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.outputs import Rerank, Reranked, Segment, SegmentTree

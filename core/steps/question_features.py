@@ -15,7 +15,7 @@ from core.backends.question_classifier import TABLE_FEATURES
 from core.backends.sql.database import DatabaseTable
 from core.backends.sql.linking import ValueLink
 from core.backends.terms import Analyzer
-from core.domain.data import table
+from core.domain.program import table
 from core.domain.types import Ranking
 from core.steps.gate import exact_terms
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.backends.base import Matrix, Vector
-from core.backends.quantised import Kind
+from core.backends.vector import Kind
 from core.corpus.enrichments.keys import KeyIndex, Match
 from core.corpus.enrichments.learned import TermIndex
 from core.domain.errors import Unavailable
@@ -171,7 +171,7 @@ class Retrieve(StepBase):
 
     @step("RETRIEVER", "search coded vectors", returns=Ranking)
     def coded(self, vector: Vector, kind: Kind, k: int) -> Ranking:
-        """Return the `k` passages whose codes are nearest to `vector`; see `core.backends.quantised`."""
+        """Return the `k` passages whose codes are nearest to `vector`; see `core.backends.vector`."""
         where = self.context.where
         found, size = self.context.corpus.search_coded(vector, kind, k, where)
         self.span.attributes["bytes of codes"] = size

@@ -13,7 +13,6 @@ import numpy as np
 
 from core.domain.outputs import OUTPUTS, Output, Pass
 from core.domain.parameters import parameter_of
-from core.domain.traced_vector import TracedVector
 from core.domain.types import Hit, Link, Origin, Passage, Ranking, SpanKind, TracedTuple
 from core.steps.base import Context, StepBase
 from core.steps.decisions import FORCED
@@ -285,3 +284,12 @@ class _Reader:
             for one in fields(value)
         }
         return found if len(self.links) == before else _GONE
+
+
+class TracedVector(np.ndarray[Any, np.dtype[Any]]):
+    """A vector that knows the span it is from; what is computed of it does not."""
+
+    origin: Origin | None
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        self.origin = None

@@ -16,7 +16,7 @@ from reprlib import repr as short
 from typing import Any
 
 from core.domain.errors import BadInput, describe
-from core.domain.trec import run_lines
+from core.domain.ranked import run_lines
 from core.domain.types import Run
 from core.store import codec
 from core.store.run_annotations import clean_note, clean_tags

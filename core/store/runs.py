@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.domain import quick_json
+from core.domain import jsonl
 from core.domain.types import ASKED_BY, Passage, Query, RouteResult, Run, Turn
 from core.store import codec, process_liveness, purge
 from core.store.codec import Lists, dumps
@@ -160,10 +160,10 @@ class RunWriter:
             if grown.results.get(key) is result:
                 continue
             document = codec.result_document(result, grown.lists)
-            document[RECORDED] = quick_json.text(
+            document[RECORDED] = jsonl.text(
                 {name: value for name, value in document.items() if name not in KNOWN and value is not None}
             )
-            document |= {column: quick_json.text(document[column]) for column in JSON_COLUMNS}
+            document |= {column: jsonl.text(document[column]) for column in JSON_COLUMNS}
             document |= {column: real(document[column]) for column in REAL_COLUMNS}
             values = (*key, measured_on, *(document[column] for column in (*RESULT_COLUMNS, RECORDED)))
             rows.append([number, *map(bind, values)])
@@ -175,7 +175,7 @@ class RunWriter:
         new = list(grown.lists)[known:]
         connection.executemany(
             "INSERT INTO rankings (run, n, hits) VALUES (?, ?, ?)",
-            [(number, n, bind(quick_json.text(hits))) for n, hits in enumerate(new, known)],
+            [(number, n, bind(jsonl.text(hits))) for n, hits in enumerate(new, known)],
         )
 
     def _passage_numbers(self, connection: sqlite3.Connection, passages: Iterable[Passage]) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.analysis.rank_matrix import contenders
+from core.analysis.rank_overlap import contenders
 from core.domain.types import Passage, Run
 from ui.app import address, names
 from ui.app.markup import cut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.analysis.token_matches import TokenMatch
+from core.analysis.term_contributions import TokenMatch
 from ui.charts.style import ERROR, add_cells, chart, name_axis, outlined, row_axis, words
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.token_matches import TokenMatch, TokenStep, expansions, token_matches
+from core.analysis.term_contributions import TokenMatch, TokenStep, expansions, token_matches
 from core.domain.format import milliseconds
 from core.domain.outputs import Search, Terms
 from core.domain.types import RouteResult, Run, Span

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.analysis.rank_matrix import Row, rank_rows, strength
+from core.analysis.rank_overlap import Row, rank_rows, strength
 from core.analysis.run_view import worked
 from core.domain.types import Run
 from ui.app import picked

@@ -10,7 +10,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis import external
-from core.analysis.halves import halves
+from core.analysis.rank_overlap import halves
 from core.analysis.remarks import remarks
 from core.analysis.run_view import Reuse, reuse, top
 from core.analysis.searches import rewrites

@@ -13,8 +13,8 @@ from markupsafe import Markup
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.term_contributions import Marker
 from core.domain.rank_changes import Move, Moves, ranks
+from core.domain.relevance import UNMATCHED, is_unmatched
 from core.domain.types import Hit, Passage, RouteResult, Run
-from core.domain.unmatched import UNMATCHED, is_unmatched
 from ui.app.markup import EMPTY, cut, join, tag
 from ui.app.names import named, title_of
 

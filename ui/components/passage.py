@@ -9,8 +9,7 @@ from markupsafe import Markup
 
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.run_view import worked
-from core.analysis.term_contributions import Marker, searched_texts
-from core.analysis.token_matches import TokenMatch, expansions, token_matches
+from core.analysis.term_contributions import Marker, TokenMatch, expansions, searched_texts, token_matches
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
 from core.corpus.index_record import current_fingerprint

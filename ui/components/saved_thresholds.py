@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.analysis.what_if.saved_parameters import threshold_parameters
+from core.analysis.what_if.parameters import threshold_parameters
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Span
 from core.routes.registry import routes

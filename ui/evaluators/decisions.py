@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from core.analysis.answers import decisions, forced, warned
 from core.analysis.run_view import Recorded
-from core.analysis.what_if.scored import Gate, gates
+from core.analysis.what_if.grading import Gate, gates
 from core.domain.format import milliseconds
 from core.domain.outputs import Decided, Decision, Selection
 from core.domain.types import RouteResult, Run, Span

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.what_if.scored import Gate, gates
+from core.analysis.what_if.grading import Gate, gates
 from core.domain.types import Run
 from ui.app import address
 from ui.app.choice import choice

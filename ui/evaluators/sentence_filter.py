@@ -8,7 +8,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis.run_view import Recorded, strippings
-from core.analysis.what_if.scored import floor_of, nears, reaching, refloored
+from core.analysis.what_if.grading import floor_of, nears, reaching, refloored
 from core.domain.format import milliseconds
 from core.domain.outputs import Selection, Sentence, SentenceFilter
 from core.domain.types import RouteResult, Run, Span

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.halves import halves
 from core.analysis.metrics import titled
+from core.analysis.rank_overlap import halves
 from core.analysis.run_view import worked
 from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
 from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows

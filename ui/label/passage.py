@@ -13,8 +13,8 @@ from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
+from core.domain.relevance import is_unmatched
 from core.domain.types import Passage
-from core.domain.unmatched import is_unmatched
 from core.evaluation.dataset import Question
 from core.store.labels import Pooled
 from ui.app import state

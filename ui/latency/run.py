@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis import external, prompt_cache
+from core.analysis import external, token_usage
 from core.analysis.critical_path import Path, critical, ended, on_path, timed
 from core.analysis.remarks import command, prepared_by
 from core.analysis.run_view import reuse, source, worked
@@ -33,7 +33,7 @@ def draw(run: Run, *, dark: bool) -> None:
         show(tag("div", waiting if run.status == "running" else none, css="rs dim"))
         return
     said = lead(run) or ["No route of this run succeeded. The chart shows each one up to where it ended."]
-    said = [*said, prompt_cache.in_words(prompt_cache.prompt_cache(run)), *_embedded(run)]
+    said = [*said, token_usage.in_words(token_usage.prompt_cache(run)), *_embedded(run)]
     show(sentences(said))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         only = switch("Steps", *STEP_OPTIONS) == "retrieval"

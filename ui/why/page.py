@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.analysis import external
 from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
-from core.analysis.filtered import unmet_in
+from core.analysis.loss_evidence import unmet_in
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.searches import rewrites

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.analysis.lineage import Lineage, Source
-from core.analysis.search_inputs import Asked, asked
+from core.analysis.searches import Asked, asked
 from core.analysis.what_if.fusion import PARTS, Fusion, Shares
 from core.domain.types import RouteResult, Scored
 

@@ -155,3 +155,18 @@ def _bounds(fusion: Fusion, name: str) -> tuple[float, float]:
 def _name(setting: str, names: Sequence[str]) -> str:
     at = int(setting.partition(".")[2])
     return names[at] if at < len(names) else f"list {at + 1}"
+
+
+CALIBRATED = ("low", "high")  # thresholds whose parameter at 0 stands for the calibrated one
+LEAST = 0.001  # used instead of 0 for those
+
+
+def threshold_parameters(route: Route, span: Span, changes: Mapping[str, float]) -> dict[str, Any] | None:
+    """Return the parameters that make `changes` (by the argument of the step), as
+    `core.analysis.what_if.parameters.as_parameters`.
+    """
+    return as_parameters(
+        route,
+        span,
+        {name: value or LEAST if name in CALIBRATED else value for name, value in changes.items()},
+    )

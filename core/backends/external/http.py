@@ -8,11 +8,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.backends.address import split
 from core.backends.llm.client import run_call
 from core.backends.llm.wire import EndpointWords, parsed
 from core.domain.errors import ModelFailed, ModelTimedOut, PipelineFailed, PipelineTimedOut, Unavailable
 from core.domain.pipelines import VARIABLE, Pipeline
+from core.domain.reach import split
 
 if TYPE_CHECKING:
     import httpx2

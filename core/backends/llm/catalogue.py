@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.domain.data import table
 from core.domain.errors import BadInput
-from core.domain.program import COMMAND
+from core.domain.program import COMMAND, table
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from core.backends import admission
-from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue, charging
 from core.backends.llm.cache import CompletionCache, key_of
@@ -29,6 +28,7 @@ from core.backends.llm.wire import ConnectionLost
 from core.domain.errors import BadInput, Unavailable
 from core.domain.models import filled
 from core.domain.program import INSTALLED
+from core.domain.reach import split
 from core.domain.settings import Settings
 
 INSTALL = "pip install 'routescope[models]'" if INSTALLED else "make full"

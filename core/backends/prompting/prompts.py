@@ -9,7 +9,7 @@ from functools import cache
 
 from core.backends.base import Message
 from core.backends.prompting.untrusted import GROUNDED, harmless
-from core.domain.data import table
+from core.domain.program import table
 
 FIRMER = " Your last reply was rejected: {wrong}. Do exactly what is asked, in the form that is asked for."
 _PART = re.compile("<<([a-z]+)>>")

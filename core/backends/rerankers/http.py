@@ -9,11 +9,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from core.backends.address import split
 from core.backends.endpoint import Endpoint
 from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
 from core.domain.errors import BadInput
+from core.domain.reach import split
 from core.domain.text import searchable
 from core.domain.types import Passage
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.backends.prompting.grammar import literal as terminal
+from core.backends.prompting.replies import literal as terminal
 from core.backends.sql.database import Column, DatabaseTable
 from core.backends.sql.joins import Join, groups
 from core.backends.sql.names import literal, written

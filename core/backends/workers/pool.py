@@ -14,8 +14,7 @@ from pydantic import SecretStr
 
 from core.backends.workers import inside
 from core.backends.workers.local import Local
-from core.backends.workers.place import WorkPlace
-from core.backends.workers.security import FILES, security
+from core.backends.workers.place import FILES, WorkPlace, security
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.domain.program import COMMAND, build
 

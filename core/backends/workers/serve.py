@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from core.backends.workers.local import QUIET
-from core.backends.workers.security import security
+from core.backends.workers.place import security
 from core.domain.errors import Unavailable
 from core.domain.machine import host
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput
+from core.domain.relevance import is_unmatched
 from core.domain.types import Passage
-from core.domain.unmatched import is_unmatched
 from core.evaluation.counting import HALF, Place, on_passage, place
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.files import Qrels, merge

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.analysis.what_if.saved_parameters import LEAST, threshold_parameters
+from core.analysis.what_if.parameters import LEAST, threshold_parameters
 from core.domain.errors import BadInput
 from core.evaluation.tuning.targets import Target
 from core.routes.registry import pick, routes

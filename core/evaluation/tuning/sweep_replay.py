@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 from core.analysis.run_view import Recorded, gradings, recorded
 from core.analysis.what_if.fusion import Fusion, fusions, outcome, recompute, settings
-from core.analysis.what_if.grading import again, at, by_best, by_mean
-from core.analysis.what_if.parameters import sets
-from core.analysis.what_if.saved_parameters import CALIBRATED
-from core.analysis.what_if.scored import Gate, gates
+from core.analysis.what_if.grading import Gate, again, at, by_best, by_mean, gates
+from core.analysis.what_if.parameters import CALIBRATED, sets
 from core.domain.errors import BadInput
 from core.domain.outputs import Grading, Round, WebGrades
 from core.domain.types import RouteResult, Scored, Span

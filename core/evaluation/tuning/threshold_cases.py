@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.analysis.run_view import Recorded, gradings, strippings
-from core.analysis.what_if.grading import by_best, by_mean, known
-from core.analysis.what_if.scored import ENOUGH, Gate, floor_of, gates, nears
+from core.analysis.what_if.grading import ENOUGH, Gate, by_best, by_mean, floor_of, gates, known, nears
 from core.domain.outputs import Grading, Written
 from core.domain.types import RouteResult, Span
 from core.evaluation.answers import Given, correct

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.analysis.prompt_cache import in_words, prompt_cache
+from core.analysis.token_usage import in_words, prompt_cache
 from core.domain.types import Query, RouteResult, Run, Span, Tokens
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from core.analysis.rank_matrix import Row, contenders, rank_rows, strength
+from core.analysis.rank_overlap import Row, contenders, rank_rows, strength
 from core.analysis.run_view import worked
 from core.domain.rank_changes import ranks
 from tests.runs import HOSTILE, make_run

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.token_matches import TokenMatch, expansions, token_matches
+from core.analysis.term_contributions import TokenMatch, expansions, token_matches
 from core.domain.outputs import MatchedPassage, Rerank, Search, TokenMatches
 from core.domain.types import Query, RouteResult, Span
 from core.engine.request import Request

@@ -10,9 +10,23 @@ from core.analysis.answers import decisions
 from core.analysis.grades import decided, findings, held
 from core.analysis.run_view import Recorded, gradings, strippings
 from core.analysis.thresholds import changed, in_words
-from core.analysis.what_if.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
-from core.analysis.what_if.saved_parameters import threshold_parameters
-from core.analysis.what_if.scored import floor_of, gates, nears, reaching, refloored
+from core.analysis.what_if.grading import (
+    Case,
+    again,
+    at,
+    bands,
+    by_best,
+    by_mean,
+    finite,
+    floor_of,
+    gates,
+    nears,
+    reaching,
+    refloored,
+    sweep,
+    tally,
+)
+from core.analysis.what_if.parameters import threshold_parameters
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
 from core.domain.types import Query, RouteResult, Span

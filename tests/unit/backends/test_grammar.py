@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from core.backends.base import LLMRequest, Message
 from core.backends.llm.wire import body
-from core.backends.prompting.grammar import literal, one_of
+from core.backends.prompting.replies import literal, one_of
 
 PLAIN = LLMRequest("t/1", (Message("user", "x"),), 4)
 

@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 import core.steps
 from core.backends.prompting.prompts import Prompt
-from core.backends.prompting.suspicious_text import PATTERNS, instructions, warnings
-from core.backends.prompting.untrusted import between, harmless, quoted, without_marks
+from core.backends.prompting.untrusted import (
+    PATTERNS,
+    between,
+    harmless,
+    instructions,
+    quoted,
+    warnings,
+    without_marks,
+)
 from core.domain.settings import PROJECT
 from core.domain.types import Hit, Passage
 

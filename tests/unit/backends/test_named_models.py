@@ -13,7 +13,7 @@ from core.backends.late import ColbertTokens
 from core.backends.learned_sparse import SpladeEncoder
 from core.backends.named_models import MODELS, Packaged, known_as, named, packaged_folder, place
 from core.backends.rerankers import CrossEncoderReranker, Rerankers, YesReranker
-from core.backends.rerankers.yes import AFTER, BEFORE
+from core.backends.rerankers.cross import AFTER, BEFORE
 from core.domain.errors import Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.quantised import QuantisedIndex, signs
+from core.backends.vector import QuantisedIndex, signs
 from core.domain.types import Query
 from core.engine.request import Request
 from tests.fakes import FakeEngine

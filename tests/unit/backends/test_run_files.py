@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from core.backends.external import run_files
 from core.domain.errors import BadInput
+from core.domain.ranked import run_lines
 from core.domain.text import composed
-from core.domain.trec import run_lines
 from core.domain.types import Query, Turn
 from core.evaluation import experiment_store
 from core.evaluation.release.criteria import Criteria

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.backends.prompting import citations, suspicious_text
+from core.backends.prompting import citations, untrusted
 from core.backends.terms import analyzer
 from core.corpus import chunk, html
 from core.corpus.chunk import Chunking, passages
@@ -74,7 +74,7 @@ SAID: list[tuple[Callable[[str], Any], str]] = [
     (function, before + times(unit, SHORTER) + after)
     for function in (
         *(exact_terms, citations.sentences, citations.unmarked, citations.markers, citations.abstains),
-        *(suspicious_text.instructions, foreign),
+        *(untrusted.instructions, foreign),
     )
     for before, unit, after in UNITS
 ]

@@ -13,9 +13,9 @@ from core.corpus import index, returned
 from core.corpus.corpus import Corpus
 from core.corpus.passage_matching import Matcher, own, words
 from core.domain.errors import BadInput
+from core.domain.relevance import is_unmatched
 from core.domain.settings import Settings
 from core.domain.types import Passage
-from core.domain.unmatched import is_unmatched
 from tests.fakes import HashEmbedder, MemoryCorpus
 
 SAID = (

@@ -15,9 +15,9 @@ from core.backends.external import doors
 from core.domain.errors import BadInput
 from core.domain.outputs import External, Fusion, Rerank, Search
 from core.domain.pipelines import Pipeline, from_command
+from core.domain.relevance import is_unmatched
 from core.domain.settings import Settings, load
 from core.domain.types import AnswerStyle, Query, RouteResult, Run
-from core.domain.unmatched import is_unmatched
 from core.engine.availability import why_not
 from core.engine.request import Request
 from core.evaluation.release.module import module

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.filtered import unmet_in
+from core.analysis.loss_evidence import unmet_in
 from core.analysis.passage_trace import PassageTrace
 from core.corpus import catalogue, index
 from core.corpus.metadata import Metadata, header

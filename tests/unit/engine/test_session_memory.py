@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.embedding_cache import EmbeddingCache
+from core.backends.cache_file import EmbeddingCache
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable

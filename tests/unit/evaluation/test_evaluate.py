@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ir_measures import Judged
 
 from core.analysis.metrics import COMPARED, METRICS, by_question, measures
-from core.domain import trec
+from core.domain import ranked
 from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation import report, statistics, summary
@@ -88,12 +88,12 @@ def test_a_question_without_hits_counts_as_ir_measures_counts_it(depth):
 
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=40))
 def test_scores_of_a_run_file_fall_strictly(scores):
-    moved = np.float32(trec.strict(sorted(scores, key=lambda s: -s if s == s else 0)))
+    moved = np.float32(ranked.strict(sorted(scores, key=lambda s: -s if s == s else 0)))
     assert (np.diff(moved) < 0).all()
 
 
 def test_scores_that_fall_already_stay():
-    assert trec.strict([3.0, 2.5, 0.25]) == [3.0, 2.5, 0.25]
+    assert ranked.strict([3.0, 2.5, 0.25]) == [3.0, 2.5, 0.25]
 
 
 def test_randomisation_by_hand():

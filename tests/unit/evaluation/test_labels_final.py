@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from core.corpus.types import Document
 from core.domain.errors import BadInput
+from core.domain.relevance import unmatched_id
 from core.domain.types import Passage, Query
-from core.domain.unmatched import unmatched_id
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final, labelled_set

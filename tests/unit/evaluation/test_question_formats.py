@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.corpus.chunk import Chunking, passages
 from core.corpus.types import Document
 from core.domain.errors import BadInput
-from core.domain.unmatched import is_unmatched
+from core.domain.relevance import is_unmatched
 from core.evaluation import dataset, sets
 from core.evaluation.question_formats import FORMATS, read_columns, recognised, texts
 from tests.fakes import MemoryCorpus

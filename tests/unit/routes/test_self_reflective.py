@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.analysis.searches import rewrites
 from core.backends.base import Completion, TokenLogprob
-from core.backends.prompting.token_probabilities import DIGITS, odds
+from core.backends.prompting.replies import DIGITS, odds
 from core.domain.types import Query
 from core.engine.request import Request
 from core.steps.reflect import next_round

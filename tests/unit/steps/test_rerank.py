@@ -17,11 +17,12 @@ from core.backends.base import Completion, TokenLogprob
 from core.backends.rerankers.blend import (
     BlendReranker,
     Candidates,
+    TokenCache,
+    rounded,
     token_weights,
     weighted_maxsim,
     whole_words,
 )
-from core.backends.rerankers.token_cache import TokenCache, rounded
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
 from core.corpus.enrichments.children import SIZE

@@ -17,8 +17,8 @@ from core.cli import corpora, main
 from core.corpus import index, index_record
 from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
+from core.domain.relevance import is_unmatched
 from core.domain.settings import Settings
-from core.domain.unmatched import is_unmatched
 from core.engine import engine as engine_module
 from core.engine.imported import imported, question, run_id, store_traces
 from core.evaluation.labels import desk
