@@ -8,8 +8,7 @@ from typing import Literal, get_args
 from core.backends.base import Completion, LLMRequest, Message
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, unmarked
 from core.domain.errors import ModelFailed
-from core.domain.outputs import Decision, Pass, Rerank, Reranked, SegmentTree
-from core.domain.outputs import Segment as SegmentOutput
+from core.domain.outputs import Decision, Pass, Rerank, Reranked, Segment, SegmentTree
 from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
 from core.steps.beam import judged_tree, path_to, score_of
@@ -48,36 +47,6 @@ class RetrievalDecision(Decided):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeSegment:
-    """A segment in its place in the tree; `parent` is an index in the tree, None at the beginning."""
-
-    passage: str
-    text: str
-    relevance: float | None
-    support: dict[str, float] | None
-    utility: float | None
-    likelihood: float
-    ended: str
-    raw: str
-    parent: int | None
-    depth: int
-
-    def recorded(self) -> SegmentOutput:
-        """Return the segment as stored on the span."""
-        return SegmentOutput(
-            self.passage,
-            self.text,
-            self.relevance,
-            self.support,
-            self.utility,
-            self.likelihood,
-            self.parent,
-            self.depth,
-            self.ended,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class GrowingTree:
     """All segments written, in order; `kept` are the last ones of the paths in the beam, `open` those to go
     on from (None is the beginning).
@@ -86,7 +55,8 @@ class GrowingTree:
     weights: dict[str, float]
     beam: int
     segments: int
-    branches: tuple[TreeSegment, ...] = ()
+    branches: tuple[Segment, ...] = ()
+    raws: tuple[str, ...] = ()  # the model's words of each segment, tokens included
     kept: tuple[int, ...] = ()
     open: tuple[int | None, ...] = (None,)
     found: Ranking = ()  # every passage that a segment was written from
@@ -97,11 +67,7 @@ class GrowingTree:
 
     def raw(self, at: int | None) -> str:
         """Return the model's words up to the end of segment `at`, tokens included, passages omitted."""
-        return "".join(self.branches[step].raw for step in path_to(self.recorded_branches(), at))
-
-    def recorded_branches(self) -> list[SegmentOutput]:
-        """Return the segments as stored on the span."""
-        return [branch.recorded() for branch in self.branches]
+        return "".join(self.raws[step] for step in path_to(self.branches, at))
 
 
 class SelfRag(StepBase):
@@ -170,29 +136,16 @@ class SelfRag(StepBase):
     @step("EVALUATOR", "keep the best paths", returns=GrowingTree)
     def keep_best(self, tree: GrowingTree, grown: tuple[Written, ...]) -> GrowingTree:
         """`tree` with what was written from each of its open ends, cut back to the beam."""
-        branches, found = list(tree.branches), list(tree.found)
+        branches, raws, found = list(tree.branches), list(tree.raws), list(tree.found)
         for parent, written in zip(tree.open, grown, strict=True):
             depth = 1 if parent is None else tree.branches[parent].depth + 1
             for hit, one in written:
                 support = None if one.support is None else dict(one.support)
-                branches.append(
-                    TreeSegment(
-                        hit.passage.id,
-                        one.text,
-                        one.relevance,
-                        support,
-                        one.utility,
-                        one.likelihood,
-                        one.ended,
-                        one.raw,
-                        parent,
-                        depth,
-                    )
-                )
+                judged = (one.relevance, support, one.utility, one.likelihood)
+                branches.append(Segment(hit.passage.id, one.text, *judged, parent, depth, one.ended))
+                raws.append(one.raw)
                 found.append(hit)
-        _, result = judged_tree(
-            [branch.recorded() for branch in branches], tree.weights, tree.beam, tree.segments
-        )
+        _, result = judged_tree(branches, tree.weights, tree.beam, tree.segments)
         going = tuple(at for at in result.open if at >= len(tree.branches))
         deep = any(branches[at].ended == "retrieve" for at in result.kept)
         decision: Stop = "go on" if going else "as deep as allowed" if deep else "every path has ended"
@@ -211,12 +164,19 @@ class SelfRag(StepBase):
                 ]
             },
         )
-        return replace(tree, branches=tuple(branches), kept=result.kept, open=going, found=tuple(found))
+        return replace(
+            tree,
+            branches=tuple(branches),
+            raws=tuple(raws),
+            kept=result.kept,
+            open=going,
+            found=tuple(found),
+        )
 
     @step("RERANKER", "order by the segments written", returns=Ranking)
     def by_segments(self, tree: GrowingTree) -> Ranking:
         """Rank the passages by the best score of a segment written from each; the answer's own come first."""
-        scores = [score_of(branch.recorded(), tree.weights) for branch in tree.branches]
+        scores = [score_of(branch, tree.weights) for branch in tree.branches]
         cited = [tree.branches[at].passage for at in self._chosen(tree)]
         best: dict[str, float] = {}
         for branch, score in zip(tree.branches, scores, strict=True):
@@ -235,7 +195,7 @@ class SelfRag(StepBase):
         """Return the answer along the best path, each segment with the number of its passage among `hits`.
         The span keeps the whole tree (see `core.steps.beam`).
         """
-        judged, result = judged_tree(tree.recorded_branches(), tree.weights, tree.beam, tree.segments)
+        judged, result = judged_tree(tree.branches, tree.weights, tree.beam, tree.segments)
         paths = result.paths
         chosen = self._chosen(tree)
         if chosen:
@@ -257,7 +217,7 @@ class SelfRag(StepBase):
         return Draft(text, tuple(dict.fromkeys(branch.passage for branch in told)))
 
     def _chosen(self, tree: GrowingTree) -> list[int]:
-        return path_to(tree.recorded_branches(), tree.kept[0]) if tree.kept else []
+        return path_to(tree.branches, tree.kept[0]) if tree.kept else []
 
     def _reflect(self, prompt: str, max_tokens: int, stop: tuple[str, ...] = ()) -> Completion:
         request = LLMRequest(

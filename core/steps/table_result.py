@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from core.backends.prompting.citations import Draft
 from core.backends.sql import Value
-from core.domain.outputs import Attempt as AttemptOutput
 from core.domain.outputs import TableResult
 from core.domain.types import Hit, Passage, Ranking
-from core.steps.trace import plain
 
 Decision = Literal["answered", "repaired", "no rows", "rejected by the guard", "failed"]
 PREFIX = "sql/"  # ids of results, which are no passages of the corpus
@@ -33,51 +30,10 @@ _AGGREGATE = re.compile(rf"(COUNT|SUM|AVG|MIN|MAX)\((?:DISTINCT )?({_NAME.patter
 _LABEL = re.compile(r"^\s*(?:SQL|sql|Answer|Query)\s*:\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class SqlAttempt:
-    """One query of the model, what was wrong with it, or "", and what it was to mend: "" for the first."""
-
-    sql: str
-    error: str = ""
-    repairs: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryOutcome:
-    """The outcome of querying a database."""
-
-    sql: str  # the last query written, "" if none
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-    truncated: str  # which part of the result was cut off
-    tables: tuple[str, ...]
-    database: str
-    decision: Decision
-    why: str
-    error: str = ""  # the problem if there is no result
-    attempts: tuple[SqlAttempt, ...] = ()
-    links: tuple[str, ...] = ()  # the stored values that the model saw
-    joins: tuple[str, ...] = ()  # the join conditions that the model saw
-    bounded: bool = False  # True if a grammar constrained the model's reply
-
-    def recorded(self) -> TableResult:
-        """Return the output stored on the span, bytes as text."""
-        return TableResult(
-            self.sql,
-            self.columns,
-            tuple(tuple(map(plain, row)) for row in self.rows),
-            self.tables,
-            self.database,
-            self.decision,
-            get_args(Decision),
-            self.why,
-            self.truncated,
-            self.error,
-            tuple(AttemptOutput(one.sql, one.error, one.repairs) for one in self.attempts),
-            self.links,
-            self.joins,
-            self.bounded,
-        )
+def table_result(database: str, decision: Decision, why: str, **more: Any) -> TableResult:
+    """Return the outcome of querying a database; `more` are its other fields, empty by default."""
+    fields = {"sql": "", "columns": (), "rows": (), "tables": (), **more}
+    return TableResult(database=database, decision=decision, ways=get_args(Decision), why=why, **fields)
 
 
 def extract_sql(reply: str) -> str:
@@ -99,7 +55,7 @@ def extract_sql(reply: str) -> str:
     return block.strip()
 
 
-def table_text(asked: QueryOutcome) -> str:
+def table_text(asked: TableResult) -> str:
     """Format the query, which explains the values, and its result as lines with " | " between the values; a
     longer one is truncated with a note.
     """
@@ -111,7 +67,7 @@ def table_text(asked: QueryOutcome) -> str:
     return f"{text}\n({asked.truncated})" if asked.truncated else text
 
 
-def table_hits(asked: QueryOutcome) -> Ranking:
+def table_hits(asked: TableResult) -> Ranking:
     """Return the result as one passage, or () if there are no rows."""
     if not asked.rows:
         return ()
@@ -120,7 +76,7 @@ def table_hits(asked: QueryOutcome) -> Ranking:
     return (Hit(Passage(f"{PREFIX}{key}", asked.database, "Result of the query", text, 0, len(text)), 1.0),)
 
 
-def result_draft(asked: QueryOutcome) -> Draft:
+def result_draft(asked: TableResult) -> Draft:
     """Describe the result in a sentence, or why there is none. Every column is included; rows up to
     `MAX_LISTED_ROWS` and `MAX_SENTENCE_CHARS` characters, then the number of the remaining rows.
     """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from functools import partial
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from core.backends.base import Completion
 from core.backends.prompting.citations import Draft
 from core.backends.prompting.prompts import SQL, SQL_REPAIR, Prompt
 from core.backends.prompting.untrusted import between
@@ -19,12 +19,12 @@ from core.backends.sql.guard import SqlFailed
 from core.backends.sql.joins import Join, joins
 from core.backends.sql.linking import ValueLinks, connect, known_values, link, schema_text, values_text
 from core.backends.sql.mending import about_error, about_given, about_nothing, normalised
-from core.backends.terms import Analyzer, analyzer
+from core.backends.terms import analyzer
 from core.corpus.table_files import described
 from core.domain.errors import ModelFailed, ModelTimedOut
 from core.domain.needs import Need
+from core.domain.outputs import Attempt, Pass, Selection, TableResult
 from core.domain.outputs import Decision as DecisionOutput
-from core.domain.outputs import Pass, Selection
 from core.domain.types import Answer, Ranking
 from core.steps.decisions import Decided
 from core.steps.fuse import Fuse
@@ -32,12 +32,11 @@ from core.steps.generate import Generate
 from core.steps.step import step
 from core.steps.table_result import (
     Decision,
-    QueryOutcome,
-    SqlAttempt,
     counted,
     extract_sql,
     result_draft,
     table_hits,
+    table_result,
 )
 
 Source = Literal["tables", "csv"]
@@ -90,27 +89,25 @@ class AskTables(Generate, Fuse):
 
     def ask_tables(
         self, question: str, source: Source = "tables", tables: int = 10, repairs: int = 1, rows: int = 200
-    ) -> QueryOutcome:
+    ) -> TableResult:
         """All of it as one tool: the result of a query, or what it failed at, in `error`.
 
         A model that fails is such an error too, and shown on the step. Raises Unavailable without tables.
         """
         return self._ask_tables(question, source, tables, repairs, rows)
 
-    @step("TOOL", "ask the tables", returns=QueryOutcome)
-    def _ask_tables(
-        self, question: str, source: Source, tables: int, repairs: int, rows: int
-    ) -> QueryOutcome:
+    @step("TOOL", "ask the tables", returns=TableResult)
+    def _ask_tables(self, question: str, source: Source, tables: int, repairs: int, rows: int) -> TableResult:
         try:
             return self.query_database(question, tables, repairs, rows, source)
         except ModelFailed as error:
             self.span.error = str(error)
             why = "the model gave no query"
-            return QueryOutcome("", (), (), "", (), self._database(source).name, "failed", why, str(error))
+            return table_result(self._database(source).name, "failed", why, error=str(error))
 
     def query_database(
         self, question: str, tables: int, repairs: int, rows: int, source: Source
-    ) -> QueryOutcome:
+    ) -> TableResult:
         """Query a database with the pipeline all routes share: link values, choose tables, find joins,
         query.
         """
@@ -126,7 +123,7 @@ class AskTables(Generate, Fuse):
         found, note = link(
             self._database(source),
             text,
-            _words(self.context.corpus.info.language).stop_words,
+            analyzer(self.context.corpus.info.language).stop_words,
             min(LOOK_S, left),
             self.context.cancel.is_set,
         )
@@ -174,7 +171,7 @@ class AskTables(Generate, Fuse):
             )
             return tuple(table.name for table in tables)
         texts = [described(database, table) for table in tables]
-        words = RankBM25Index(texts, _words(self.context.corpus.info.language)).scores(text)
+        words = RankBM25Index(texts, analyzer(self.context.corpus.info.language)).scores(text)
         cosines = self.context.embedder.embed(texts) @ self.embed(text)
         fused = sum(
             np.where(scores > floor, 1 / (K + 1 + np.argsort(np.argsort(-scores, kind="stable"))), 0.0)
@@ -199,7 +196,7 @@ class AskTables(Generate, Fuse):
         )
         return tuple(table.name for table in tables if table.name in joined)
 
-    @step("AGENT", "write and run SQL", returns=QueryOutcome)
+    @step("AGENT", "write and run SQL", returns=TableResult)
     def query_tables(
         self,
         text: str,
@@ -209,7 +206,7 @@ class AskTables(Generate, Fuse):
         repairs: int,
         rows: int,
         source: Source,
-    ) -> QueryOutcome:
+    ) -> TableResult:
         """Let the model write a query and run it under the guard. A query that fails, or finds nothing
         without using the stored values the question names, is followed by another, at most `repairs` times.
 
@@ -220,16 +217,15 @@ class AskTables(Generate, Fuse):
         database = self._database(source)
         if not tables:
             why = "the database has no table"
-            return QueryOutcome("", (), (), "", (), database.name, "failed", why, why)
+            return table_result(database.name, "failed", why, error=why)
         named = links.among(tables)
-        shown_links = tuple(values_text(named, joins).splitlines())
         bounded = False
-        attempts: list[SqlAttempt] = []
+        attempts: list[Attempt] = []
         ran: list[Result | SqlError] = []
         mend = ""
         why = ""
         while True:
-            failed = SqlAttempt(attempts[-1].sql, mend) if attempts else SqlAttempt("")
+            failed = Attempt(attempts[-1].sql, mend) if attempts else Attempt("")
             if not attempts:
                 written = self.write_sql(text, tables, links, joins, failed, source)
             elif (more := self.afford(self.write_sql, text, tables, links, joins, failed, source)) is None:
@@ -243,16 +239,21 @@ class AskTables(Generate, Fuse):
             bounded = written.bounded
             found = self._run(written, rows, source)
             ran.append(found)
-            attempts.append(SqlAttempt(written.sql, str(found) if isinstance(found, SqlError) else "", mend))
+            attempts.append(Attempt(written.sql, str(found) if isinstance(found, SqlError) else "", mend))
             if len(attempts) > repairs:
                 break
             judged = self.judge_query(written.sql, found, tables, links, joins, source)
             if judged.decision == "keep":
                 break
             mend = judged.hint
-        return _asked(
-            database.name, tables, attempts, ran, why, repairs, shown_links, tuple(map(str, joins)), bounded
-        )
+        shown = {
+            "tables": tables,
+            "attempts": tuple(attempts),
+            "links": tuple(values_text(named, joins).splitlines()),
+            "joins": tuple(map(str, joins)),
+            "bounded": bounded,
+        }
+        return _asked(database.name, attempts, ran, why, repairs, shown)
 
     def _run(self, written: WrittenSql, rows: int, source: Source) -> Result | SqlError:
         """Return the rows of a query, or its error. A truncated query is not run: the remainder may be valid
@@ -303,7 +304,7 @@ class AskTables(Generate, Fuse):
         tables: tuple[str, ...],
         links: ValueLinks,
         joins: tuple[Join, ...],
-        failed: SqlAttempt,
+        failed: Attempt,
         source: Source,
     ) -> WrittenSql:
         """Return the model's query as written, or "" if it says that the tables do not contain the answer.
@@ -334,26 +335,14 @@ class AskTables(Generate, Fuse):
         return written
 
     def _written(
-        self, prompt: Prompt, bound: str, temperature: float, filled: Mapping[str, str]
+        self, prompt: Prompt, bound: str, temperature: float, filled: Mapping[str, Any]
     ) -> WrittenSql:
         """Ask for a query, without the grammar if the server rejects it."""
-
-        def ask(grammar: str) -> Completion:
-            return self._ask(
-                prompt,
-                max_tokens=WRITTEN,
-                temperature=temperature,
-                grammar=grammar,
-                reuse_prefix=True,
-                tables=filled["tables"],
-                values=filled["values"],
-                question=filled["question"],
-                sql=filled.get("sql", ""),
-                error=filled.get("error", ""),
-            )
-
+        ask = partial(
+            self._ask, prompt, max_tokens=WRITTEN, temperature=temperature, reuse_prefix=True, **filled
+        )
         try:
-            reply = ask(bound)
+            reply = ask(grammar=bound)
         except ModelTimedOut:
             raise
         except ModelFailed as error:
@@ -361,7 +350,7 @@ class AskTables(Generate, Fuse):
                 raise
             self.span.attributes["note"] = f"written without the grammar: {error}"
             bound = ""
-            reply = ask("")
+            reply = ask()
         return WrittenSql(extract_sql(reply.text), reply.finish == "length", bool(bound))
 
     @step("TOOL", "run SQL", returns=Result)
@@ -377,13 +366,13 @@ class AskTables(Generate, Fuse):
                 self.context.left()  # the route was stopped: that is what ended the query
                 raise
 
-    def answer_tables(self, asked: QueryOutcome) -> Answer:
+    def answer_tables(self, asked: TableResult) -> Answer:
         """Return the route's answer: the result formatted by a template, so that no column or count is lost,
         and cited as a passage. Without rows there is no answer.
         """
         return self.say_result(asked).over(self.result_passage(asked))
 
-    def answer_both(self, text: str, asked: QueryOutcome, hits: Ranking, shown: int) -> Answer:
+    def answer_both(self, text: str, asked: TableResult, hits: Ranking, shown: int) -> Answer:
         """Return the result in the template's words, followed by the model's text from the result and the
         passages if answers are requested; the result is the first passage.
         """
@@ -409,25 +398,25 @@ class AskTables(Generate, Fuse):
         )
 
     @step("CHAIN", "take the result as a passage", returns=Ranking)
-    def result_passage(self, asked: QueryOutcome) -> Ranking:
+    def result_passage(self, asked: TableResult) -> Ranking:
         """See `table_hits`."""
         self.span.output = Selection("named", why="the result of the query")
         return table_hits(asked)
 
     @step("CHAIN", "say the result", returns=Draft)
-    def say_result(self, asked: QueryOutcome) -> Draft:
+    def say_result(self, asked: TableResult) -> Draft:
         """Describe the result in one sentence without a model, or why there is none."""
         return result_draft(asked)
 
     def beside(
-        self, tables: Callable[[], QueryOutcome], passages: Callable[[], Ranking]
-    ) -> tuple[QueryOutcome, Ranking]:
+        self, tables: Callable[[], TableResult], passages: Callable[[], Ranking]
+    ) -> tuple[TableResult, Ranking]:
         """`parallel` for the two sides."""
         asked, found = self.parallel(tables, passages)
-        return cast("QueryOutcome", asked), cast("Ranking", found)
+        return cast("TableResult", asked), cast("Ranking", found)
 
     @step("EVALUATOR", "choose the side", returns=Sides)
-    def choose_side(self, asked: QueryOutcome, hits: Ranking) -> Sides:
+    def choose_side(self, asked: TableResult, hits: Ranking) -> Sides:
         """Choose whether tables, passages or both provide the answer."""
         rows, found = len(asked.rows), len(hits)
         told = f"the tables: {asked.decision} ({asked.why}); search found {found} passages"
@@ -451,47 +440,32 @@ def _only_null(found: Result) -> bool:
 
 def _asked(
     database: str,
-    tables: tuple[str, ...],
-    attempts: Sequence[SqlAttempt],
+    attempts: Sequence[Attempt],
     ran: Sequence[Result | SqlError],
     why: str,
     repairs: int,
-    links: tuple[str, ...],
-    joined: tuple[str, ...],
-    bounded: bool,
-) -> QueryOutcome:
+    shown: Mapping[str, Any],
+) -> TableResult:
     """Summarise the attempts: the last one that ran, else the last one's error."""
-    done = tuple(attempts)
     results = [(at, one) for at, one in enumerate(ran) if isinstance(one, Result)]
     if not results:
-        wrong = done[-1].error if done else why
-        told_why = f"{len(done)} of {repairs + 1} allowed attempts: {wrong}" if done else why
         kind: Decision = "rejected by the guard" if ran and isinstance(ran[-1], SqlRejected) else "failed"
-        sql = done[-1].sql if done else ""
-        return QueryOutcome(
-            sql, (), (), "", tables, database, kind, told_why, wrong, done, links, joined, bounded
-        )
+        if not attempts:
+            return table_result(database, kind, why, error=why, **shown)
+        last = attempts[-1]
+        why = f"{len(attempts)} of {repairs + 1} allowed attempts: {last.error}"
+        return table_result(database, kind, why, sql=last.sql, error=last.error, **shown)
     at, found = results[-1]
     nulls = _only_null(found)
     count = "only NULL, as it met no row" if nulls else counted(len(found.rows))
     again = f", after {at} that did not do" if at else ""
-    kind = "no rows" if nulls or not found.rows else "repaired" if at else "answered"
-    return QueryOutcome(
-        done[at].sql,
-        found.columns,
-        () if nulls else found.rows,
-        found.truncated,
-        tables,
+    return table_result(
         database,
-        kind,
+        "no rows" if nulls or not found.rows else "repaired" if at else "answered",
         f"the query returned {count}{again}{f'; {why}' if why else ''}",
-        "",
-        done,
-        links,
-        joined,
-        bounded,
+        sql=attempts[at].sql,
+        columns=found.columns,
+        rows=() if nulls else found.rows,
+        truncated=found.truncated,
+        **shown,
     )
-
-
-def _words(language: str) -> Analyzer:
-    return analyzer(language)

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sql import Database
+from core.domain.outputs import TableResult
 from core.domain.types import Query
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.execution import WHOLE, gold_result, is_right, measured, same, tells
 from core.evaluation.outcome import Outcome
-from core.steps.table_result import QueryOutcome, result_draft
+from core.steps.table_result import result_draft
 
 GEOGRAPHY = Path(__file__).parents[4] / "shared" / "data" / "text2sql-geography"
 needs_geography = pytest.mark.skipif(not GEOGRAPHY.is_dir(), reason=f"{GEOGRAPHY} is not on this machine")
@@ -165,9 +166,7 @@ table_rows = st.lists(
 @given(table_rows, st.data())
 def test_the_sentence_of_a_result_tells_it_and_tells_no_row_it_lacks(rows, data):
     def asked(given):
-        return result_draft(
-            QueryOutcome("SELECT 1", ("a",), tuple(given), "", ("t",), "d", "answered", "why")
-        )
+        return result_draft(TableResult("SELECT 1", ("a",), tuple(given), ("t",), "d", "answered", (), "why"))
 
     whole = asked(rows)
     known = [row for row in rows if row[0] is not None]

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from core.backends.sql import Database
 from core.domain.errors import ModelFailed, ModelTimedOut, Unavailable
 from core.domain.needs import Need
+from core.domain.outputs import TableResult
 from core.domain.types import AnswerStyle, Query
 from core.engine.engine import Engine
 from core.engine.request import Request
-from core.steps.table_result import QueryOutcome, extract_sql, result_draft, table_hits, table_text
+from core.steps.table_result import extract_sql, result_draft, table_hits, table_text
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.gbnf import Grammar
 
@@ -262,7 +263,7 @@ def test_the_result_is_a_passage_that_the_answer_cites(tmp_path):
 
 def of(columns, rows, truncated=""):
     return result_draft(
-        QueryOutcome("SELECT 1", columns, rows, truncated, ("t",), "d", "answered", "why")
+        TableResult("SELECT 1", columns, rows, ("t",), "d", "answered", (), "why", truncated)
     ).text
 
 
@@ -454,7 +455,7 @@ cells = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(
 
 @given(st.lists(st.tuples(cells, cells), max_size=30))
 def test_any_result_is_a_short_passage_and_a_sentence(rows):
-    told = QueryOutcome("SELECT a, b FROM t", ("a", "b"), tuple(rows), "", ("t",), "d", "answered", "why")
+    told = TableResult("SELECT a, b FROM t", ("a", "b"), tuple(rows), ("t",), "d", "answered", (), "why")
     assert len(table_text(told)) < 2_100
     draft = result_draft(told)
     assert draft.abstained is (not rows)
