@@ -8,6 +8,7 @@ from functools import cache
 from typing import Literal, get_args
 
 from core.domain.outputs import Decision
+from core.domain.program import table
 from core.domain.types import Query, Ranking
 from core.steps.base import StepBase
 from core.steps.decisions import Decided
@@ -35,66 +36,6 @@ class ExactTermsDecision(Decided):
     FIRES = (("hyde", "hybrid"),)
 
 
-# "march" and "may" in small letters are verbs; so is "May" where a sentence begins with it.
-_MONTHS = r"(?i:january|february|april|june|july|august|september|october|november|december)|March"
-_SHORT = r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
-_D = r"(?:3[01]|[12]\d|0?[1-9])"
-_DAY = rf"{_D}(?:st|nd|rd|th)?(?!\w)"
-_YEAR = r"(?:,?\s\d{4}(?!\w))?"
-_CURRENCY = r"(?:EUR|USD|GBP|CHF|JPY|NOK|SEK|DKK|PLN|CZK|HUF|CAD|AUD|CNY|INR)"
-_MONEY = rf"(?:{_CURRENCY}|(?i:euros?|dollars?|cents?|francs?))\b"  # "pounds" may be a weight
-_AMOUNT = r"\d[\d.,']*"
-_FILES = (
-    r"(?:py|js|ts|java|go|rs|sh|sql|jsonl?|ya?ml|toml|ini|cfg|conf|env|log|csv|tsv|xml|html?|md|txt|pdf|docx?"
-    r"|xlsx?|zip|gz)"
-)
-_UNIT = (
-    r"\s?(?:%|(?i:percent|times|seconds?|minutes?|hours?|days?|weeks?|months?|years?|people|pieces|items|units"
-    r"|parcels|orders|k?g|k?m|cm|mm|litres?|euros?|dollars?)\b)"
-)
-_NO_AMOUNT = rf"(?!\w|[.,]\d)(?!{_UNIT})"  # ends a number that counts nothing
-_PLAIN_YEAR = r"(?:19|20)\d\d(?!\w)"
-_CODED = r"(?i:error|code|status|form)"  # nouns before a number of any length
-_COUNTED = r"(?i:order|invoice|ticket|claim|case|shipment|parcel|article|item|refund|return|serial)"
-_NUMBER = r"(?:(?i:no\.?|number|id|code)\s)?"
-
-# In this order: what an earlier pattern took, a later one cannot take apart. None may begin inside of what it
-# has just looked through in vain: that would take time with the square of the text.
-_PATTERNS: tuple[tuple[Kind, str], ...] = (
-    ("quoted", r"\"[^\"\n]{2,80}\"|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|«[^»\n]{2,80}»|`[^`\n]{2,80}`"),
-    ("quoted", r"(?<!\w)'(?=\S)[^'\n]{2,60}(?<=\S)'(?!\w)"),
-    ("uuid", r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"),
-    ("address", r"\bhttps?://[^\s<>\"]+|\bwww\.[^\s<>\"]+"),
-    ("address", r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"),
-    ("address", r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w)"),
-    ("path", r"\b(?:GET|POST|PUT|PATCH|DELETE)\s+/[^\s\"]+|\b[A-Za-z]:\\[^\s\"]+"),
-    ("path", r"(?<![\w/.~])(?:~|\.{1,2})?(?:/[\w@{}-][\w.@{}-]*){2,}"),
-    ("path", rf"(?<![\w./-])[\w-]{{1,80}}\.{_FILES}\b"),
-    ("price", rf"[€$£¥]\s?{_AMOUNT}|\b{_CURRENCY}\s?{_AMOUNT}"),
-    ("price", rf"(?<![\w.,])(?<!\d'){_AMOUNT}\s?(?:[€$£¥]|{_MONEY})"),
-    ("date", r"(?<!\w)\d{4}-(?:0[1-9]|1[0-2])-[0-3]\d(?!\d)"),
-    ("date", rf"(?<![\w.]){_D}\.(?:1[0-2]|0?[1-9])\.(?:\d{{4}}|\d\d)(?![\w.]*\w)"),
-    ("date", rf"(?<![\w/]){_D}/{_D}/(?:\d{{4}}|\d\d)(?![\w/])"),
-    ("date", rf"(?<![\w.,]){_DAY}\.?\s(?:of\s)?(?:(?:{_MONTHS}|May)(?!\w)|{_SHORT}){_YEAR}"),
-    ("date", rf"(?<!\w)(?:(?:{_MONTHS}|(?<=[a-z]\s)May)(?!\w)|{_SHORT})\s(?:the\s)?{_DAY}{_YEAR}"),
-    ("version", r"(?<![\w.])[vV]\d+(?:\.\d+)*(?!\w)|(?<![\w.,])\d+(?:\.\d+){2,}(?:-[A-Za-z]\w*)?(?!\w)"),
-    ("version", r"\b(?i:version)\s\d+(?:\.\d+)*(?!\w)"),
-    ("version", r"\b(?i:firmware|release|build)\s\d+(?:\.\d+)+(?!\w)"),
-    ("name", r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*\(\)"),
-    ("name", r"(?<![\w.])(?:[A-Za-z]\w*\.)*__\w+__(?:\.\w+)*"),
-    ("name", r"(?<![\w.])(?:[A-Za-z]\w*\.)*[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\.\w+)*"),
-    ("name", r"(?<![\w.])[A-Za-z]\w+(?:\.[A-Za-z]\w+){2,}|\b(?=\w*[a-z])[A-Z](?=\w*[A-Z])\w++\.[a-z_]\w+"),
-    ("name", r"\b[A-Z][a-z0-9]+[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b"),
-    ("name", r"\b[A-Za-z]\w*(?:::~?\w+)+|(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?![\w-])"),
-    ("name", r"\bX(?:-[A-Z][A-Za-z]+)+\b|(?<![\w-])[A-Z][A-Za-z]+(?:-[A-Z][A-Za-z]+)+(?=\s+header\b)"),
-    ("code", r"(?<![\w-])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?!\w)"),
-    ("code", rf"\b[A-Z]{{2,5}}\s(?!{_PLAIN_YEAR})\d{{3,}}{_NO_AMOUNT}"),
-    ("number", r"(?<!\w)#\d{2,}(?!\w)|(?<!\w)\+\d[\d ()-]{6,18}\d(?!\w)"),
-    ("number", r"(?<![\w-])\d{3,4}(?:[ -]\d{3,4}){2,}(?![\w-])"),
-    ("number", rf"(?<![\w.,])(?!\d*000(?!\d))\d{{5,}}{_NO_AMOUNT}"),
-    ("code", rf"\b{_CODED}\s{_NUMBER}[A-Z]{{1,4}}\d{{1,6}}(?!\w)|\b{_CODED}\s{_NUMBER}\d{{2,}}{_NO_AMOUNT}"),
-    ("code", rf"\b{_COUNTED}\s{_NUMBER}(?!{_PLAIN_YEAR})\d{{4,}}{_NO_AMOUNT}"),
-)
 _QUANTITY = re.compile(
     r"\d+-?[A-Za-z]+(?:-[A-Za-z]+)*|(?!0[xX])\d+(?:[xX]\d+)+|FY\d+"
 )  # 24h, 30-day, 60x40, FY25
@@ -127,7 +68,8 @@ def exact_terms(text: str) -> tuple[ExactTerm, ...]:
 @cache
 def _compiled() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
     """Compile the patterns on first use, so that processes which only list routes do not wait for them."""
-    return tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
+    rows = table(__file__)["identifiers"]
+    return tuple((row["kind"], re.compile(pattern)) for row in rows for pattern in row["patterns"])
 
 
 def _is_code(token: str) -> bool:

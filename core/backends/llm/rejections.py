@@ -9,29 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.backends.llm.profile import Profile, keywords, limit
+from core.domain.program import table
 
 STATUSES = (400, 403, 422)
-# By our name of a field: the names that services give it. Those of the second kind are words of any sentence,
-# so they count in quotes alone.
-SPELLED = {
-    "max_tokens": (
-        "max_tokens",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "max_new_tokens",
-        "maxOutputTokens",
-        "max_tokens_to_sample",
-    ),
-    "temperature": ("temperature",),
-    "top_logprobs": ("top_logprobs",),
-    "logprobs": ("logprobs", "responseLogprobs", "log probabilities", "logprob"),
-    "response_format": ("response_format", "json_schema", "response_schema", "responseSchema", "text.format"),
-    "stream_options": ("stream_options",),
-    "reasoning_effort": ("reasoning_effort", "reasoning.effort"),
-    "seed": ("random_seed",),
-    "stop": ("stop_sequences", "stopSequences", "stop sequences"),
-}
-QUOTED = {"seed": ("seed",), "stop": ("stop",), "stream": ("stream",), "system": ("system",)}
+_WORDS = table(__file__)
+SPELLED: Mapping[str, list[str]] = _WORDS["spelled"]
+QUOTED: Mapping[str, list[str]] = _WORDS["quoted"]
+KIN = frozenset[str](_WORDS["schema"]["kin"])
 _TEXT = ("message", "msg", "description", "detail", "error", "raw", "title", "reason", "errors")
 _PLACE = ("param", "field", "parameter", "loc", "path")
 _LEAST = re.compile(
@@ -226,23 +210,7 @@ def _other_schema(text: str, fields: Mapping[str, Any], profile: Profile) -> Pro
         and word not in (*SCHEMA_WORDS, "additionalProperties", "name", "strict")
     ]
     if gone:
-        # A service that rejects one of these rejects the others of its kind.
-        kin = {
-            "minLength",
-            "maxLength",
-            "pattern",
-            "format",
-            "minimum",
-            "maximum",
-            "multipleOf",
-            "minItems",
-            "maxItems",
-            "uniqueItems",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "default",
-        }
-        words = {*profile.without_keywords, *gone, *(kin if kin & set(gone) else ())}
+        words = {*profile.without_keywords, *gone, *(KIN if KIN & set(gone) else ())}
         return replace(profile, without_keywords=tuple(sorted(words)))
     return replace(profile, json="object" if profile.json == "schema" else "none")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,7 +11,6 @@ from core.backends.prompting.untrusted import GROUNDED, harmless
 from core.domain.program import table
 
 FIRMER = " Your last reply was rejected: {wrong}. Do exactly what is asked, in the form that is asked for."
-_PART = re.compile("<<([a-z]+)>>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +46,9 @@ class Prompt:
 
 @cache
 def _prompts() -> dict[str, Prompt]:
-    rows = table(__file__)
-    parts = {**rows.pop("parts"), "grounded": GROUNDED}
-
-    def whole(text: str) -> str:
-        return _PART.sub(lambda found: parts[found[1]], text)
-
     return {
-        name: Prompt(
-            row["name"],
-            whole(row["system"]),
-            whole(row["user"]),
-            tuple((whole(user), whole(reply)) for user, reply in row.get("examples", ())),
-        )
-        for name, row in rows.items()
+        name: Prompt(row["name"], row["system"], row["user"], tuple(map(tuple, row.get("examples", ()))))
+        for name, row in table(__file__, grounded=GROUNDED).items()
     }
 
 

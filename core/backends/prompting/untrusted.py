@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
+from core.domain.program import table
 from core.domain.types import Ranking
 
 GROUNDED = (
@@ -79,31 +80,9 @@ def in_line(text: str) -> str:
 
 _PASSAGE = re.compile(r"^<passage (\d+)>\n(.*?)\n</passage \1>$", re.DOTALL | re.MULTILINE)
 _ALONE = ("passage", "document", "sentences")  # names of values that hold a text of the corpus without marks
-_REPLY = r"(?:answers?|repl(?:y|ies)|responses?|outputs?|elucidations?|solutions?|implementations?)"
 PATTERNS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-    for name, pattern in {
-        "sets other instructions aside": r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}"
-        r"\b(?:previous|prior|above|earlier|preceding|other|all|your)\b[^.\n]{0,30}"
-        r"\b(?:instructions?|prompts?|rules?|directions?|context|guidelines?|messages?)\b",
-        "says what to reply": r"\b(?:reply|respond|answer|output)\s+(?:only\s+|just\s+|exactly\s+)*"
-        r"(?:with\b|only\b|exactly\b|yes\b|no\b|[\"'“])",
-        "speaks of the model's answer": rf"\byour\s+(?:\w+\s+){{0,2}}{_REPLY}\b",
-        "asks for a piece of code": r"\b(?:following|below|subsequent|provided|given|ensuing)\s+"
-        r"(?:\w+\s+)?(?:code|script)\b",
-        "takes a role in the dialogue": r"^[^\S\n]*+(?:#++[^\S\n]*+)?"
-        r"(?:system|assistant|developer|ai)(?:\s*(?:prompt|message))?\s*:",
-        "addresses a model": r"\bas an? (?:ai|language model|assistant)\b|\byou are (?:now )?an? "
-        r"(?:ai|assistant|chatbot|language model|helpful)\b"
-        r"|\b(?:dear|hey|hello),? (?:ai|assistant|chatgpt|model)\b",
-        "gives orders": r"\byou (?:must|should|will|shall|have to) (?:now|only|always|never|instead)\s+"
-        r"(?:answer|reply|respond|say|output|write|act|call|use|ignore|follow)\b|\bfrom now on,? you\b|"
-        r"\bnew instructions?\b",
-        "looks like a tool call": r"</?tool_call|\bfunction_call\b|"
-        r"[\"'](?:tool|action|function|name)[\"']\s*:\s*[\"'][\w.-]+[\"']\s*,\s*[\"'](?:arguments|input|parameters|args)[\"']\s*:",
-        "has a coded block": r"(?<![\w/+=])(?-i:(?=[\w/+]*[a-z])(?=[\w/+]*[A-Z]))"
-        r"(?=[\w/+]*\d)[a-z0-9+/]{60,}={0,2}",
-    }.items()
+    for name, pattern in table(__file__)["patterns"].items()
 }
 
 
