@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
-from core.domain.once import Lately
+from core.domain.once import Recent
 from core.domain.relevance import unmatched_id
 from core.domain.types import Passage
 
@@ -174,8 +174,8 @@ class Matcher:
     def __init__(self, corpus: Searched) -> None:
         self._corpus = corpus
         self._lookup: _Lookup | None = None
-        self._known: Lately[tuple[object, ...], _Found] = Lately(KEPT)
-        self._texts: Lately[str, _Text] = Lately(PREPARED)
+        self._known: Recent[tuple[object, ...], _Found] = Recent(KEPT)
+        self._texts: Recent[str, _Text] = Recent(PREPARED)
 
     def match(self, hits: Sequence[Foreign]) -> Matched:
         """Match the ranking of `hits`, best first, to passages of the corpus.
@@ -189,7 +189,7 @@ class Matcher:
         new = {key: hit for key, hit in zip(keys, hits, strict=True) if self._known.get(key) is None}
         fresh = dict(zip(new, self._find(list(new.values())), strict=True))
         for key, found in fresh.items():
-            self._known.put(key, found)
+            self._known[key] = found
         placed: dict[str, Placed] = {}
         repeats = spread = clashes = 0
         rules: list[Rule | None] = []
@@ -374,7 +374,7 @@ class Matcher:
         known = self._texts.get(text)
         if known is None:
             known = _Text.of(text)
-            self._texts.put(text, known)
+            self._texts[text] = known
         return known
 
 

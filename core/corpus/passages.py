@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.corpus.chunk import Chunking, long, made
 from core.corpus.metadata import HEAD
 from core.corpus.types import Cut, Document
-from core.domain.once import Lately
+from core.domain.once import Recent
 from core.domain.text import searchable
 from core.domain.types import Passage
 
@@ -145,8 +145,8 @@ class PassageStore:
     def __init__(self, file: Path) -> None:
         self._uri = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
         self._idle = [self._connect()]
-        self._passages: Lately[int, Passage] = Lately(KEPT)
-        self._rows: Lately[str, int] = Lately(KEPT)
+        self._passages: Recent[int, Passage] = Recent(KEPT)
+        self._rows: Recent[str, int] = Recent(KEPT)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -178,7 +178,7 @@ class PassageStore:
                 found = db.execute("SELECT row FROM passages WHERE id = ?", (id,)).fetchone()
             row = found[0] if found else None
             if row is not None:
-                self._rows.put(id, row)
+                self._rows[id] = row
         return row
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
@@ -270,8 +270,8 @@ class PassageStore:
                 rows = db.execute(f"SELECT {COLUMNS} {FROM} WHERE {column} IN ({marks})", some).fetchall()
             for row, *rest in rows:
                 passage = Passage(*rest)
-                self._passages.put(row, passage)
-                self._rows.put(passage.id, row)
+                self._passages[row] = passage
+                self._rows[passage.id] = row
                 yield row, passage
 
     @contextmanager

@@ -25,7 +25,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.passages import KEPT, Listed, PassageStore
 from core.corpus.types import Document
 from core.domain.errors import IndexDamaged, Unavailable
-from core.domain.once import Lately
+from core.domain.once import Recent
 from core.domain.postgres import Dsn, escaped, unescaped
 from core.domain.program import COMMAND
 from core.domain.settings import Settings
@@ -93,8 +93,8 @@ class ServedPassages:
 
     def __init__(self, server: PostgresServer, shape: Shape) -> None:
         self._server, self._shape = server, shape
-        self._passages: Lately[int, Passage] = Lately(KEPT)
-        self._rows: Lately[str, int] = Lately(KEPT)
+        self._passages: Recent[int, Passage] = Recent(KEPT)
+        self._rows: Recent[str, int] = Recent(KEPT)
 
     def close(self) -> None:
         """Let go of the connections that nobody uses."""
@@ -234,8 +234,8 @@ class ServedPassages:
             match=shape.match,
         ):
             row, passage = self._row(key), self._passage(rest)
-            self._passages.put(row, passage)
-            self._rows.put(passage.id, row)
+            self._passages[row] = passage
+            self._rows[passage.id] = row
             rows.append((row, passage))
         return rows
 

@@ -42,32 +42,6 @@ class Recent(OrderedDict[K, V]):
             self.popitem(last=False)
 
 
-class Lately(Generic[K, V]):
-    """A cache of the at most `most` values used recently. It has no lock: concurrent puts may lose a value,
-    which costs reading the file again.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._half = most // 2
-        self._new: dict[K, V] = {}
-        self._old: dict[K, V] = {}
-
-    def get(self, key: K) -> V | None:
-        """Return the cached value, or None."""
-        found = self._new.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
-
-    def put(self, key: K, value: V) -> None:
-        """Keep a value; when half of all is new, what was not used since goes."""
-        self._new[key] = value
-        if len(self._new) > self._half:
-            self._old, self._new = self._new, {}
-
-
 class Once(Generic[K, V]):
     """Things by key. Each is opened in a thread of its own, so that nobody who leaves stops it for others.
 

@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
 LOOK_S = 0.1  # between looks at a route under way
+ENDINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Status], ...] = (
+    (Unavailable, "unavailable"),
+    (Cancelled, "cancelled"),
+    ((Stopped, ModelTimedOut, PipelineTimedOut), "timeout"),
+)
 Progress = tuple[str, Literal["waiting", "running"], tuple[Span, ...]]
 
 
@@ -150,13 +155,13 @@ class Job(BackgroundJob):
             self._open()
             cheap, dear = self._order()
             for route in cheap:
-                self._one(route)
+                self._finish(route)
             if self._one_by_one:
                 for route in dear:
-                    self._one(route)
+                    self._finish(route)
             else:
                 with ThreadPoolExecutor(8) as pool:
-                    list(pool.map(self._one, dear))
+                    list(pool.map(self._finish, dear))
         finally:
             self._wall_ms = self._elapsed()
             self._whole = True
@@ -193,11 +198,8 @@ class Job(BackgroundJob):
         asking = {r.name for r in ordered if r.external or r.asks(self._plan.parameters[r.name])}
         return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 
-    def _one(self, route: Route) -> None:
-        with people.acting(self.person):  # a pool's thread acts for nobody
-            self._one_of(route)
-
-    def _one_of(self, route: Route) -> None:
+    def _finish(self, route: Route) -> None:
+        """Run a route in a thread of its own until it ends or is given up, and save its result."""
         start = self._elapsed()
         trace = Trace(route.name)
         with self._lock:
@@ -205,7 +207,7 @@ class Job(BackgroundJob):
         asker = Asker(self.id, trace, self._cancel, self.person)
         outcome: list[RouteResult] = []
         thread = threading.Thread(
-            target=lambda: outcome.append(self._route(route, trace, asker)),
+            target=lambda: outcome.append(self._run_route(route, trace, asker)),
             name=f"route-{route.name}",
             daemon=True,
         )
@@ -222,7 +224,8 @@ class Job(BackgroundJob):
             self._passages.update(trace.passages)
             self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
             self.finished = len(self._results)
-        self._save()
+        with people.acting(self.person):  # a pool's thread acts for nobody
+            self._save()
 
     def _follow(self, thread: threading.Thread, asker: Asker) -> tuple[Status, str]:
         """Until a route has ended, or is to be given up: how and why."""
@@ -239,79 +242,69 @@ class Job(BackgroundJob):
             thread.join(LOOK_S)
         return "timeout", f"did not stop within {limit:g} s and was abandoned"
 
-    def _route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
+    def _run_route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
+        """Run a route on behalf of who asked; any failure becomes its result."""
         with people.acting(self.person), asker.asking():
-            return self._routed(route, trace, asker)
+            context: Context | None = None
+            try:
+                context = self._context(route, trace, asker)
+                trace.begin()
+                answer = route.run(self._plan.query, Steps(context), self._plan.parameters[route.name])
+                return with_answer(self._ended(route, trace, "ok", None), trace, answer)
+            except Exception as error:  # noqa: BLE001 - any failure is shown, and the other routes go on
+                return self._failed(route, trace, error, context.found if context is not None else None)
 
-    def _routed(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
-        plan = self._plan
-        context: Context | None = None
-
-        def found() -> Answer | None:
-            return context.found if context is not None else None
-
-        shares = self._request.timing == "shared" and not self._request.forced
-        try:
-            corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
-            if route.embeds:
-                with asker.waiting():
-                    corpus = self._engine.by_embedder(corpus, plan.parameters[route.name][EMBEDDER])
-            with self._lock:
-                memo = self._memos.setdefault(corpus.fingerprint, Memo()) if shares else Memo()
-            with asker.waiting():
-                for need in route.needed(plan.parameters[route.name]):
-                    if need.enrichment:  # opening it, and loading its model, is no route's own time
-                        self._engine.enrichment(corpus, need)
-            context = self._engine.context(
-                corpus,
-                self._web,
-                trace,
-                memo,
-                self._cancel,
-                answering=self._request.style if route.name in plan.answered else None,
-                memory=plan.memory,
-                models=self._request.models,
-                mode=self._request.mode,
-                draw=self._request.draw,
-                forced=self._request.forced,
-                where=self._request.where,
-                asker=asker,
-                run=self.id,
-                model=plan.parameters[route.name].get(PARAMETER, ""),
-            )
-            trace.begin()
-            answer = route.run(plan.query, Steps(context), plan.parameters[route.name])
-        except Unavailable as error:
-            return self._ended_by(route, trace, found(), "unavailable", error)
-        except Cancelled as error:
-            return self._ended_by(route, trace, found(), "cancelled", error)
-        except (Stopped, ModelTimedOut, PipelineTimedOut) as error:
-            return self._ended_by(route, trace, found(), "timeout", error)
-        except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
-            return self._ended_by(route, trace, found(), "failed", error)
-        return with_answer(self._ended(route, trace, "ok", None), trace, answer)
-
-    def _ended_by(
-        self, route: Route, trace: Trace, found: Answer | None, status: Status, error: Exception
-    ) -> RouteResult:
+    def _failed(self, route: Route, trace: Trace, error: Exception, found: Answer | None) -> RouteResult:
         """Return the result of a route ended by an error; if its ranking stood, only the answer failed."""
+        status: Status = next((one for kinds, one in ENDINGS if isinstance(error, kinds)), "failed")
         if found is None:
             return self._ended(route, trace, status, describe(error))
-        ended: Status = "cancelled" if status == "cancelled" else "ok"
-        said = describe(error) if ended == "cancelled" else None
-        return with_answer(
-            self._ended(route, trace, ended, said), trace, replace(found, error=describe(error))
+        cancelled = status == "cancelled"
+        ended = self._ended(
+            route, trace, status if cancelled else "ok", describe(error) if cancelled else None
+        )
+        return with_answer(ended, trace, replace(found, error=describe(error)))
+
+    def _context(self, route: Route, trace: Trace, asker: Asker) -> Context:
+        """Open what a route needs, outside its own time, and return the context of its steps."""
+        plan, request, parameters = self._plan, self._request, self._plan.parameters[route.name]
+        shares = request.timing == "shared" and not request.forced
+        corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
+        if route.embeds:
+            with asker.waiting():
+                corpus = self._engine.by_embedder(corpus, parameters[EMBEDDER])
+        with self._lock:
+            memo = self._memos.setdefault(corpus.fingerprint, Memo()) if shares else Memo()
+        with asker.waiting():
+            for need in route.needed(parameters):
+                if need.enrichment:  # opening it, and loading its model, is no route's own time
+                    self._engine.enrichment(corpus, need)
+        return self._engine.context(
+            corpus,
+            self._web,
+            trace,
+            memo,
+            self._cancel,
+            answering=request.style if route.name in plan.answered else None,
+            memory=plan.memory,
+            models=request.models,
+            mode=request.mode,
+            draw=request.draw,
+            forced=request.forced,
+            where=request.where,
+            asker=asker,
+            run=self.id,
+            model=parameters.get(PARAMETER, ""),
         )
 
     def _ended(self, route: Route, trace: Trace, status: Status, error: str | None) -> RouteResult:
-        parameters = self._plan.parameters[route.name]
         return RouteResult(
             route.name,
             route.title,
             status,
             trace.now(),
             spans=trace.spans(),
-            parameters=parameters,
+            parameters=self._plan.parameters[route.name],
             error=error,
         )
 

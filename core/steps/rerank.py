@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Matrix, Vector
-from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
-from core.backends.rerankers.blend import Halves
+from core.backends.rerankers import EMBEDDED, LLM
+from core.backends.rerankers.blend import Blended, Candidates, Halves
 from core.backends.rerankers.proximity import pair_scores, parts
 from core.corpus.enrichments.keys import KeyIndex
 from core.corpus.enrichments.tokens import TokenIndex

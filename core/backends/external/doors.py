@@ -11,14 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from core.backends.admission import ModelQueue
-from core.domain.errors import (
-    Cancelled,
-    PipelineFailed,
-    PipelineTimedOut,
-    RouteScopeError,
-    Unavailable,
-    describe,
-)
+from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.domain.external import PipelineReply, parse_reply
 from core.domain.pipelines import Pipeline
 from core.domain.types import Turn
@@ -209,14 +202,3 @@ def stop_all() -> None:
 
 
 atexit.register(stop_all)
-
-__all__ = [
-    "Called",
-    "DoorState",
-    "Live",
-    "PipelineFailed",
-    "PipelineRequest",
-    "PipelineTimedOut",
-    "live",
-    "stop_all",
-]

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import secrets
-import select
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from core.backends.pipes import LinePipes, ProcessGone
 from core.domain.errors import Cancelled, PipelineFailed, PipelineTimedOut, Unavailable, shortened
 from core.domain.pipelines import Pipeline
 from core.domain.process_setup import conceal
@@ -28,7 +28,6 @@ RUNNER = Path(__file__).with_name("runner.py")
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 MAX_BYTES = 16 << 20  # of one reply
 KEPT_STDERR = 64 << 10  # bytes of what it printed last
-LOOK_S = 0.02  # between looks whether the run was stopped
 END_S = 1.0  # a process that is asked to end gets so long
 KILL_S = 6.0  # a supervisor that ends all processes below it
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in names of variables
@@ -40,10 +39,6 @@ _PASSED = re.compile(
     r"|TOKENIZERS_PARALLELISM|HF_(HOME|HUB_CACHE|HUB_OFFLINE|DATASETS_CACHE)|TORCH_\w+|TRANSFORMERS_\w+"
     r"|SENTENCE_TRANSFORMERS_HOME|NLTK_DATA|TIKTOKEN_CACHE_DIR|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE"
 )
-
-
-class _Gone(Exception):
-    """The process has ended, or closed its stdout."""
 
 
 class Function:
@@ -81,7 +76,7 @@ class Function:
         owner = self._pipeline.owner
         try:
             said = child.ask(asked, timeout, cancel)
-        except _Gone:
+        except ProcessGone:
             code = child.end()
             self.stop()
             raise PipelineFailed(
@@ -141,7 +136,6 @@ class _Child:
         self.kind = self.python = ""
         self.start_ms: float | None = None
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._left = b""  # read after the end of a line
         self._printed: deque[bytes] = deque()
         self._size = 0
         self._environment = _passed(pipeline)
@@ -164,6 +158,7 @@ class _Child:
             )
         except OSError as error:
             raise Unavailable(f"{self._owner}: cannot start {pipeline.python}: {error}") from None
+        self._pipes = LinePipes(self._process)
         self._reader = threading.Thread(target=self._read_stderr, daemon=True, name=f"stderr-{pipeline.name}")
         self._reader.start()
 
@@ -176,7 +171,7 @@ class _Child:
         began = time.perf_counter()
         try:
             said = _object(self._line(seconds, cancel))
-        except _Gone:
+        except ProcessGone:
             raise Unavailable(f"{self._owner}: its process did not start{self.end()}") from None
         except TimeoutError:
             raise Unavailable(f"{self._owner}: loading its file took more than {seconds:.3g} s") from None
@@ -194,7 +189,7 @@ class _Child:
         exception the process must be ended.
         """
         asking = secrets.token_hex(16)  # no process that it started can guess it and reply
-        self._send(json.dumps({"id": asking, "ask": asked}).encode() + b"\n")
+        self._pipes.send(json.dumps({"id": asking, "ask": asked}).encode() + b"\n")
         end = time.monotonic() + seconds
         line = self._line(seconds, cancel)
         # The reply is left as text: it is read once, by the reader of replies.
@@ -243,9 +238,7 @@ class _Child:
         self._process.kill()
         self._process.wait()
         self._reader.join(END_S)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._pipes.close()
 
     def _read_stderr(self) -> None:
         stream = self._process.stderr
@@ -257,42 +250,17 @@ class _Child:
                 while self._size - len(self._printed[0]) > KEPT_STDERR:
                     self._size -= len(self._printed.popleft())
 
-    def _send(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        left = memoryview(data)
-        try:
-            while left:
-                left = left[self._process.stdin.write(left) or 0 :]
-        except (BrokenPipeError, ConnectionResetError):
-            raise _Gone from None
-
     def _line(self, seconds: float, cancel: threading.Event) -> bytes:
-        """Return the next line. Raises TimeoutError, _Gone, Cancelled, and PipelineFailed if it is too
+        """Return the next line. Raises TimeoutError, ProcessGone, Cancelled, and PipelineFailed if it is too
         long.
         """
-        assert self._process.stdout is not None
-        end = time.monotonic() + seconds
-        telling = self._process.stdout.fileno()
-        waiting = select.poll()
-        waiting.register(telling, select.POLLIN)
-        blocks, size = [self._left], len(self._left)
-        while b"\n" not in blocks[-1]:
+
+        def check() -> None:
             if cancel.is_set():
                 raise Cancelled(f"stopped while {self._owner} was answering")
-            left = end - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            if not waiting.poll(min(LOOK_S, left) * 1000):
-                continue
-            block = os.read(telling, 1 << 18)
-            if not block:
-                raise _Gone
-            blocks.append(block)
-            size += len(block)
-            if size > MAX_BYTES:
-                raise PipelineFailed(f"{self._owner}: its reply is larger than {MAX_BYTES >> 20} MiB")
-        line, _, self._left = b"".join(blocks).partition(b"\n")
-        return line
+
+        too_long = PipelineFailed(f"{self._owner}: its reply is larger than {MAX_BYTES >> 20} MiB")
+        return self._pipes.line(seconds, MAX_BYTES, too_long, check)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:

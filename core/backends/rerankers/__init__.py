@@ -8,7 +8,7 @@ from typing import Protocol
 
 from core.backends.late import TokenEmbedder
 from core.backends.named_models import named
-from core.backends.rerankers.blend import Blended, BlendReranker, Candidates, TokenCache
+from core.backends.rerankers.blend import BlendReranker, TokenCache
 from core.backends.rerankers.cross import CrossEncoderReranker, PackagedCrossEncoder, YesReranker
 from core.backends.rerankers.http import HttpReranker
 from core.domain.errors import Unavailable
@@ -127,19 +127,3 @@ class Rerankers:
         from core.backends.late import token_embedder
 
         return token_embedder(MINILM[0], settings=self._settings)
-
-
-__all__ = [
-    "EMBEDDED",
-    "LLM",
-    "BlendReranker",
-    "Blended",
-    "Candidates",
-    "CrossEncoderReranker",
-    "HttpReranker",
-    "PackagedCrossEncoder",
-    "Reranker",
-    "Rerankers",
-    "YesReranker",
-    "no_cross_encoder",
-]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from core.backends.pipes import LinePipes, ProcessGone
 from core.backends.sql.guard import SqlFailed, TooBig, too_slow
 from core.domain.errors import Unavailable
 
@@ -23,13 +22,8 @@ ROOT = (
 MAX_IDLE_PROCESSES = 2  # idle processes of one database
 START_S = 30.0  # a process that says nothing for so long is given up
 GRACE_S = 0.1  # a query that SQLite can interrupt ends by itself, and its process is kept
-LOOK_S = 0.02  # how often a waiting thread looks whether it is to stop
 # Of this program's environment, what Python needs to start; no secret is among it.
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-
-
-class Gone(Exception):
-    """The process has ended."""
 
 
 class Workers:
@@ -58,7 +52,7 @@ class Workers:
             worker, used = self._take(cancelled)
             try:
                 found = worker.ask(request, seconds, most, cancelled)
-            except Gone:
+            except ProcessGone:
                 worker.kill()
                 if not used:  # else it may have ended by itself, unused for long
                     raise SqlFailed("the query crashed the query process") from None
@@ -102,14 +96,15 @@ class Worker:
             )
         except OSError as error:
             raise Unavailable(f"cannot start the query process: {error}") from None
+        self._pipes = LinePipes(self._process)
         try:
             if isinstance(source, bytes):
-                self._send(json.dumps({"bytes": len(source)}).encode() + b"\n")
-                self._send(source)
+                self._pipes.send(json.dumps({"bytes": len(source)}).encode() + b"\n")
+                self._pipes.send(source)
             else:
-                self._send(json.dumps({"path": str(source.resolve())}).encode() + b"\n")
+                self._pipes.send(json.dumps({"path": str(source.resolve())}).encode() + b"\n")
             self._reply(START_S, 1_000, cancelled)
-        except (Gone, TooBig, TimeoutError):
+        except (ProcessGone, TooBig, TimeoutError):
             self.kill()
             raise Unavailable("cannot start the query process: it ended or did not respond") from None
         except BaseException:
@@ -120,7 +115,7 @@ class Worker:
         self, request: Mapping[str, Any], seconds: float, most: int, cancelled: Callable[[], bool]
     ) -> dict[str, Any]:
         """Answer a request; after any exception the process must be killed."""
-        self._send(json.dumps({**request, "seconds": seconds}).encode() + b"\n")
+        self._pipes.send(json.dumps({**request, "seconds": seconds}).encode() + b"\n")
         try:
             return self._reply(seconds + GRACE_S, most, cancelled)
         except TimeoutError:
@@ -129,45 +124,18 @@ class Worker:
     def kill(self) -> None:
         """End it wherever it is."""
         self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._pipes.close()
         self._process.wait()
 
-    def _send(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        left = memoryview(data)
-        try:
-            while left:
-                left = left[self._process.stdin.write(left) or 0 :]
-        except (BrokenPipeError, ConnectionResetError):
-            raise Gone from None
-
     def _reply(self, seconds: float, most: int, cancelled: Callable[[], bool]) -> dict[str, Any]:
-        """Return the next line. Raises TimeoutError, Gone, TooBig, and SqlFailed if stopped."""
-        assert self._process.stdout is not None
-        end = time.monotonic() + seconds
-        telling = self._process.stdout.fileno()
-        waiting = select.poll()
-        waiting.register(telling, select.POLLIN)
-        blocks: list[bytes] = []
-        size = 0
-        while not (blocks and blocks[-1].endswith(b"\n")):
+        """Return the next line. Raises TimeoutError, ProcessGone, TooBig, and SqlFailed if stopped."""
+
+        def check() -> None:
             if cancelled():
                 raise SqlFailed("the query was stopped")
-            left = end - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            if not waiting.poll(min(LOOK_S, left) * 1000):
-                continue
-            block = os.read(telling, 1 << 16)
-            if not block:
-                raise Gone
-            blocks.append(block)
-            size += len(block)
-            if size > most:
-                raise TooBig(f"the result has more than {most} bytes")
-        found: dict[str, Any] = json.loads(b"".join(blocks))
+
+        too_long = TooBig(f"the result has more than {most} bytes")
+        found: dict[str, Any] = json.loads(self._pipes.line(seconds, most, too_long, check))
         return found
 
 

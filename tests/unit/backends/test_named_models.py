@@ -12,8 +12,8 @@ from core.backends.embedder import SentenceEmbedder, identity, load_embedder
 from core.backends.late import ColbertTokens
 from core.backends.learned_sparse import SpladeEncoder
 from core.backends.named_models import MODELS, Packaged, known_as, named, packaged_folder, place
-from core.backends.rerankers import CrossEncoderReranker, Rerankers, YesReranker
-from core.backends.rerankers.cross import AFTER, BEFORE
+from core.backends.rerankers import Rerankers
+from core.backends.rerankers.cross import AFTER, BEFORE, CrossEncoderReranker, YesReranker
 from core.domain.errors import Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage

@@ -12,7 +12,8 @@ import pytest
 from core.backends import named_models
 from core.backends.embedder import load_embedder
 from core.backends.named_models import NamedModel, Packaged, packaged_folder
-from core.backends.rerankers import PackagedCrossEncoder, Rerankers
+from core.backends.rerankers import Rerankers
+from core.backends.rerankers.cross import PackagedCrossEncoder
 from core.domain.errors import Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from core.domain.errors import Unavailable
-from core.domain.once import Lately, Once, Recent
+from core.domain.once import Once, Recent
 
 
 class Held:
@@ -125,16 +125,6 @@ def test_a_table_keeps_what_was_put_in_last():
     for key in "abac":
         table[key] = key
     assert list(table) == ["a", "c"]
-
-
-def test_what_was_used_lately_is_kept_and_the_rest_goes():
-    lately = Lately(4)
-    for n in range(10):
-        lately.put(n, str(n))
-        assert lately.get(0) == "0", "used all the time"
-        assert len(lately._new) + len(lately._old) <= 5
-    assert lately.get(9) == "9"
-    assert lately.get(3) is None
 
 
 def test_the_end_of_the_process_waits_for_what_is_being_opened():

@@ -466,7 +466,7 @@ def test_the_configured_one_may_be_the_model(tmp_path):
 def test_a_cross_encoder_by_folder_is_loaded_and_used(tmp_path, tmp_path_factory):
     from transformers import BertForSequenceClassification
 
-    from core.backends.rerankers import CrossEncoderReranker
+    from core.backends.rerankers.cross import CrossEncoderReranker
     from tests.tiny import bert, tokenizer
 
     folder = tmp_path_factory.mktemp("cross")
