@@ -32,9 +32,16 @@ def macros(template: str) -> Any:
 
 
 def say(name: str, *values: Any) -> str:
-    """Return the text of the macro `name`, "template.macro", of the folder templates."""
+    """Return the text of the macro `name`, "template.macro", of the folder templates. Raises LookupError if
+    the values lack what it needs.
+    """
+    from jinja2 import UndefinedError
+
     template, _, macro = name.partition(".")
-    return str(getattr(macros(f"{template}.txt"), macro)(*values)).strip()
+    try:
+        return str(getattr(macros(f"{template}.txt"), macro)(*values)).strip()
+    except UndefinedError as error:
+        raise LookupError(f"{name}: {error}") from error
 
 
 def sentences(name: str, *values: Any) -> list[str]:

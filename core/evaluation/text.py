@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.analysis.metrics import COMPARED, UNJUDGED, titled
-from core.evaluation import deciding, effects, finding, machines
+from core.evaluation import deciding, effects, equal_routes, finding, machines
 from core.evaluation.leaderboard import difference, distinct
 from core.evaluation.templating import say, sentences
 
@@ -29,7 +29,8 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
     least = effects.smallest(known, metrics[0])
     detectable = least and {**least, "metric": titled(metrics[0])}
     verdict = deciding.read(decision)
-    return sentences("findings.found", figures, named, verdict, metric, against, detectable)
+    equal = equal_routes.read(figures)
+    return sentences("findings.found", figures, named, verdict, metric, equal, against, detectable)
 
 
 def generated(figures: Figures) -> list[str]:
