@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.domain import people
 from core.domain.errors import RouteScopeError
-from ui.app import account, corpora, first_start, health, jobs, link, page_title, tour
+from ui.app import account, corpora, evaluated, first_start, health, jobs, link, page_title, tour
 from ui.app.data import table
 from ui.app.markup import md
 
@@ -26,6 +26,7 @@ try:
     with people.acting(people.MACHINE):  # whoever comes first
         first_start.begin()
     link.adopt()
+    evaluated.adopt()
 except RouteScopeError as error:  # the settings, or the file of sessions, are not ours to use: it says why
     st.error(md(str(error)))
     st.stop()

@@ -19,6 +19,11 @@ def headline(found: Verdict, named: Named, metric: str, of: str = "") -> str:
     return say("verdict.headline", found, named, metric, of)
 
 
+def leader(found: Verdict, named: Named, metric: str) -> str:
+    """Return which route leads and how many others cannot be told from it, in one sentence."""
+    return say("verdict.leader", found, named, metric)
+
+
 def details(found: Verdict, named: Named) -> list[str]:
     """Return the sentences after the headline: the reasons, the closest comparison and who is shown worse."""
     return sentences("verdict.details", found, named)

@@ -28,6 +28,27 @@ def test_every_view_of_every_page_is_there_and_fits(tab, kept, path):
         assert page.locator(".rs :is(img, script, iframe, object, embed, form)").count() == 0
 
 
+@pytest.mark.parametrize("path", ["/evaluate"])
+def test_a_figure_is_above_the_fold(tab, kept, path):
+    page = tab(f"{path}?evaluation={kept}")
+    settle(page)
+    assert page.locator(f"{MAIN} .js-plotly-plot").first.bounding_box()["y"] < 700
+
+
+def test_a_click_on_a_route_opens_its_questions(tab, kept):
+    page = tab(f"/evaluate?evaluation={kept}")
+    settle(page)
+    point = page.locator(".js-plotly-plot .points path").first.bounding_box()
+    at = point["x"] + point["width"] / 2, point["y"] + point["height"] / 2
+    page.mouse.move(*at)
+    page.locator(".js-plotly-plot .hoverlayer .hovertext").wait_for()
+    page.mouse.click(*at)
+    eventually(page, lambda: "tab=Questions" in page.url)
+    settle(page)
+    assert failures(page) == []
+    assert page.locator(f"{MAIN} [data-testid=stTabPanel] details").count() >= len(ASKED)
+
+
 @pytest.mark.trust
 @pytest.mark.parametrize("path", ["/evaluate", "/tune", "/release"])
 def test_the_link_to_a_view_reopens_it(tab, kept, path):
@@ -61,7 +82,7 @@ def test_an_evaluation_goes_on_without_its_tab(tab, labels, home):
     assert len(evaluation.outcomes) == len(ASKED)
     again = tab("/evaluate?evaluation=left-alone")
     settle(again)
-    eventually(again, lambda: "finished" in text(again))
+    eventually(again, lambda: "leads with" in text(again))
     assert failures(again) == []
 
 

@@ -167,7 +167,7 @@ def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatc
 
 def test_without_an_evaluation_it_leads_to_one(visit, engine):
     app = visit("tune.py")
-    assert "No evaluations yet" in shown(app)
+    assert "No evaluation of tiny yet" in shown(app)
 
 
 def test_a_route_that_asks_no_model_can_be_asked_now(visit, monkeypatch, write):

@@ -17,7 +17,7 @@ from core.evaluation.diff.evaluations import evaluations_diff
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.routing import Mistake
 from core.evaluation.spec import Spec
-from tests.pages.reading import address, html, shown
+from tests.pages.reading import address, html, plain, shown
 from tests.runs import HOSTILE
 from ui.app.routes import title
 from ui.evaluate import new
@@ -87,8 +87,7 @@ def look(view):
 
 def test_without_an_evaluation_the_form_is_open(visit, questions):
     app = visit("evaluate.py")
-    assert "No evaluations yet" in shown(app)
-    assert app.session_state["evaluate_new"]
+    assert "No evaluation of tiny yet" in shown(app)
     assert app.button(key="ev_begin")
 
 
@@ -110,7 +109,15 @@ def test_the_leaderboard_has_the_figures_of_the_folder(look, made):
 
 @pytest.mark.parametrize(
     "tab",
-    ["Leaderboard", "Differences", "By failure mode", "Questions", "Trade-offs", "Routers", "Stability"],
+    [
+        "Leaderboard",
+        "Differences",
+        "By failure mode",
+        "Questions",
+        "Best per question",
+        "Routers",
+        "Stability",
+    ],
 )
 def test_every_tab_draws_and_is_in_the_address(look, made, tab):
     made()
@@ -124,7 +131,7 @@ def test_another_baseline_compares_all_again(look, made):
     evaluation = made()
     app = look("Differences")
     assert "d_z" in frame(app, "Verdict").columns
-    app.selectbox(key="evaluate_baseline").set_value("dense").run()
+    app.selectbox(key="evaluate_baseline:first").set_value("dense").run()
     table = frame(app, "Verdict")
     assert address(app, "baseline") == "dense"
     assert set(table["Route"]) == {title("bm25"), title("hybrid_rrf")}
@@ -146,33 +153,71 @@ def test_a_metric_sorts_the_leaderboard_and_is_in_the_address(look, made):
     assert app.selectbox(key="evaluate_metric").value == "ndcg@10"
 
 
-def test_questions_by_disagreement_and_two_routes_side_by_side(look, made):
-    evaluation = made()
-    app = look("Questions", a="bm25", b="dense")
-    by = {
-        q: evaluation.values["bm25"][q]["ndcg@10"] - evaluation.values["dense"][q]["ndcg@10"]
-        for q in evaluation.values["bm25"]
+def test_questions_are_filtered_with_one_click(look, made, questions):
+    odd = {
+        "q1": {"keys:0-80": 2},
+        "q2": {"customs:0-80": 2},
+        "q3": {"keys:0-80": 2},
+        "q4": {"returns:0-90": 2},
     }
-    better, worse = (sum(sign * d > 1e-12 for d in by.values()) for sign in (1, -1))
-    assert f"better on {better}, worse on {worse}" in html(app)
-    assert set(frame(app, "Difference")["Question"]) == {ASKED[q][0] for q in by}  # scored on by both
-    app = look("Questions", a="bm25", b="dense", side="same")
-    assert len(frame(app, "Difference")) == 4 - better - worse
+    questions["set"] = replace(labelled_set(), qrels=odd)
+    evaluation = made()
+    values = evaluation.values
+    by = {q: values["bm25"][q]["ndcg@10"] - values["dense"][q]["ndcg@10"] for q in values["bm25"]}
+    assert any(by.values())
+    sides = {
+        "all": set(ASKED),
+        "failed": {q for q, row in values["bm25"].items() if row["ndcg@10"] == 0},
+        "different": {q for q, d in by.items() if abs(d) > 1e-12},
+        "better": {q for q, d in by.items() if d > 1e-12},
+        "worse": {q for q, d in by.items() if d < -1e-12},
+    }
+    for side, wanted in sides.items():
+        app = look("Questions", a="bm25", b="dense", side=side)
+        assert f"{side.capitalize()} ({len(wanted)})" in app.segmented_control(key="evaluate_side").options
+        listed = {
+            q
+            for q, (text, *_) in ASKED.items()
+            if any(plain(one.label).startswith(text) for one in app.expander)
+        }
+        assert listed == wanted
     app = look("Questions", mode="abstract")
-    assert set(frame(app, "Mode")["Mode"]) == {"abstract"}
-    spread = list(frame(look("Questions"), "Best to worst")["Best to worst"].dropna())
-    assert spread == sorted(spread, reverse=True)
+    assert app.segmented_control(key="evaluate_side").options[0] == "All (2)"
 
 
-def test_a_question_opens_in_why(look, made, engine):
+def test_a_question_shows_the_hits_of_its_routes_and_opens_in_why(look, made, engine):
     evaluation = made()
     app = look("Questions", question="q2")
-    assert ASKED["q2"][0] in html(app)
-    app.button(key="evaluate_why").click().run()
+    page = html(app)
+    assert ASKED["q2"][0] in page
+    first = evaluation.outcomes["q2"]["bm25"].hits[0][0]
+    assert engine.corpus("tiny").by_ids([first])[first].title in page
+    app.button(key="evaluate_why:q2").click().run()
     run = engine.store.load(evaluation.run_id("q2"))
     assert run.query.text == ASKED["q2"][0]
     assert {result.route for result in run.results} == set(ROUTES)
     assert run == evaluation.run("q2")
+
+
+def test_all_scores_are_a_table_with_narrow_columns(look, made):
+    made()
+    app = look("Questions")
+    app.session_state["evaluate_scores"] = True
+    app.run()
+    table = frame(app, "Best to worst")
+    spread = list(table["Best to worst"].dropna())
+    assert spread == sorted(spread, reverse=True)
+    assert {title(route) for route in ROUTES} <= set(table.columns)
+
+
+def test_a_baseline_belongs_to_its_evaluation(look, made):
+    made("first")
+    made("second", baseline="hybrid_rrf")
+    app = look(evaluation="first", baseline="dense")
+    assert app.selectbox(key="evaluate_baseline:first").value == "dense"
+    app.selectbox(key="evaluation").set_value("second").run()
+    assert app.selectbox(key="evaluate_baseline:second").value == "hybrid_rrf"
+    assert address(app, "baseline") is None
 
 
 def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, engine):
@@ -191,7 +236,7 @@ def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, e
     assert one.error is None
     app.run()
     assert address(app, "evaluation") == name
-    assert app.selectbox(key="evaluate_baseline").value == "dense"
+    assert app.selectbox(key=f"evaluate_baseline:{name}").value == "dense"
     spec = experiment_store.opened(experiment_store.place(engine.settings, name)).spec
     assert (spec["routes"], spec["split"], spec["baseline"]) == (["bm25", "dense"], "all", "dense")
 
@@ -309,7 +354,7 @@ def test_deleting_says_what_is_lost(look, made, engine):
     (name,) = experiment_store.names(engine.settings)
     app.button(key="evaluate_remove").click().run()
     assert experiment_store.names(engine.settings) == []
-    assert "No evaluations yet" in shown(app)
+    assert "No evaluation of tiny yet" in shown(app)
     app.button(key="evaluate_undo").click().run()
     assert experiment_store.names(engine.settings) == [name]
     assert not [one for one in app.button if one.key == "evaluate_undo"]
@@ -354,7 +399,7 @@ def test_hostile_questions_and_modes_are_text(look, made, questions, tab, evil):
 def test_one_route_alone_has_nothing_to_compare(look, made):
     made("alone", ("bm25",))
     assert "only one route" in shown(look("Differences"))
-    assert not look("Trade-offs").exception
+    assert not look("Best per question").exception
 
 
 def test_answers_are_a_metric_too(look, made):
@@ -362,7 +407,7 @@ def test_answers_are_a_metric_too(look, made):
     app = look(metric="supported_accuracy")
     assert app.selectbox(key="evaluate_metric").value == "supported_accuracy"
     assert "supported accuracy" in html(app)
-    for tab in ("Differences", "By failure mode", "Questions", "Trade-offs", "Routers"):
+    for tab in ("Differences", "By failure mode", "Questions", "Best per question", "Routers"):
         app = look(tab, metric="supported_accuracy")
         assert not app.error, (tab, shown(app))
 

@@ -86,7 +86,7 @@ def button(app, key):
 
 
 def test_without_an_evaluation_it_says_where_to_get_one(visit):
-    assert "Evaluate routes on labelled questions first" in shown(learning(visit))
+    assert "No evaluation of tiny yet" in shown(learning(visit))
 
 
 def test_too_few_labels_are_refused_in_words_and_cannot_be_fitted(evaluated, visit):

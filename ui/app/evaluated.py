@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.corpus import catalogue
 from core.domain.errors import BadInput, RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
@@ -16,43 +17,26 @@ from ui.app.choice import choice
 from ui.app.markup import md
 
 CHOSEN = "evaluation"
-OTHERS = "evaluation_others"
-HERE = "evaluation_corpus"  # the corpus of the sidebar when an evaluation was chosen last
 
 
-def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | None:
-    """Draw the choice of a saved evaluation and open it; those of other corpora are listed on request.
+def chosen(*, label: str = "Evaluation", noted: bool = True, offer: bool = True) -> Evaluation | None:
+    """Draw the choice of a saved evaluation of the sidebar's corpus, and open it.
 
-    Returns None, with the next step on the page, if there is none. With `noted` the evaluation's `note` is
-    below the choice.
+    Returns None if there is none, with the next step on the page if `offer`. With `noted` the evaluation's
+    `note` is below the choice.
     """
-    settings = state.engine().settings
-    names = experiment_store.names(settings)
+    here = str(st.session_state.get(state.CORPUS) or "")
+    names, corpora = of_corpus(here), _corpora()
+    asked = str(st.query_params.get(CHOSEN) or st.session_state.get(CHOSEN) or "")
+    if corpora.get(asked, here) not in (here, *_askable()):
+        names.append(asked)  # its corpus is gone, so no choice in the sidebar would list it
     if not names:
-        st.subheader("No evaluations yet", anchor=False)
-        st.caption(
-            "Evaluate routes on labelled questions first. RouteScope stores the results of each question."
-        )
-        st.page_link("evaluate.py", label="Go to Evaluate")
-        return None
-    folders = {one: experiment_store.place(settings, one) for one in names}
-    corpora = {one: _corpus(str(at), experiment_store.stamp(at)) for one, at in folders.items()}
-    here = st.session_state.get(state.CORPUS)
-    own = [one for one in names if here is None or corpora[one] == here]
-    others = [one for one in names if one not in own]
-    if st.session_state.get(HERE, here) != here and not address.is_new(CHOSEN):
-        st.session_state.pop(CHOSEN, None)
         address.keep(CHOSEN, None)
-    st.session_state[HERE] = here
-    if not own:
-        st.subheader(md(f"No evaluation of {here} yet"), anchor=False)
-        st.caption("Evaluate routes on labelled questions of this corpus first.")
-        st.page_link("evaluate.py", label="Go to Evaluate")
-    if others:
-        asked = st.query_params.get(CHOSEN) in others or st.session_state.get(CHOSEN) in others
-        more = st.checkbox("Also of other corpora", key=OTHERS, value=asked, persist_state="session")
-        names = [*own, *others] if more or asked else own
-    if not names:
+        if offer:
+            st.subheader(md(f"No evaluation of {here} yet"), anchor=False)
+            st.caption("Evaluate routes on labelled questions of this corpus first.")
+            if st.button("Evaluate routes", key="evaluation_first", type="primary"):
+                st.switch_page("evaluate.py")
         return None
     name = choice(
         CHOSEN,
@@ -60,8 +44,8 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
         label,
         names,
         always=True,
-        width=420,
-        format_func=lambda one: one if corpora[one] == here else f"{one} · corpus {corpora[one]}",
+        width=300,
+        format_func=lambda one: one if corpora[one] in (here, "") else f"{one} · corpus {corpora[one]}",
     )
     try:
         found = reopened(name)
@@ -73,16 +57,33 @@ def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | Non
     return found
 
 
-def others_of_corpus(evaluation: Evaluation) -> list[str]:
-    """Return the names of the corpus' other evaluations, most recently changed first."""
+def of_corpus(corpus: str) -> list[str]:
+    """Return the names of a corpus' evaluations, most recently changed first, and damaged ones."""
+    return [name for name, of in _corpora().items() if of in (corpus, "")]
+
+
+def adopt() -> None:
+    """Choose the corpus of the evaluation that the address names, if that is new."""
+    name = st.query_params.get(CHOSEN, "")
+    if address.is_new(CHOSEN) and (corpus := _corpora().get(name)) in _askable():
+        st.session_state[state.CORPUS] = corpus
+
+
+def _askable() -> set[str]:
+    return {one.name for one in catalogue.known(state.engine().settings) if one.askable}
+
+
+def _corpora() -> dict[str, str]:
+    """Return the corpus of each evaluation by its name, the one changed last first."""
     settings = state.engine().settings
     folders = {one: experiment_store.place(settings, one) for one in experiment_store.names(settings)}
+    return {one: _corpus(str(at), experiment_store.stamp(at)) for one, at in folders.items()}
+
+
+def others_of_corpus(evaluation: Evaluation) -> list[str]:
+    """Return the names of the corpus' other evaluations, most recently changed first."""
     corpus = evaluation.spec.get("corpus")
-    return [
-        one
-        for one, at in folders.items()
-        if one != evaluation.name and _corpus(str(at), experiment_store.stamp(at)) == corpus
-    ]
+    return [one for one, of in _corpora().items() if one != evaluation.name and of == corpus]
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from markupsafe import Markup
@@ -54,8 +55,11 @@ def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
     return tag("details", tag("summary", "Show numbers"), shown, css="rs rs-why-none")
 
 
-def pick_point(figure: Figure, key: str, alt: str) -> list[str]:
-    """Draw `figure` and return the first customdata value of each point that was clicked."""
+def pick_point(figure: Figure, key: str, alt: str, then: Callable[[str], None] | None = None) -> list[str]:
+    """Draw `figure` and return the first customdata value of each point that was clicked.
+
+    `then` is called with it before the page is drawn again.
+    """
     event = st.plotly_chart(
         figure,
         theme=None,
@@ -63,8 +67,17 @@ def pick_point(figure: Figure, key: str, alt: str) -> list[str]:
         config=CONFIG,
         key=key,
         alt=alt,
-        on_select="rerun",
+        on_select="rerun" if then is None else partial(_clicked, key, then),
         selection_mode="points",
     )
-    picked = [point.get("customdata") for point in event["selection"]["points"]]
+    return _values(event["selection"]["points"])
+
+
+def _clicked(key: str, then: Callable[[str], None]) -> None:
+    for value in _values(st.session_state[key]["selection"]["points"])[:1]:
+        then(value)
+
+
+def _values(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    picked = [point.get("customdata") for point in points]
     return [str(data[0] if isinstance(data, list) else data) for data in picked if data]

@@ -28,17 +28,14 @@ def button(evaluation: Evaluation | None, pair: tuple[str, str] | None, key: str
             )
         )
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button(
-            "Label the deciding passages", key=key, icon=":material/checklist:", help=term("label next")
-        ):
-            _open(evaluation, route, other)
-        st.caption(
-            md(
-                f"Unjudged passages of {count} questions decide between {title(route)} and {title(other)}. "
-                "Label shows the most decisive questions first."
-            )
-        )
+    told = (
+        f"Unjudged passages of {count} questions decide between {title(route)} and {title(other)}. The most "
+        "decisive questions come first."
+    )
+    if st.button(
+        "Label the deciding passages", key=key, icon=":material/checklist:", help=term("label next", told)
+    ):
+        _open(evaluation, route, other)
 
 
 def _open(evaluation: Evaluation, route: str, other: str) -> None:

@@ -1,4 +1,4 @@
-"""The leaderboard: which route leads, in words, then every route with its figures."""
+"""The leaderboard: which route leads, in a sentence and a figure, then every route with its figures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,29 @@ import streamlit as st
 
 from core.analysis.metrics import KNOWN, titled
 from core.analysis.token_usage import Totals, price, prices_in
+from core.domain.format import number
 from core.evaluation import judged_ranges as ranges
-from core.evaluation import leaderboard, text
+from core.evaluation import leaderboard, text, verdict_text
+from core.evaluation.comparison import differences
+from core.evaluation.pairs import pair
+from core.evaluation.release.gate import Decision
+from core.evaluation.verdict import Verdict
 from ui.app import help_mark
+from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md, show
+from ui.app.plot import dark, pick_point, plot
 from ui.app.routes import title
+from ui.charts.intervals import BEHIND, LEADS, OPEN, OUT, IntervalRow, intervals
+from ui.charts.tradeoff import tradeoff
 from ui.components import settle, tables
 from ui.components.cost import HOW
-from ui.evaluate.view import Look, decided, sentences
+from ui.evaluate import questions
+from ui.evaluate.tradeoffs import COSTS, TIMES, points, worth
+from ui.evaluate.view import Look, decided, sentences, values
+
+TAB = "evaluate_tab"
+COST, MEANS = "evaluate_cost", "means"
 
 QUALITY, ANSWERED, QUERIED = (
     [one.name for one in KNOWN.values() if one.column and one.kind == kind]
@@ -25,13 +39,84 @@ QUALITY, ANSWERED, QUERIED = (
 
 
 def draw(look: Look) -> None:
-    """Draw it."""
-    found = look.figures
+    """Draw who leads, the figure, the table, and what the figures can show."""
     decision = decided(look)
-    document = {"metric": look.metric, **decision.verdict.document()}
-    show(sentences(text.found({**found, "decision": document}, title, [look.metric])))
+    said = verdict_text.leader(decision.verdict, title, titled(look.metric))
+    show(sentences([said]))
+    _figure(look, decision.verdict, said)
     settle.button(look.evaluation, decision.verdict.open_pair, "evaluate_settle")
     _table(look)
+    with st.expander("What these figures can and cannot show"):
+        _reading(look, decision)
+
+
+def _figure(look: Look, verdict: Verdict, said: str) -> None:
+    """Draw the means with their intervals, or against a time or cost if that is wanted."""
+    found = {cost: known for cost in COSTS if (known := points(look, cost)) is not None}
+    cost = choice(
+        "cost",
+        COST,
+        "Figure",
+        [MEANS, *found],
+        segmented=True,
+        format_func=lambda name: "Means" if name == MEANS else COSTS[name],
+        label_visibility="collapsed",
+    )
+    if cost != MEANS:
+        said = " ".join(worth(found[cost], look, cost))
+        names = {route: title(route) for route in look.evaluation.routes}
+        figure = tradeoff(
+            found[cost],
+            names,
+            look.baseline,
+            metric=titled(look.metric),
+            cost=COSTS[cost],
+            time=cost in TIMES,
+            dark=dark(),
+        )
+        plot(figure, "evaluate_front", said, table=False)
+        st.caption(md(said))
+        return
+    best = verdict.best_so_far
+    base = leaderboard.value(look.figures["routes"][look.baseline], look.metric)
+    lines = {f"leads: {title(best.route)}": best.mean} if best else {}
+    if base is not None and (best is None or best.route != look.baseline):
+        lines[f"baseline: {title(look.baseline)}"] = base
+    figure = intervals(_standing(look, verdict), titled(look.metric), lines, dark=dark())
+    pick_point(figure, f"evaluate_means:{look.evaluation.name}:{look.metric}", said, _open)
+
+
+def _standing(look: Look, verdict: Verdict) -> list[IntervalRow]:
+    """Return each route's mean, best first, on the interval of its difference from the leading route."""
+    best, by, found = verdict.best_so_far, values(look), []
+    for route in leaderboard.distinct(look.figures, look.metric):
+        mean = leaderboard.value(look.figures["routes"][route], look.metric)
+        if mean is None:
+            continue
+        ends, hint, known = None, f"{title(route)}: {number(mean)}", None
+        if best is not None and route == best.route:
+            kind = LEADS
+        else:
+            kind = BEHIND if route in verdict.behind else OUT if route in verdict.excluded else OPEN
+            if best is not None:
+                known = pair(best.route, route, differences(by, best.route, route, look.metric))
+        if known is not None:
+            ends = mean - (known.high - known.delta), mean + (known.delta - known.low)
+            hint += f". {verdict_text.compared(known, title)}"
+        found.append(IntervalRow(route, title(route), mean, ends, kind, hint))
+    return found
+
+
+def _open(route: str) -> None:
+    """Show the questions of a route."""
+    st.session_state[questions.ONE] = route
+    st.session_state[TAB] = "Questions"
+
+
+def _reading(look: Look, decision: Decision) -> None:
+    found = look.figures
+    document = {"metric": look.metric, **decision.verdict.document()}
+    show(sentences(text.found({**found, "decision": document}, title, [look.metric])))
     notes = text.counted(found, title, len(look.evaluation.questions))
     notes += [f"{line}." for line in (*found.get("reading", ()), *found["warnings"])]
     name, measure = titled(look.metric), found["measures"].get(look.metric)
@@ -39,9 +124,11 @@ def draw(look: Look) -> None:
     if "queries_judged_by" in found:
         notes.append(f"{found['queries_judged_by']}.")
     notes.append(
-        f"Sorted by {by}. Times are for each route on its own, over all questions it completed. Unjudged: "
-        "the share of a metric's passages without a label. They count as not relevant, so a route with many "
-        "of them may be better than its score."
+        f"Sorted by {by}. A route's interval in the figure is that of its difference from the leading "
+        "route: one that reaches the leader's line cannot be told from it. Verdicts are corrected for all "
+        "pairs. Times are for each route on its own, over all questions it completed. Unjudged: the share "
+        "of a metric's passages without a label. They count as not relevant, so a route with many of them "
+        "may be better than its score."
     )
     st.caption(md(" ".join(notes)))
     if judge := found.get("judge"):
@@ -118,7 +205,7 @@ def _table(look: Look) -> None:
     frame = frame.drop(columns=empty)
     if look.metric in ANSWERED and titled(look.metric) in frame:
         frame.insert(1, titled(look.metric), frame.pop(titled(look.metric)))
-    if _ranged(look.metric) in frame:  # beside the metric
+    if _ranged(look.metric) in frame:  # next to the metric
         frame.insert(2, _ranged(look.metric), frame.pop(_ranged(look.metric)))
     helps = {titled(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)}
     three = {

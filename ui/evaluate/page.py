@@ -8,7 +8,7 @@ from core.analysis.metrics import titled
 from core.evaluation import leaderboard
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
-from ui.app import address, evaluated, opened
+from ui.app import evaluated, opened, state
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md
@@ -30,9 +30,8 @@ from ui.evaluate import (
 from ui.evaluate import leaderboard as leaderboard_view
 from ui.evaluate.view import Look, figures
 
-NEW = "evaluate_new"
-METRIC, BASELINE = "evaluate_metric", "evaluate_baseline"
-OF = "evaluate_baseline_of"  # the evaluation that the baseline was chosen for
+NEW = "evaluate_new"  # whether the form is open
+METRIC, BASELINE = "evaluate_metric", "evaluate_baseline:{}"
 
 
 def draw() -> None:
@@ -43,47 +42,58 @@ def draw() -> None:
     entries = saved.entries()
     saved.choose_begun([entry.name for entry in entries])
     saved.progress()
-    _new(entries)
+    here = str(st.session_state.get(state.CORPUS) or "")
+    none = not evaluated.of_corpus(here)
+    if none:
+        st.subheader(md(f"No evaluation of {here} yet"), anchor=False)
+    _new(none)
+    _opened(entries)
     if entries:
         label = f"Saved evaluations ({len(entries)})"
         with st.expander(label, key="evaluate_all", on_change="rerun") as panel:
             if panel.open:
                 saved.table(entries)
-        _open(entries)
-    else:
-        st.caption("No evaluations yet. Start one above; its results appear here.")
     opened.link()
 
 
-def _new(entries: list[Entry]) -> None:
-    """Draw the form, open if there is no evaluation yet or the address names a label set."""
+def _new(none: bool) -> None:
+    """Draw the form if it is open: by a click, without an evaluation, or for the address' label set."""
     asked = (
         "labels" in st.query_params and st.session_state.get("evaluate_asked") != st.query_params["labels"]
     )
     if asked:
         st.session_state["evaluate_asked"] = st.query_params["labels"]
     if asked or NEW not in st.session_state:
-        st.session_state[NEW] = asked or not entries
+        st.session_state[NEW] = asked
     if st.session_state.pop(new.CLOSE, False):
         st.session_state[NEW] = False
-    with st.expander("New evaluation", key=NEW, on_change="rerun") as panel:
-        if panel.open:
+    elif none or st.session_state[NEW]:
+        with st.expander("New evaluation", expanded=True, key="evaluate_form", on_change=_close):
             new.choose()
 
 
-def _open(entries: list[Entry]) -> None:
-    row = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
-    with row:
-        evaluation = evaluated.chosen(noted=False)
-    entry = next((one for one in entries if one.name == st.session_state.get(evaluated.CHOSEN)), None)
+def _close() -> None:
+    st.session_state[NEW] = False
+
+
+def _begin() -> None:
+    st.session_state[NEW] = True
+
+
+def _opened(entries: list[Entry]) -> None:
+    """Draw the chosen evaluation."""
     look = None
-    with row:
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        evaluation = evaluated.chosen(noted=False, offer=False)
         if evaluation is not None and evaluation.outcomes and evaluation.figures:
             look = _look(evaluation)
+        if entries and not st.session_state[NEW]:
+            st.button("New evaluation", key="evaluate_begin", on_click=_begin)
+    entry = next((one for one in entries if one.name == st.session_state.get(evaluated.CHOSEN)), None)
     if evaluation is not None:
         evaluated.note(evaluation)
     if entry is not None:
-        saved.draw_saved(entry, evaluation)
+        saved.ended(entry)
     if look is not None:
         _views(look)
     elif evaluation is not None:
@@ -93,6 +103,9 @@ def _open(entries: list[Entry]) -> None:
             if under_way
             else "This evaluation ended before its figures were computed. Resume it to compute them."
         )
+    if entry is not None:
+        with st.expander("About this evaluation"):
+            saved.about(entry, evaluation)
 
 
 def _views(look: Look) -> None:
@@ -103,29 +116,24 @@ def _views(look: Look) -> None:
             "By failure mode": lambda: modes.draw(look),
             "Questions": lambda: questions.draw(look),
             "Against another evaluation": lambda: against.draw(look),
-            "Trade-offs": lambda: tradeoffs.draw(look),
+            "Best per question": lambda: tradeoffs.draw(look),
             "Routers": lambda: routers.draw(look),
             "Stability": lambda: stability.draw(look),
             "Decision audit": lambda: audit.draw(look),
             "Chunkings": lambda: chunkings.draw(look),
         },
-        "evaluate_tab",
+        leaderboard_view.TAB,
     )
 
 
 def _look(evaluation: Evaluation) -> Look:
     """Draw the baseline and the metric that all views use, and return them with the figures."""
-    names, usual = list(evaluation.routes), evaluation.baseline
-    if st.session_state.get(OF, evaluation.name) != evaluation.name and not address.is_new("baseline"):
-        st.session_state[BASELINE] = usual
-        address.keep("baseline", None)
-    st.session_state[OF] = evaluation.name
     baseline = choice(
         "baseline",
-        BASELINE,
+        BASELINE.format(evaluation.name),
         "Baseline",
-        names,
-        usual=usual,
+        list(evaluation.routes),
+        usual=evaluation.baseline,
         format_func=title,
         width=230,
         help=term("baseline", "Choosing another one recomputes the comparisons."),

@@ -1,48 +1,61 @@
-"""The questions of an evaluation, those first on which routes differ most; each opens Why."""
+"""The questions of an evaluation, those first on which routes differ most; each with the routes' hits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from core.analysis.metrics import titled
+from core.domain.errors import RouteScopeError
+from core.domain.format import number
 from core.evaluation import disagreement, leaderboard
-from core.evaluation.disagreement import Disagreement, Moved
+from core.evaluation.comparison import ByRoute, by_question
+from core.evaluation.disagreement import Disagreement
+from core.evaluation.effects import SAME
 from core.evaluation.experiment_store import Evaluation
-from ui.app import address
+from core.evaluation.labels import label_next
+from ui.app import address, state
 from ui.app.choice import choice
 from ui.app.evaluated import to_sessions
-from ui.app.markup import EMPTY, cut, join, show, tag
+from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.routes import title
 from ui.components import tables
-from ui.evaluate.view import Look, sentences, values
+from ui.evaluate.view import Look, decided, sentences, values
 
 MODE, ONE, OTHER, SIDE, QUESTION = (f"evaluate_{name}" for name in ("mode", "a", "b", "side", "question"))
 ANY, NOBODY = "all", ""
-SIDES = {"all": "All", "improved": "Improved", "worse": "Worse", "same": "Same"}
+PAGE = 20  # questions listed at a time
+SHOWN = 3  # hits of a route
+APART = 0.5  # difference of a metric from which routes differ on a question
+NARROW = 76  # pixels of a column of scores, whatever the route is called
 
 
 def draw(look: Look) -> None:
     """Draw it."""
-    evaluation = look.evaluation
-    found = _disagreements(look.key[0], look.key[1], look.metric, evaluation)
+    found = _disagreements(look.key[0], look.key[1], look.metric, look.evaluation)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        mode = _mode(evaluation)
+        mode = _mode(look.evaluation)
         one, other = _pair(look)
-        kept = [row for row in found if mode == ANY or evaluation.questions[row.question].mode == mode]
-        pair = _moved(look, one, other, {row.question for row in kept}) if one and other else None
-        side = _side(pair) if pair else "all"
-    show(
-        sentences(
-            [_describe_disagreements(kept, look), *([_describe_pair(pair, one, other, look)] if pair else [])]
-        )
+    kept = [row for row in found if mode == ANY or look.evaluation.questions[row.question].mode == mode]
+    sides = _sides(look, kept, one, other)
+    side = choice(
+        "side",
+        SIDE,
+        "Questions",
+        list(sides),
+        segmented=True,
+        format_func=lambda name: f"{name.capitalize()} ({len(sides[name])})",
+        label_visibility="collapsed",
     )
-    if pair is not None:
-        kept = _of_side(kept, pair, side)
-    _table(look, kept, (one, other) if pair else None)
-    _detail(look, {row.question: row for row in found})
+    show(sentences([_described(sides, kept, one, other, look)]))
+    by = {row.question: row for row in found}
+    _list(look, [by[id] for id in sides[side]], by, one)
+    with st.expander("All scores", key="evaluate_scores", on_change="rerun") as panel:
+        if panel.open:
+            _table(look, [by[id] for id in sides[side]])
 
 
 def _mode(evaluation: Evaluation) -> str:
@@ -59,15 +72,22 @@ def _mode(evaluation: Evaluation) -> str:
 
 
 def _pair(look: Look) -> tuple[str, str]:
-    """Draw the choice of two routes to compare; "" stands for none."""
+    """Draw the choice of the route that the filters are about, and of another; "" stands for none.
+
+    By default it is the leading route.
+    """
+    best = decided(look).verdict.best_so_far
     chosen = []
-    for name, key, label, none in (("a", ONE, "Route", "any"), ("b", OTHER, "Compare with", "the baseline")):
+    for name, key, label, usual in (
+        ("a", ONE, "Route", best.route if best else NOBODY),
+        ("b", OTHER, "Compare with", NOBODY),
+    ):
         options = [NOBODY, *look.evaluation.routes]
-        chosen.append(choice(name, key, label, options, width=230, format_func=_titled(none)))
+        chosen.append(
+            choice(name, key, label, options, usual=usual, width=230, format_func=_titled("all routes"))
+        )
     one, other = chosen
-    if one and not other:
-        other = look.baseline if one != look.baseline else NOBODY
-    return (one, other) if one != other else (NOBODY, NOBODY)
+    return one, other if one != other else NOBODY
 
 
 def _titled(none: str) -> Callable[[str], str]:
@@ -75,167 +95,203 @@ def _titled(none: str) -> Callable[[str], str]:
     return lambda route: title(route) if route else none
 
 
-def _moved(look: Look, one: str, other: str, ids: set[str]) -> Moved:
-    """Return the questions `ids` by which of two routes is better."""
-    found = disagreement.moved(values(look), one, other, look.metric)
-    return Moved(
-        tuple(pair for pair in found.improved if pair[0] in ids),
-        tuple(pair for pair in found.worse if pair[0] in ids),
-        tuple(id for id in found.same if id in ids),
-    )
+def _sides(look: Look, kept: list[Disagreement], one: str, other: str) -> dict[str, list[str]]:
+    """Return the ids of the questions of each filter.
 
-
-def _side(pair: Moved) -> str:
-    counts = {"all": pair.n, "improved": len(pair.improved), "worse": len(pair.worse), "same": len(pair.same)}
-    return choice(
-        "side",
-        SIDE,
-        "Questions",
-        list(SIDES),
-        usual="all",
-        segmented=True,
-        format_func=lambda name: f"{SIDES[name]} ({counts[name]})",
-    )
-
-
-def _of_side(kept: list[Disagreement], pair: Moved, side: str) -> list[Disagreement]:
-    """Return the rows of one side, largest change first; for all sides in their own order."""
-    sides = {
-        "improved": [id for id, _ in pair.improved],
-        "worse": [id for id, _ in pair.worse],
-        "same": list(pair.same),
-    }
-    if side == "all":
-        every = {id for ids in sides.values() for id in ids}
-        return [row for row in kept if row.question in every]
-    by = {row.question: row for row in kept}
-    return [by[id] for id in sides[side]]
-
-
-def _describe_disagreements(kept: list[Disagreement], look: Look) -> str:
-    scored = [row for row in kept if row.spread is not None]
-    if not scored:
-        return f"{len(kept)} questions; on none of them were two routes scored."
-    same = sum(not row.spread for row in scored)
-    apart = sum((row.spread or 0) >= 0.5 for row in scored)
-    return (
-        f"On {apart} of {len(scored)} scored questions, {titled(look.metric)} differs by 0.5 or more between "
-        f"the best and the worst route; on {same} it is the same for all routes."
-    )
-
-
-def _describe_pair(pair: Moved, one: str, other: str, look: Look) -> str:
-    return (
-        f"{title(one)} compared with {title(other)} in {titled(look.metric)}: better on "
-        f"{len(pair.improved)}, worse on {len(pair.worse)} and the same on {len(pair.same)} of {pair.n} "
-        "questions that both were scored on."
-    )
-
-
-def _table(look: Look, kept: list[Disagreement], pair: tuple[str, str] | None) -> None:
-    import pandas as pd
-
+    Failed: the route scored 0 or did not finish. Different: it scored otherwise than the other, or, without
+    one, the best and the worst route are far apart. Uncertain: passages without a label could change which
+    of the two leads, or which of the leader and its closest rival.
+    """
     evaluation, by = look.evaluation, values(look)
-    shown = list(pair) if pair else leaderboard.distinct(look.figures, look.metric)
-
-    def cells(id: str) -> dict[str, Any]:
-        found = {title(route): by.get(route, {}).get(id, {}).get(look.metric) for route in shown}
-        if pair is None:
-            return found
-        first, second = found.values()
-        return {"Difference": None if first is None or second is None else first - second, **found}
-
-    rows = [
-        {
-            "Question": cut(evaluation.questions[row.question].query.text, 240),
-            "Best to worst": row.spread,
-            "Apart": row.apart,
-            "Mode": evaluation.questions[row.question].mode or "",
-            **cells(row.question),
-        }
-        for row in kept
-    ]
-    columns = list(rows[0]) if rows else ["Question"]
-    numbers = {name: st.column_config.NumberColumn(format="%.3f") for name in columns[1:]}
-    event = tables.show(
-        pd.DataFrame(rows, columns=columns),
-        hide_index=True,
-        width="stretch",
-        height=min(420, 38 + 35 * max(1, len(rows))),
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"evaluate_questions:{evaluation.name}:{look.metric}:{pair}:{[row.question for row in kept][:3]}",
-        column_config={
-            **numbers,
-            "Difference": st.column_config.NumberColumn(format="%+.3f"),
-            "Question": st.column_config.TextColumn(width=330),
-            "Mode": st.column_config.TextColumn(width=150),
-            "Best to worst": st.column_config.NumberColumn(
-                format="%.3f", help="The best route's value minus the worst's"
-            ),
-            "Apart": st.column_config.NumberColumn(
-                format="%.2f",
-                help="How different the routes' top 10 passages are: 0 identical, 1 no passage in common",
-            ),
-        },
-        alt="Questions by how much the routes differ",
+    ids = [row.question for row in kept]
+    failed = [id for id in ids if _failed(evaluation, by, one, id, look.metric)]
+    moved = by_question(by, one, other, look.metric) if one and other else {}
+    different = (
+        [id for id in sorted(moved, key=lambda id: -abs(moved[id])) if abs(moved[id]) > SAME and id in ids]
+        if moved
+        else [row.question for row in kept if (row.spread or 0) >= APART]
     )
-    picked = [kept[n].question for n in event["selection"]["rows"] if n < len(kept)]
-    if picked:
-        st.session_state[QUESTION] = picked[0]
-    st.caption(f"{len(kept)} questions. Select a row to see its details. An empty cell means not scored.")
+    verdict = decided(look).verdict
+    rivals = (one, other) if one and other else verdict.open_pair
+    open_ = [each.id for each in label_next.of_evaluation(evaluation, *rivals)] if rivals else []
+    wanted = set(ids)
+    sides = {
+        "all": ids,
+        "failed": failed,
+        "different": different,
+        "uncertain": [id for id in open_ if id in wanted],
+    }
+    if moved:
+        sides["better"] = [id for id in different if moved[id] > 0]
+        sides["worse"] = [id for id in different if moved[id] < 0]
+    return sides
 
 
-def _detail(look: Look, found: dict[str, Disagreement]) -> None:
+def _failed(evaluation: Evaluation, by: ByRoute, route: str, id: str, metric: str) -> bool:
+    """Return whether the route, or every route if it is "", scored 0 on the question or did not finish."""
+    routes = [route] if route else list(evaluation.routes)
+    asked = evaluation.outcomes.get(id, {})
+    return all(
+        (name in asked and asked[name].status != "ok") or by.get(name, {}).get(id, {}).get(metric) == 0
+        for name in routes
+    )
+
+
+def _described(
+    sides: Mapping[str, list[str]], kept: list[Disagreement], one: str, other: str, look: Look
+) -> str:
+    if "better" in sides:
+        return (
+            f"{title(one)} compared with {title(other)} in {titled(look.metric)}: better on "
+            f"{len(sides['better'])}, worse on {len(sides['worse'])} of {len(kept)} questions."
+        )
+    scored = [row for row in kept if row.spread is not None]
+    same = sum(not row.spread for row in scored)
+    return (
+        f"{titled(look.metric)} differs by {APART:g} or more between the best and the worst route on "
+        f"{len(sides['different'])} of {len(scored)} scored questions; on {same} it is the same for all."
+    )
+
+
+def _list(look: Look, kept: list[Disagreement], by: Mapping[str, Disagreement], one: str) -> None:
+    """Draw a page of questions; each opens to the routes' scores and first hits."""
     evaluation = look.evaluation
     address.take("question", QUESTION, address.one_of(list(evaluation.questions)))
-    id = str(st.session_state.get(QUESTION) or "")
-    known = id in found
-    address.keep("question", id if known else None)
-    if not known:
-        return
-    question, row, asked = evaluation.questions[id], found[id], evaluation.outcomes.get(id, {})
-    before = [
-        tag("div", f"{turn.role}: {turn.text}", css="dim", dir="auto") for turn in question.query.history
-    ]
+    asked = str(st.session_state.get(QUESTION) or "")
+    key = f"evaluate_pages:{evaluation.name}:{look.metric}:{len(kept)}"
+    listed = kept[: PAGE * int(st.session_state.get(key, 1))]
+    if asked in by and by[asked] not in listed:
+        listed = [by[asked], *listed]
+    for row in listed:
+        id = row.question
+        mine = values(look).get(one, {}).get(id, {}).get(look.metric)
+        score = "" if mine is None else f"  ·  {title(one)} {number(mine)}"
+        spread = "not scored" if row.spread is None else f"best to worst {number(row.spread)}"
+        name = f"evaluate_asked:{evaluation.name}:{id}"
+        st.session_state.setdefault(name, id == asked)
+        label = f"{md(evaluation.questions[id].query.text)}  :small[{md(f'{score}  ·  {spread}')}]"
+        with st.expander(label, key=name, on_change=partial(_turned, name, id)) as panel:
+            if panel.open:
+                _detail(look, row)
+    address.keep("question", asked if asked in by else None)
+    if len(listed) < len(kept):
+        st.button(f"Show more ({len(kept) - len(listed)})", key="evaluate_more", on_click=_more, args=(key,))
+
+
+def _turned(name: str, id: str) -> None:
+    st.session_state[QUESTION] = id if st.session_state[name] else None
+
+
+def _more(key: str) -> None:
+    st.session_state[key] = int(st.session_state.get(key, 1)) + 1
+
+
+def _detail(look: Look, row: Disagreement) -> None:
+    """Draw a question's facts, and each route's score with its first hits."""
+    evaluation, id = look.evaluation, row.question
+    question = evaluation.questions[id]
+    grades = evaluation.labelled.qrels.get(id, {})
+    relevant = sum(grade >= evaluation.labelled.relevant_from for grade in grades.values())
     facts = [
         f"mode {question.mode}" if question.mode else "",
         f"split {question.split}" if question.split else "",
+        f"{relevant} relevant {'passage' if relevant == 1 else 'passages'} labelled",
     ]
-    relevant = sum(
-        g >= evaluation.labelled.relevant_from for g in evaluation.labelled.qrels.get(id, {}).values()
-    )
-    facts.append(f"{relevant} relevant {'passage' if relevant == 1 else 'passages'} labelled")
-    bad = [
-        f"{title(route)}: {one.status}{f', {one.error}' if one.error else ''}"
-        for route, one in asked.items()
-        if one.status != "ok"
-    ]
-    best = ", ".join(map(title, row.best)) if row.spread else ""
-    worst = ", ".join(map(title, row.worst)) if row.spread else ""
-    lines = [
-        tag("div", join([fact for fact in facts if fact], " · "), css="dim"),
-        tag("div", f"Best: {best}. Worst: {worst}.") if best else EMPTY,
-        tag("div", f"Gold answer: {question.answer}", dir="auto") if question.answer else EMPTY,
-        *(tag("div", cut(one, 300), css="bad") for one in bad),
-    ]
+    before = [f"{turn.role}: {turn.text}" for turn in question.query.history]
     show(
         tag(
             "div",
-            *before,
-            tag("div", tag("b", question.query.text), dir="auto"),
-            *lines,
+            *(tag("div", one, css="dim", dir="auto") for one in before),
+            tag("div", question.query.text, dir="auto"),
+            tag("div", join([fact for fact in facts if fact], " · "), css="dim"),
+            tag("div", f"Gold answer: {question.answer}", dir="auto") if question.answer else EMPTY,
+            _hits(look, id, grades),
             css="rs rs-evaluate-question",
         )
     )
     if not evaluation.run_id(id):
         st.caption("The evaluation saved no run of this question, so it cannot be opened in Why.")
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Open in Why", key="evaluate_why"):
-            run = to_sessions(evaluation, id)
-            st.switch_page("why.py", query_params={"run": run})
-        st.caption("Copies the run from the evaluation into Sessions and opens it in Why.")
+    elif st.button("Open in Why", key=f"evaluate_why:{id}"):
+        st.switch_page("why.py", query_params={"run": to_sessions(evaluation, id)})
+
+
+def _hits(look: Look, id: str, grades: Mapping[str, int]) -> Any:
+    """Return a row for each route, best first: its score, and its first hits with their grades."""
+    evaluation, by = look.evaluation, values(look)
+    asked = evaluation.outcomes.get(id, {})
+    titles = _titles(evaluation, id)
+    rows = []
+    for route in leaderboard.distinct(look.figures, look.metric):
+        if (one := asked.get(route)) is None:
+            continue
+        value = by.get(route, {}).get(id, {}).get(look.metric)
+        cells = [
+            tag("td", f"{at}. ", cut(titles.get(passage, passage), 60), _grade(grades.get(passage)))
+            for at, (passage, _) in enumerate(one.hits[:SHOWN], 1)
+        ]
+        if one.status != "ok":
+            cells = [tag("td", cut(f"{one.status}: {one.error}", 200), css="bad", colspan=SHOWN)]
+        rows.append((value, tag("tr", tag("td", title(route)), tag("td", number(value), css="num"), *cells)))
+    rows.sort(key=lambda row: -(row[0] if row[0] is not None else -1))
+    heads = ("Route", titled(look.metric), "First hits", "", "")
+    head = tag("tr", *(tag("th", text, css="num" if at == 1 else "") for at, text in enumerate(heads)))
+    return tag("div", table_of(head, (row for _, row in rows)), css="rs-wide", dir="auto")
+
+
+def _grade(grade: int | None) -> Any:
+    return EMPTY if grade is None else tag("span", f" ◆ {grade}", css="up" if grade else "dim")
+
+
+def _titles(evaluation: Evaluation, id: str) -> Mapping[str, str]:
+    """Return the titles of the passages that the routes returned, of the stored run or else the corpus."""
+    ids = sorted({hit for one in evaluation.outcomes.get(id, {}).values() for hit, _ in one.hits[:SHOWN]})
+    try:
+        if evaluation.run_id(id):
+            known = evaluation.run(id).passages
+        else:
+            known = state.engine().corpus(str(evaluation.spec["corpus"])).by_ids(ids)
+    except RouteScopeError:  # the corpus is gone: ids are all that is known
+        return {}
+    return {passage: one.title for passage, one in known.items()}
+
+
+def _table(look: Look, kept: list[Disagreement]) -> None:
+    """Draw every score: a row for each question, a narrow column for each route."""
+    import pandas as pd
+
+    evaluation, by = look.evaluation, values(look)
+    rows = [
+        {
+            "Question": cut(evaluation.questions[row.question].query.text, 240),
+            "Mode": evaluation.questions[row.question].mode or "",
+            "Best to worst": row.spread,
+            "Apart": row.apart,
+            **{
+                title(route): by.get(route, {}).get(row.question, {}).get(look.metric)
+                for route in leaderboard.distinct(look.figures, look.metric)
+            },
+        }
+        for row in kept
+    ]
+    columns = list(rows[0]) if rows else ["Question"]
+    tables.show(
+        pd.DataFrame(rows, columns=columns),
+        hide_index=True,
+        width="stretch",
+        height=min(420, 38 + 35 * max(1, len(rows))),
+        key=f"evaluate_questions:{evaluation.name}:{look.metric}",
+        column_config={
+            **{name: st.column_config.NumberColumn(format="%.3f", width=NARROW) for name in columns[2:]},
+            "Question": st.column_config.TextColumn(width=260, pinned=True),
+            "Mode": st.column_config.TextColumn(width=110),
+            "Apart": st.column_config.NumberColumn(
+                format="%.3f",
+                width=NARROW,
+                help="How different the routes' top 10 passages are: 0 identical, 1 no passage in common",
+            ),
+        },
+        alt="Questions by how much the routes differ",
+    )
 
 
 @st.cache_resource(max_entries=16, show_spinner="Comparing the routes on each question")

@@ -107,39 +107,39 @@ def table(found: Sequence[Entry]) -> None:
     tables.show(pd.DataFrame(rows)[columns], hide_index=True, width="stretch", key="evaluate_kept")
 
 
-def actions(one: Entry) -> None:
-    """Draw the evaluation's actions: resume, retry failed questions, delete."""
-    resumes = one.state in ("stopped", "failed")
-    retries = one.failed and one.state != "under way"
-    if resumes or retries:
-        workers.choose(RESUME_BY)
-    if resumes:
-        label = f"Resume ({one.done} of {one.total} done)"
-        st.button(label, key="evaluate_resume", type="primary", on_click=_resume, args=(one.name, False))
-    if retries:
-        st.button(
-            f"Retry failed ({one.failed})",
-            key="evaluate_retry",
-            on_click=_resume,
-            args=(one.name, True),
-            help="Reruns the questions on which at least one route failed",
-        )
-    with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
-        st.markdown(md(lost(one)))
-        st.button(f"Delete {md(one.name)}", key="evaluate_remove", on_click=_remove, args=(one.name,))
-
-
-def draw_saved(one: Entry, evaluation: Evaluation | None) -> None:
-    """Draw what was measured, the error that ended it, and the actions."""
+def ended(one: Entry) -> None:
+    """Draw the error that ended an evaluation, and how to go on: resume it, or retry failed questions."""
     if one.why and one.state in ("failed", "finished"):
         st.error(md(f"The last attempt failed: {one.why}"))
         st.caption(
             "If the corpus, its settings or the model have changed since, start a new evaluation instead."
         )
+    resumes = one.state in ("stopped", "failed")
+    retries = one.failed and one.state != "under way"
+    if not (resumes or retries):
+        return
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        if evaluation is not None:
-            st.caption(md(_facts(one, evaluation)), width="stretch")
-        actions(one)
+        workers.choose(RESUME_BY)
+        if resumes:
+            label = f"Resume ({one.done} of {one.total} done)"
+            st.button(label, key="evaluate_resume", type="primary", on_click=_resume, args=(one.name, False))
+        if retries:
+            st.button(
+                f"Retry failed ({one.failed})",
+                key="evaluate_retry",
+                on_click=_resume,
+                args=(one.name, True),
+                help="Reruns the questions on which at least one route failed",
+            )
+
+
+def about(one: Entry, evaluation: Evaluation | None) -> None:
+    """Draw what was measured, and the button that deletes it."""
+    if evaluation is not None:
+        st.caption(md(_facts(one, evaluation)))
+    with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
+        st.markdown(md(lost(one)))
+        st.button(f"Delete {md(one.name)}", key="evaluate_remove", on_click=_remove, args=(one.name,))
 
 
 def _facts(one: Entry, evaluation: Evaluation) -> str:

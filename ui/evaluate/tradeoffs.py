@@ -12,16 +12,11 @@ from core.analysis.token_usage import Totals, price, prices_in
 from core.evaluation import leaderboard, oracle, pareto, text
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
-from ui.app.choice import choice
-from ui.app.help_mark import term
 from ui.app.markup import show
-from ui.app.plot import dark, plot
 from ui.app.routes import title
-from ui.charts.tradeoff import tradeoff
 from ui.components import tables
 from ui.evaluate.view import Look, sentences, values
 
-COST = "evaluate_cost"
 COSTS = {
     "p50_ms": "Median latency (p50)",
     "p95_ms": "95th percentile latency (p95)",
@@ -30,46 +25,6 @@ COSTS = {
 }
 TIMES = ("p50_ms", "p95_ms")
 PAIRS = 5  # pairs of routes that are listed
-
-
-def draw(look: Look) -> None:
-    """Draw it."""
-    _front(look)
-    _oracle(look)
-
-
-def _front(look: Look) -> None:
-    st.markdown("##### Quality and its cost", help=term("Pareto front"))
-    found = {cost: one for cost in COSTS if (one := points(look, cost)) is not None}
-    cost = choice(
-        "cost",
-        COST,
-        "Cost",
-        list(found),
-        segmented=True,
-        format_func=COSTS.__getitem__,
-        label_visibility="collapsed",
-    )
-    said = worth(found[cost], look, cost)
-    show(sentences(said))
-    names = {route: title(route) for route in look.evaluation.routes}
-    plot(
-        tradeoff(
-            found[cost],
-            names,
-            look.baseline,
-            metric=titled(look.metric),
-            cost=COSTS[cost],
-            time=cost in TIMES,
-            dark=dark(),
-        ),
-        "evaluate_front",
-        " ".join(said),
-    )
-    st.caption(
-        "No route beats those on the line in both quality and cost. The chart shows means only: routes close"
-        " to each other may not differ, see Differences. Times are for each route on its own."
-    )
 
 
 def points(look: Look, cost: str) -> dict[str, Point] | None:
@@ -114,11 +69,12 @@ def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
     return said
 
 
-def _oracle(look: Look) -> None:
+def draw(look: Look) -> None:
+    """Draw what choosing the best route for each question would give."""
     found = _computed(*look.key, look.metric, look)
     if found is None or len(found.lost) < 2:
+        st.info("It takes two routes with scores to compare what each is best at.")
         return
-    st.markdown("##### The best route for each question")
     show(sentences(text.oracle(oracle.block(found), title)))
     left, right = st.columns(2)
     _regret(left, found)

@@ -25,7 +25,7 @@ from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.tabs import tabs
-from ui.charts.release import rests
+from ui.charts.intervals import of_verdict
 from ui.components import settle
 from ui.release import against as against_view
 from ui.release import criteria as criteria_view
@@ -99,7 +99,9 @@ def _rests(decision: Decision) -> None:
         ),
         help=term("margin"),
     )
-    plot(rests(verdict, decision.titled, dark=dark()), "release_rests", text.headline(decision))
+    about = f"{titled(decision.criteria.metric)}, {route} minus the other"
+    figure = of_verdict(verdict, decision.titled, about, dark=dark())
+    plot(figure, "release_rests", text.headline(decision))
 
 
 def _taken(measured: Measured, decision: Decision) -> None:

@@ -7,7 +7,7 @@ import pytest
 from core.evaluation import effects, finding
 from tests.runs import HOSTILE
 from ui.charts.confusion import confusion
-from ui.charts.forest import forest
+from ui.charts.intervals import of_findings
 from ui.charts.modes import cell, mode_heatmap, scored
 from ui.charts.tradeoff import tradeoff
 
@@ -25,7 +25,7 @@ def compared():
 def test_a_forest_has_a_line_each_with_its_interval_the_best_on_top():
     found = compared()
     rows = [finding.compared(one, NAMES[route], "Route A", "nDCG@10") for route, one in found.items()]
-    figure = forest(rows)
+    figure = of_findings(rows)
     drawn = {trace.name: trace for trace in figure.data}
     assert set(drawn) == {"shown better", "shown worse", "no difference shown"}
     better = drawn["shown better"]
@@ -40,7 +40,7 @@ def test_a_forest_has_a_line_each_with_its_interval_the_best_on_top():
 def test_a_forest_of_one_time_has_no_interval():
     found = effects.family({"b": [5.0]})
     assert found["b"]["ci95"] is None
-    figure = forest([finding.compared(found["b"], "B", "A", "m")])
+    figure = of_findings([finding.compared(found["b"], "B", "A", "m")])
     assert figure.data[0].error_x.array[0] == 0
 
 
@@ -72,7 +72,7 @@ def test_modes_by_routes_have_the_value_in_the_cell_and_a_mark_where_a_differenc
     assert [list(row) for row in heat.text] == [["0.80▲", "–"], ["0.50", "0.25"]]
     assert [list(row) for row in heat.z] == [[0.8, None], [0.5, 0.25]]
     assert figure.layout.xaxis.ticktext == ("plain (12)", "abstract (3)")
-    assert "+0.300: better (p 0.010 after Holm)" in heat.customdata[0][0]
+    assert "+0.300: better (p = 0.010 after Holm)" in heat.customdata[0][0]
     worse = {"ndcg@10": 0.1, "n": 9, "vs_baseline": {"ndcg@10": {"verdict": "worse"}}}
     assert cell(worse, "ndcg@10") == "0.10▼"
 
@@ -121,7 +121,7 @@ def test_no_name_is_markup(evil):
     names = dict.fromkeys("abcd", evil)
     by_mode = {evil: BY_MODE["plain"]}
     figures = [
-        forest([finding.compared(one, evil, evil, evil) for one in compared().values()]),
+        of_findings([finding.compared(one, evil, evil, evil) for one in compared().values()]),
         mode_heatmap(by_mode, ["a", "b"], names, "ndcg@10"),
         tradeoff({"a": (0.1, 1.0), "b": (0.2, 2.0)}, names, "a", metric=evil, cost=evil, time=True),
         confusion([evil, "exact"], [[1, 0], [0, 1]]),

@@ -9,8 +9,8 @@ from tests.runs import HOSTILE, make_run
 from ui.app.plot import MAX_ROWS, as_table
 from ui.charts import waterfall
 from ui.charts.confusion import confusion
+from ui.charts.intervals import of_verdict
 from ui.charts.numbers import numbers
-from ui.charts.release import rests
 from ui.charts.tradeoff import tradeoff
 
 
@@ -38,7 +38,7 @@ def test_points_bars_and_cells_by_hand():
 def test_real_charts_tell_what_they_were_made_of():
     against = pair("one", "two", [0.5, 0.25, 0.0])
     found = Verdict("undecided", None, (), None, 0.05, 25, 60, 3, (against,), (), (), ())
-    assert [row["y"] for row in numbers(rests(found, str.title))] == ["Two"]
+    assert [row["y"] for row in numbers(of_verdict(found, str.title, "m"))] == ["Two"]
     points = {"one": (0.5, 10.0), "two": (0.6, 90.0), "three": (0.4, 80.0)}
     rows = numbers(tradeoff(points, dict.fromkeys(points, "x"), "one", metric="m", cost="c", time=True))
     assert {(row["m"], row["c"]) for row in rows} == {("0.5", "10"), ("0.6", "90"), ("0.4", "80")}
