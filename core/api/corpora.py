@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.api.arguments import File, path
 from core.api.progress import Progress
-from core.corpus import catalogue, index, index_record
+from core.corpus import catalogue, index
 from core.corpus.source import Source
 from core.domain.settings import Settings
 
@@ -19,7 +19,7 @@ def source(target: File, name: str | None, settings: Settings, *, known: bool) -
 
 def ensure(origin: Source, settings: Settings, report: Progress) -> None:
     """Build its index unless there is one that is current; what was built stays when it is stopped."""
-    there = origin.kind == "table" or index_record.current(origin.name, settings) is not None
+    there = origin.kind == "table" or catalogue.current(origin.name, settings) is not None
     if there and catalogue.describe(origin.name, settings).state == "ready":
         return
     index.build(

@@ -26,7 +26,7 @@ from core.api.arguments import (
 from core.api.corpora import ensure, source
 from core.api.progress import Progress, reporting
 from core.backends.workers.place import place
-from core.corpus import variants
+from core.corpus import catalogue, variants
 from core.corpus.source import Source
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
@@ -293,7 +293,7 @@ def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -
     names = given if isinstance(given, Sequence) else (None,)
     if not all(isinstance(one, str) for one in names):
         raise BadInput(f"chunkings={given!r}; give all, or names such as 256 and headings")
-    found = variants.existing(origin, settings, given if isinstance(given, str) else ",".join(given))
+    found = catalogue.chosen_variants(origin, settings, given if isinstance(given, str) else ",".join(given))
     if not found:
         raise BadInput(f"{origin.name} is cut as {origin.chunking.key} itself; name another chunking, or all")
     return found

@@ -29,11 +29,13 @@ KEY = (
 
 def sources(source: Source, given: str, settings: Settings, run_files: Sequence[str]) -> list[Source]:
     """Return the chunkings to measure in addition to `source`. Raises BadInput if there is none."""
-    from core.corpus import catalogue, variants
+    from core.corpus import catalogue
 
     if run_files:
         raise BadInput("--run cannot be combined with --chunkings: its replies are of one corpus")
-    found = [catalogue.source(one, settings=settings) for one in variants.existing(source, settings, given)]
+    found = [
+        catalogue.source(one, settings=settings) for one in catalogue.chosen_variants(source, settings, given)
+    ]
     if not found:
         raise BadInput(f"{source.name} is cut as {source.chunking.key} itself; name another chunking, or all")
     return found

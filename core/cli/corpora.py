@@ -192,7 +192,8 @@ def index_(
         source = with_embedders(source, embedders, dropped, now)
     others = variants.wanted(source, chunkings) if chunkings is not None else []
     gone = _remove(source, removed, now) if removed is not None else []
-    kept = {*(one.name for one in others), *variants.made(source.name, now)}  # all follow a changed source
+    following = catalogue.indexed_variants(source.name, now)  # all of them follow a changed source
+    kept = {*(one.name for one in others), *following}
     cuts = [str(variants.key_of(name)) for name in sorted(kept, key=variants.in_order)]
     with helpers(workers, now) as helping:
         begin = gate(now, confirmed=yes, told=lambda cost: note(str(cost)))
@@ -219,10 +220,10 @@ def index_(
 
 def _remove(source: Source, given: str, settings: Settings) -> list[str]:
     """Delete chunkings of a source; the names of those that were there. BadInput where one is not."""
-    from core.corpus import index, variants
+    from core.corpus import catalogue, index
 
-    there = variants.made(source.name, settings)
-    names = [one.name for one in variants.existing(source, settings, given)]
+    there = catalogue.indexed_variants(source.name, settings)
+    names = [one.name for one in catalogue.chosen_variants(source, settings, given)]
     if not names:
         raise BadInput(f"{source.name} is cut as {source.chunking.key} itself, which is no other chunking")
     if missing := [name for name in names if name not in there]:
@@ -239,10 +240,10 @@ def with_embedders(
 
     Raises BadInput if none remains, or if one to be dropped does not exist.
     """
-    from core.corpus import catalogue, index
+    from core.corpus import catalogue
 
     info = catalogue.describe(source.name, settings).info if source.name in _indexed(settings) else None
-    there = list(source.embedders or (index.held(info, settings) if info else ()))
+    there = list(source.embedders or (catalogue.embedders_of(info, settings) if info else ()))
     if missing := [name for name in dropped if name not in (*there, *given)]:
         known = ", ".join(there) or "none"
         raise BadInput(f"{source.name} has no vectors of {missing[0]}; it has those of: {known}")
@@ -253,9 +254,9 @@ def with_embedders(
 
 
 def _indexed(settings: Settings) -> list[str]:
-    from core.corpus import index_record
+    from core.corpus import catalogue
 
-    return index_record.names(settings)
+    return catalogue.names(settings)
 
 
 def build(
@@ -291,9 +292,9 @@ def build_each(
 
 def ensure(source: Source, settings: Settings) -> None:
     """Build the corpus unless its index is there and current."""
-    from core.corpus import catalogue, index_record
+    from core.corpus import catalogue
 
-    if source.kind == "table" or index_record.current(source.name, settings) is not None:
+    if source.kind == "table" or catalogue.current(source.name, settings) is not None:
         known = catalogue.describe(source.name, settings)
         if known.state == "ready":
             return
@@ -307,10 +308,10 @@ def indexed(given: str, settings: Settings) -> str:
 
     An unknown name that is no path is returned unchanged: opening it reports the known ones.
     """
-    from core.corpus import catalogue, index_record
+    from core.corpus import catalogue
 
-    known = (*catalogue.BUILT_IN, *index_record.names(settings), *settings.corpora)
-    if given in catalogue.SHIPPED and index_record.current(given, settings) is None:
+    known = (*catalogue.BUILT_IN, *catalogue.names(settings), *settings.corpora)
+    if given in catalogue.SHIPPED and catalogue.current(given, settings) is None:
         build(catalogue.source(given, settings=settings), settings)
     if given in known:
         return given
@@ -323,7 +324,7 @@ def indexed(given: str, settings: Settings) -> str:
 
 def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
     """Return an index's record as JSON; each file that was left out has a path and a reason."""
-    from core.corpus import cautions, index
+    from core.corpus import catalogue, cautions
 
     told = {name: value for name, value in asdict(info).items() if value or name not in OPTIONAL}
     told["skipped"] = [{"path": name, "reason": one.reason} for one in info.skipped for name in one.names]
@@ -331,7 +332,7 @@ def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
     told["warnings"] = [*told.pop("notes"), *(caution.line() for caution in warned)]
     embedders = [
         {name: getattr(one, name) for name in ("embedder", "dim", "reused", "tokens", "cost")}
-        for one in (info, *(index.further(info, settings) if not info.place else ()))
+        for one in (info, *(catalogue.further(info, settings) if not info.place else ()))
     ]
     return {
         **told,
@@ -343,9 +344,9 @@ def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
 
 def _built(info: CorpusInfo, settings: Settings) -> list[str]:
     """Return a line for the index, and one for each further embedder."""
-    from core.corpus import index
+    from core.corpus import catalogue
 
-    more = index.further(info, settings) if not info.place else ()
+    more = catalogue.further(info, settings) if not info.place else ()
     return [_line(info), *(f"{info.name}, vectors of {one.embedder}: {_vectors(one)}" for one in more)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.backends.workers.place import WorkPlace
-from core.corpus import index_record, uploads
+from core.corpus import catalogue, uploads
 from core.corpus.build import Progress
 from core.corpus.catalogue import BUILT_IN
 from core.corpus.embedding_cost import gate
@@ -103,7 +103,7 @@ def start(
 
 def _is_known(name: str, path: Path, settings: Settings) -> bool:
     """Return True if these files were uploaded, belong to the program, or are already the corpus' source."""
-    found = index_record.current(name, settings)
+    found = catalogue.current(name, settings)
     own = [one.path for one in BUILT_IN.values() if one.path is not None]
     return (
         uploads.is_uploaded(path, settings)

@@ -1,26 +1,37 @@
-"""Every corpus there is: the built-in ones and those the user indexed, each with the state of its index."""
+"""Every corpus there is: built-in ones, those the user indexed, tables in place, each with its state."""
 
 from __future__ import annotations
 
+import json
+import logging
+import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from core.backends.embedder import embedder_identity
 from core.backends.languages import AUTO
 from core.backends.terms import analyzer
-from core.corpus import index_record, manifest, table, variants
+from core.corpus import endings, manifest, served, table, variants
 from core.corpus.chunk import WHOLE, Chunking
-from core.corpus.source import Kind, Source, from_path, slug
+from core.corpus.corpus import Corpus, no_full_text
+from core.corpus.manifest import CorpusInfo
+from core.corpus.served import dsn_of, passages_of
+from core.corpus.source import Kind, Source, from_path, from_record, is_slug, slug
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.once import Recent
+from core.domain.postgres import Dsn
 from core.domain.program import COMMAND
 from core.domain.settings import PROJECT, Settings
 
+CURRENT = "current.json"
+FURTHER = "vectors-"  # folders of an index with the vectors of other embedders
 DATA = PROJECT / "data"
+log = logging.getLogger(__name__)
 SHIPPED = ("support", "web")  # their documents come with the program
 BUILT_IN: Mapping[str, Source] = {
     source.name: source
@@ -66,8 +77,167 @@ class Known:
     source: str
     askable: bool
     fingerprint: str | None = None
-    info: manifest.CorpusInfo | None = None
+    info: CorpusInfo | None = None
     chunking_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The active index of a name."""
+
+    folder: Path
+    source: Source  # where it came from
+    stamp: str  # the source's state, over the files of the endings in `read`
+    read: tuple[str, ...] = endings.FIRST
+    content: str = ""  # a hash of the bytes of the source; empty if it was not made
+
+
+class Held(Protocol):
+    """A corpus by name, before it is opened: an index in files or in PostgreSQL, or a table in place."""
+
+    @property
+    def source(self) -> Source: ...
+
+    def describe(self) -> Known: ...
+
+    def fingerprint(self) -> str | None: ...
+
+    def text_size(self) -> tuple[int, int] | None: ...
+
+    def no_bm25(self) -> str | None: ...
+
+    def no_full_text(self) -> str | None: ...
+
+    def missing_vectors(self) -> str | None: ...
+
+    def open(self) -> Corpus: ...
+
+
+def held(name: str, settings: Settings) -> Held:
+    """Return the corpus of that name, whose kind is decided here alone."""
+    return InPlace(name, settings) if name in table.names(settings) else Indexed(name, settings)
+
+
+class InPlace(table.Table):
+    """A table in place as the catalogue lists it; it is ready if it can be read, which is checked every few
+    seconds.
+    """
+
+    def describe(self) -> Known:
+        """Describe the table."""
+        origin = self.source
+        base = Known(self.name, origin.title, origin.kind, "not built", "", origin.title, True)
+        try:
+            info = self.info()
+        except (BadInput, Unavailable) as error:
+            return replace(base, reason=str(error))
+        return replace(base, state="ready", fingerprint=info.fingerprint, info=info)
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A corpus that is, or can be, indexed by this program."""
+
+    name: str
+    settings: Settings
+
+    @property
+    def source(self) -> Source:
+        """Return its source. Raises BadInput for a name that is not known."""
+        return source(self.name, settings=self.settings, known_only=True)
+
+    def describe(self) -> Known:
+        """Describe the corpus by the record of its index, which is not read itself."""
+        name, settings = self.name, self.settings
+        if name in names(settings) and (why := unreadable(name, settings)):
+            return _without_record(name, why, settings)
+        origin = self.source
+        found = current(origin.name, settings)
+        base = _base(origin)
+        if found is None:
+            return replace(base, reason=f"run: {COMMAND} index {origin.name}")
+        try:
+            info = recorded(found)
+        except IndexDamaged as error:
+            if replaced(found, settings) is not None:
+                return self.describe()
+            again = f"{error}. Build it again: {COMMAND} index {origin.name}"
+            return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
+        state, reason = _freshness(origin, found, info, settings)
+        return replace(base, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
+
+    def fingerprint(self) -> str | None:
+        """Return the fingerprint of the active index, or None."""
+        found = current(self.name, self.settings)
+        return found.folder.name if found else None
+
+    def text_size(self) -> tuple[int, int] | None:
+        """Return the number of passages and the bytes of their texts; see the function `text_size`."""
+        found = current(self.name, self.settings)
+        try:
+            most = self.settings.llm_context
+            return _text_size(found.folder, most, dsn(found, self.settings)) if found else None
+        except (OSError, sqlite3.Error, IndexDamaged, Unavailable) as error:
+            log.warning("%s cannot be read, so the corpus counts as not built: %s", self.name, error)
+            return None
+
+    def no_bm25(self) -> str | None:
+        """Return None: every index has one."""
+        return None
+
+    def no_full_text(self) -> str | None:
+        """Explain why an index in files has no full-text search of PostgreSQL; None for one there."""
+        found = current(self.name, self.settings)
+        return None if found is not None and found.source.place else no_full_text(self.name)
+
+    def missing_vectors(self) -> str | None:
+        """Explain why searches for meaning cannot use its vectors by default, or None. Opens nothing."""
+        found = current(self.name, self.settings)
+        if found is None or found.source.embedders:
+            return None
+        try:
+            info = manifest.read(found.folder)[0]
+            if has_vectors(info, self.settings.embedder, self.settings):
+                return None
+        except IndexDamaged:
+            return None  # opening it reports the damage
+        there = embedders_of(info, self.settings)
+        return lacks(self.name, self.settings.embedder, there, info)
+
+    def open(self) -> Corpus:
+        """Open the active index. Raises IndexDamaged, BadInput for an unknown name, Unavailable if it is not
+        built or its embedding model changed.
+        """
+        if (found := current(self.name, self.settings)) is None:
+            raise Unavailable(f"corpus {self.source.name} is not built: run {COMMAND} index {self.name}")
+        try:
+            recorded(found)
+            corpus = opened(found.folder, self.settings)
+        except IndexDamaged:
+            if replaced(found, self.settings) is None:
+                raise
+            return self.open()  # a build deleted it while it was read
+        if embedder_identity(corpus.info.embedder, self.settings) != corpus.info.embedder_identity:
+            raise Unavailable(
+                f"the embedding model {corpus.info.embedder} has changed since corpus {self.name} was"
+                f" indexed: run {COMMAND} index {self.name}"
+            )
+        corpus.chosen = bool(found.source.embedders)
+        return corpus
+
+
+def current_fingerprint(name: str, *, settings: Settings) -> str | None:
+    """Return the fingerprint of the active index, or of a table's current state; None without one."""
+    return held(name, settings).fingerprint()
+
+
+def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
+    """Return the number of passages of an index and the bytes (UTF-8) of their texts and titles; None without
+    one.
+
+    Above `llm_context` passages the bytes are 0, as so many are never read whole.
+    """
+    return held(name, settings).text_size()
 
 
 def known(settings: Settings) -> list[Known]:
@@ -78,33 +248,16 @@ def known(settings: Settings) -> list[Known]:
     does not affect the others.
     """
     first = {name: place for place, name in enumerate(BUILT_IN)}
-    names = sorted(
-        {*BUILT_IN, *index_record.names(settings), *table.names(settings)},
+    listed = sorted(
+        {*BUILT_IN, *names(settings), *table.names(settings)},
         key=lambda name: (first.get(variants.base_of(name), len(first)), variants.in_order(name)),
     )
-    return [describe(name, settings) for name in names]
+    return [describe(name, settings) for name in listed]
 
 
 def describe(name: str, settings: Settings) -> Known:
-    """One corpus; raises BadInput for a name that is not known."""
-    if table.is_table(name, settings):
-        return _table(name, settings)
-    if name in index_record.names(settings) and (why := index_record.unreadable(name, settings)):
-        return _without_record(name, why, settings)
-    origin = source(name, settings=settings, known_only=True)
-    found = index_record.current(origin.name, settings)
-    base = _base(origin)
-    if found is None:
-        return replace(base, reason=f"run: {COMMAND} index {origin.name}")
-    try:
-        info = index_record.recorded(found)
-    except IndexDamaged as error:
-        if index_record.replaced(found, settings) is not None:
-            return describe(name, settings)
-        again = f"{error}. Build it again: {COMMAND} index {origin.name}"
-        return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
-    state, reason = _freshness(origin, found, info, settings)
-    return replace(base, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
+    """Describe one corpus. Raises BadInput for a name that is not known."""
+    return held(name, settings).describe()
 
 
 def _base(origin: Source) -> Known:
@@ -123,17 +276,6 @@ def _base(origin: Source) -> Known:
     )
 
 
-def _table(name: str, settings: Settings) -> Known:
-    """Describe a table in place; it is ready if it can be read, which is checked every few seconds."""
-    origin = table.source(name, settings)
-    base = Known(name, origin.title, origin.kind, "not built", "", origin.title, True)
-    try:
-        info = table.info(name, settings)
-    except (BadInput, Unavailable) as error:
-        return replace(base, reason=str(error))
-    return replace(base, state="ready", fingerprint=info.fingerprint, info=info)
-
-
 def _without_record(name: str, why: str, settings: Settings) -> Known:
     """Describe a corpus whose record is unreadable or outdated, so that its source is unknown."""
     try:
@@ -145,9 +287,7 @@ def _without_record(name: str, why: str, settings: Settings) -> Known:
     return replace(_base(origin), state="damaged", reason=f"{why}. Build it again: {COMMAND} index {name}")
 
 
-def _freshness(
-    origin: Source, found: index_record.Current, info: manifest.CorpusInfo, settings: Settings
-) -> tuple[State, str]:
+def _freshness(origin: Source, found: Current, info: CorpusInfo, settings: Settings) -> tuple[State, str]:
     if origin.path != found.source.path:  # a built-in one: any other is where its record says
         return "stale", (
             f"indexed from {found.source.path} by another copy of the program; this copy reads"
@@ -172,7 +312,7 @@ def _freshness(
     return "ready", ""
 
 
-def _stamp(origin: Source, found: index_record.Current) -> str:
+def _stamp(origin: Source, found: Current) -> str:
     """Return the source's stamp, at most `LOOK_AGAIN_S` old: pages ask at each click, and it reads many
     files.
     """
@@ -183,7 +323,7 @@ def _stamp(origin: Source, found: index_record.Current) -> str:
     return seen[1]
 
 
-def _same_content(origin: Source, found: index_record.Current, stamp: str) -> bool:
+def _same_content(origin: Source, found: Current, stamp: str) -> bool:
     """Return True if rewritten files have the same bytes as before; checked once per stamp."""
     if not found.content:
         return False
@@ -228,21 +368,21 @@ def source(
 def _new(path: Path, name: str | None, settings: Settings) -> Source:
     """Return the source at `path`, with its earlier settings if it was indexed under this name before."""
     origin = from_path(path, name=name)
-    before = index_record.current(origin.name, settings)
+    before = current(origin.name, settings)
     return before.source if before and before.source.path == origin.path else origin
 
 
 def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | None:
     """Return the known corpus called `what` or built from the path `what`, or None for a new path."""
     if isinstance(what, str):
-        if table.is_table(what, settings):  # whose name was chosen by who wrote the settings file
-            return table.source(what, settings)
+        if what in table.names(settings):
+            return InPlace(what, settings).source
         if what in BUILT_IN:
             return _built_in(what, settings)
         if (variant := _variant(what, settings)) is not None:
             return variant
-        listed = what in index_record.names(settings)
-        found = index_record.current(what, settings) if listed else None
+        listed = what in names(settings)
+        found = current(what, settings) if listed else None
         if found is not None:
             return found.source
         uploaded = settings.home / "uploads" / what
@@ -250,22 +390,22 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
             return from_path(uploaded, name=what)
         if listed and (known_only or not Path(what).exists()):
             raise BadInput(
-                f"{index_record.unreadable(what, settings)}; index its source again: python -m "
+                f"{unreadable(what, settings)}; index its source again: python -m "
                 f"core index PATH"
                 f" --name {what}"
             )
     path = Path(what).expanduser()
     if known_only or not path.exists():
-        names = ", ".join(dict.fromkeys((*BUILT_IN, *index_record.names(settings), *table.names(settings))))
+        there = ", ".join(dict.fromkeys((*BUILT_IN, *names(settings), *table.names(settings))))
         raise BadInput(
-            f"unknown corpus {str(what)!r}; known: {names}" + ("" if known_only else ", or a path")
+            f"unknown corpus {str(what)!r}; known: {there}" + ("" if known_only else ", or a path")
         )
     return next((s for s in BUILT_IN.values() if s.path and s.path == path.resolve()), None)
 
 
 def _built_in(name: str, settings: Settings) -> Source:
     """Return a built-in source with its place and embedders."""
-    before = index_record.current(name, settings)
+    before = current(name, settings)
     if before is None:
         return BUILT_IN[name]
     return replace(BUILT_IN[name], place=before.source.place, embedders=before.source.embedders)
@@ -278,7 +418,7 @@ def _variant(name: str, settings: Settings) -> Source | None:
     base, key = variants.base_of(name), variants.key_of(name)
     if key is None:
         return None
-    before = index_record.current(base, settings)
+    before = current(base, settings)
     origin = _built_in(base, settings) if base in BUILT_IN else before.source if before else None
     return variants.of_source(origin, key) if origin else None
 
@@ -294,12 +434,12 @@ def _check_name(wanted: Source, settings: Settings) -> None:
         if standard.path != wanted.path:
             raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; choose another with --name")
         return  # an index made by another copy of the program is taken over: these documents go with this one
-    if table.is_table(wanted.name, settings) and wanted.kind != "table":
+    if wanted.name in table.names(settings) and wanted.kind != "table":
         raise BadInput(
             f"{wanted.name!r} is the table [corpora.{wanted.name}] of the settings file; choose another "
             "with --name"
         )
-    other = index_record.current(wanted.name, settings)
+    other = current(wanted.name, settings)
     if (
         other is not None
         and other.source.path != wanted.path
@@ -308,3 +448,154 @@ def _check_name(wanted: Source, settings: Settings) -> None:
         raise BadInput(
             f"{wanted.name!r} is already the corpus of {other.source.path}; choose another name with --name"
         )
+
+
+def indexed_variants(base: str, settings: Settings) -> list[str]:
+    """Return the variants of a corpus that are indexed: sizes first, the smallest first."""
+    made = (name for name in names(settings) if variants.base_of(name) == base != name)
+    return sorted(made, key=variants.in_order)
+
+
+def chosen_variants(origin: Source, settings: Settings, given: str = "all") -> list[Source]:
+    """Return the variants of a source that `given` names, "all" for the indexed ones. Raises BadInput."""
+    if given.strip().lower() != "all":
+        return variants.wanted(origin, given)
+    variants.check(origin)
+    found = indexed_variants(origin.name, settings)
+    if not found:
+        raise BadInput(
+            f"{origin.name} has no other chunking to compare; make some: "
+            f"{COMMAND} index {origin.name} --chunkings 256,512,headings"
+        )
+    return [variants.of_source(origin, str(variants.key_of(name))) for name in found]
+
+
+@lru_cache(256)
+def _text_size(folder: Path, most: int, dsn: Dsn | None) -> tuple[int, int]:
+    """As `text_size`; an index folder never changes, as it is named by its content."""
+    info = manifest.read(folder)[0]
+    if info.passages > most:
+        return info.passages, 0
+    store = passages_of(folder, info, dsn)
+    try:
+        return store.size()
+    finally:
+        store.close()
+
+
+def dsn(found: Current, settings: Settings) -> Dsn | None:
+    """Return the database address of an index' passages, with its known password; None if they are in
+    files.
+    """
+    return dsn_of(found.source.name, found.source.place, settings) if found.source.place else None
+
+
+def current(name: str, settings: Settings) -> Current | None:
+    """Return the active index of `name`; None if there is no readable record."""
+    try:
+        return _current(name, settings)
+    except IndexDamaged as error:
+        table.warn(f"{error}, so the corpus counts as not built")
+        return None
+
+
+def unreadable(name: str, settings: Settings) -> str | None:
+    """Explain why the record of the active index of `name` is unreadable; None if it is readable or
+    missing.
+    """
+    try:
+        _current(name, settings)
+    except IndexDamaged as error:
+        return str(error)
+    return None
+
+
+def _current(name: str, settings: Settings) -> Current | None:
+    home = home_of(name, settings)
+    try:
+        record = json.loads((home / CURRENT).read_text(encoding="utf-8"))
+        folder = str(record["fingerprint"])
+        if Path(folder).name != folder:
+            raise ValueError(f"{folder!r} is not a folder name")
+        # The folder names the corpus: a copy of another one's folder is a corpus of its own.
+        origin = replace(from_record(record["source"]), name=home.name)
+        read = tuple(map(str, record.get("read", endings.FIRST)))
+        content = str(record.get("content", ""))
+        return Current(home / folder, origin, str(record["stamp"]), read, content)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
+        raise IndexDamaged(
+            f"the record of corpus {name}, {home / CURRENT}, cannot be read: {error}"
+        ) from error
+
+
+def replaced(found: Current, settings: Settings) -> Current | None:
+    """Return the active index if it has changed meanwhile, as a build deletes the index it replaces; else
+    None.
+    """
+    now = current(found.source.name, settings)
+    return now if now is not None and now.folder != found.folder else None
+
+
+def recorded(found: Current) -> CorpusInfo:
+    """Return the record of an active index after the quick check of its files. Raises IndexDamaged."""
+    info, files = manifest.read(found.folder)
+    manifest.check_sizes(found.folder, files)
+    if info.name != found.source.name:
+        raise IndexDamaged(f"the index in {found.folder} is of corpus {info.name!r}")
+    return info
+
+
+def lacks(corpus: str, embedder: str, there: Sequence[str], info: CorpusInfo) -> str:
+    """Why the vectors of an embedder cannot be searched, and how to get them."""
+    has = f"corpus {corpus} has no vectors of embedder {embedder}, only those of {', '.join(there)}"
+    if info.place:
+        return f"{has}: a corpus in PostgreSQL has those of one embedder"
+    return f"{has}: run {COMMAND} index {corpus} --embedder {embedder}"
+
+
+def has_vectors(info: CorpusInfo, embedder: str, settings: Settings) -> bool:
+    """Return True if an index has the vectors of an embedder."""
+    wanted = embedder_identity(embedder, settings)
+    return wanted in (info.embedder_identity, *(one.embedder_identity for one in further(info, settings)))
+
+
+def further(info: CorpusInfo, settings: Settings) -> list[CorpusInfo]:
+    """Return the records of an index' vectors by further embedders."""
+    made = []
+    for folder in sorted(home_of(info.name, settings).glob(f"{FURTHER}*")):
+        try:
+            one = manifest.read(folder)[0]
+        except IndexDamaged as error:
+            log.warning("%s; it is not used", error)
+            continue
+        if one.of == info.fingerprint:
+            made.append(one)
+    return made
+
+
+def embedders_of(info: CorpusInfo, settings: Settings) -> list[str]:
+    """Return the embedders whose vectors an index has, its own first."""
+    return [info.embedder, *(one.embedder for one in further(info, settings))]
+
+
+def opened(folder: Path, settings: Settings) -> Corpus:
+    """Open the index in `folder`, wherever its passages are. Raises IndexDamaged, Unavailable."""
+    if manifest.read(folder)[0].place:
+        return served.ServedCorpus(folder, settings)
+    try:
+        return Corpus(folder)
+    except FileNotFoundError as error:  # deleted since its files were checked
+        raise IndexDamaged(f"index file {error.filename} cannot be read: {error.strerror}") from error
+
+
+def names(settings: Settings) -> list[str]:
+    """Return the names that have an index, sound or not, sorted; folders with invalid names are ignored."""
+    found = (path.parent.name for path in (settings.home / "indexes").glob(f"*/{CURRENT}"))
+    return sorted(name for name in found if is_slug(name))
+
+
+def home_of(name: str, settings: Settings) -> Path:
+    """Return the folder of a corpus' indexes. Raises BadInput for an invalid name."""
+    return settings.home / "indexes" / slug(name)

@@ -21,27 +21,34 @@ from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import embedder_identity, load_embedder
 from core.corpus import build as builder
-from core.corpus import catalogue, endings, manifest, served, table, variants
+from core.corpus import catalogue, endings, manifest, served, variants
 from core.corpus.build import Progress
+from core.corpus.catalogue import (
+    CURRENT,
+    FURTHER,
+    current,
+    current_fingerprint,
+    home_of,
+    indexed_variants,
+    names,
+    opened,
+)
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus, Further
 from core.corpus.embedding_cost import Begin, gate
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Keys, Vectors
 from core.corpus.enrichments import store as enrichments
 from core.corpus.helpers import Helpers
-from core.corpus.index_record import CURRENT, _home, current, current_fingerprint, names, recorded, replaced
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
 from core.corpus.source import Source
 from core.domain import people
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
-from core.domain.program import COMMAND
 from core.domain.settings import Settings
 
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
 
-FURTHER = "vectors-"  # folders of an index with the vectors of other embedders
 log = logging.getLogger(__name__)
 
 
@@ -69,7 +76,7 @@ def build(
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
     if wanted.kind == "table":
         wanted.stamp()  # says that it is not indexed
-    home = _home(wanted.name, settings)
+    home = home_of(wanted.name, settings)
     try:
         home.mkdir(parents=True, exist_ok=True)
         with alone(home / ".lock", cancel or threading.Event()):
@@ -108,31 +115,15 @@ def open_corpus(name: str, *, settings: Settings) -> Corpus:
 
     Raises BadInput for an unknown name, Unavailable if it is not built or its embedding model changed.
     """
-    if table.is_table(name, settings):
-        return table.TableCorpus(name, settings)
-    found = current(name, settings)
-    if found is None:
-        catalogue.source(name, settings=settings, known_only=True)
-        raise Unavailable(f"corpus {name} is not built: run {COMMAND} index {name}")
-    while True:
-        try:
-            recorded(found)
-            corpus = _opened(found.folder, settings)
-        except IndexDamaged as error:
-            if (now := replaced(found, settings)) is not None:
-                found = now  # a build deleted it while it was read: never rebuilt the way it was before
-                continue
-            log.warning("%s; rejected and built again", error)
-            corpus = build(None, found.source, settings=settings)
-            corpus.warnings = (f"{error}; it was rejected and built again",)
-        break
-    if embedder_identity(corpus.info.embedder, settings) != corpus.info.embedder_identity:
-        raise Unavailable(
-            f"the embedding model {corpus.info.embedder} has changed since corpus {name} was indexed:"
-            f" run {COMMAND} index {name}"
-        )
-    corpus.chosen = bool(found.source.embedders)
-    return corpus
+    kept = catalogue.held(name, settings)
+    try:
+        return kept.open()
+    except IndexDamaged as error:
+        log.warning("%s; rejected and built again", error)
+        build(None, kept.source, settings=settings).close()
+        corpus = kept.open()
+        corpus.warnings = (f"{error}; it was rejected and built again",)
+        return corpus
 
 
 def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
@@ -141,7 +132,7 @@ def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
     """
     if corpus.info.of:
         return by_embedder(corpus.base, embedder, settings=settings)
-    if not embedder and (corpus.chosen or isinstance(corpus, table.TableCorpus)):
+    if not embedder and corpus.chosen:
         return corpus
     name = embedder or settings.embedder
     wanted = embedder_identity(name, settings)
@@ -154,60 +145,14 @@ def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
             return Further(corpus, found)
     except IndexDamaged as error:
         log.warning("%s; it is not used", error)
-    raise Unavailable(lacks(corpus.name, name, held(corpus.info, settings), corpus.info))
-
-
-def lacks(corpus: str, embedder: str, there: Sequence[str], info: CorpusInfo) -> str:
-    """Why the vectors of an embedder cannot be searched, and how to get them."""
-    has = f"corpus {corpus} has no vectors of embedder {embedder}, only those of {', '.join(there)}"
-    if info.place:
-        return f"{has}: a corpus in PostgreSQL has those of one embedder"
-    return f"{has}: run {COMMAND} index {corpus} --embedder {embedder}"
-
-
-def missing_vectors(name: str, settings: Settings) -> str | None:
-    """Why searches for meaning cannot use the corpus' vectors by default, or None. Opens nothing."""
-    if table.is_table(name, settings) or (found := current(name, settings)) is None:
-        return None
-    if found.source.embedders:
-        return None
-    try:
-        info = manifest.read(found.folder)[0]
-        if has(info, settings.embedder, settings):
-            return None
-    except IndexDamaged:
-        return None  # who opens it says so
-    return lacks(name, settings.embedder, held(info, settings), info)
-
-
-def has(info: CorpusInfo, embedder: str, settings: Settings) -> bool:
-    """Return True if an index has the vectors of an embedder."""
-    wanted = embedder_identity(embedder, settings)
-    return wanted in (info.embedder_identity, *(one.embedder_identity for one in further(info, settings)))
-
-
-def further(info: CorpusInfo, settings: Settings) -> list[CorpusInfo]:
-    """Return the records of an index' vectors by further embedders."""
-    made = []
-    for folder in sorted(_home(info.name, settings).glob(f"{FURTHER}*")):
-        try:
-            one = manifest.read(folder)[0]
-        except IndexDamaged as error:
-            log.warning("%s; it is not used", error)
-            continue
-        if one.of == info.fingerprint:
-            made.append(one)
-    return made
-
-
-def held(info: CorpusInfo, settings: Settings) -> list[str]:
-    """Return the embedders whose vectors an index has, its own first."""
-    return [info.embedder, *(one.embedder for one in further(info, settings))]
+    raise Unavailable(
+        catalogue.lacks(corpus.name, name, catalogue.embedders_of(corpus.info, settings), corpus.info)
+    )
 
 
 def folder_of(corpus: str, identity: str, settings: Settings) -> Path:
     """Return the folder of the vectors of a further embedder, which may not exist yet."""
-    return _home(corpus, settings) / f"{FURTHER}{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    return home_of(corpus, settings) / f"{FURTHER}{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def remove(name: str, *, settings: Settings) -> None:
@@ -215,12 +160,12 @@ def remove(name: str, *, settings: Settings) -> None:
     BadInput if it does not exist.
     """
     people.require("delete")
-    home = _home(name, settings)
+    home = home_of(name, settings)
     if home.name not in names(settings):
         raise BadInput(
             f"corpus {name!r} has no index; indexed corpora: {', '.join(names(settings)) or 'none'}"
         )
-    for variant in variants.made(home.name, settings):
+    for variant in indexed_variants(home.name, settings):
         remove(variant, settings=settings)
     with alone(home / ".lock", threading.Event()):
         if (found := current(home.name, settings)) is not None and found.source.place:
@@ -278,7 +223,7 @@ def _build(
             manifest.remark(target, content.notes, content.skipped, folder / manifest.READING)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    corpus = _opened(target, settings)
+    corpus = opened(target, settings)
     _point(
         home,
         {
@@ -347,16 +292,6 @@ def _add(
     return target
 
 
-def _opened(folder: Path, settings: Settings) -> Corpus:
-    """Open the index in `folder`, wherever its passages are. Raises IndexDamaged, Unavailable."""
-    if manifest.read(folder)[0].place:
-        return served.ServedCorpus(folder, settings)
-    try:
-        return Corpus(folder)
-    except FileNotFoundError as error:  # deleted since its files were checked
-        raise IndexDamaged(f"index file {error.filename} cannot be read: {error.strerror}") from error
-
-
 def _is_there(folder: Path, source: Source, place: served.Place | None) -> bool:
     """Return True if the index in `folder` is stored at the wanted place and complete."""
     info = manifest.read(folder)[0]
@@ -381,7 +316,7 @@ def _vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | N
 def _siblings(name: str, settings: Settings) -> list[Path]:
     """Return the indexes of the source's other chunkings, which share many texts."""
     base = variants.base_of(name)
-    others = [other for other in (base, *variants.made(base, settings)) if other != name]
+    others = [other for other in (base, *indexed_variants(base, settings)) if other != name]
     return [found.folder for other in others if (found := current(other, settings)) is not None]
 
 

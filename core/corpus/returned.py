@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from core.corpus import index_record, uploads
+from core.corpus import catalogue, uploads
 from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
 from core.corpus.files import storable
@@ -67,7 +67,7 @@ def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:
 def _check(name: str, settings: Settings) -> None:
     if name in BUILT_IN:
         raise BadInput(f"{name!r} is the name of a built-in corpus; choose another")
-    other = index_record.current(name, settings)
+    other = catalogue.current(name, settings)
     if other is not None and not uploads.is_uploaded(other.source.path, settings):
         raise BadInput(f"{name!r} is already the corpus of {other.source.path}; choose another name")
 

@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,26 +99,6 @@ def names(settings: Settings) -> list[str]:
     return sorted(name for name, one in settings.corpora.items() if one.table and is_slug(name))
 
 
-def is_table(name: str, settings: Settings) -> bool:
-    """Return True if a corpus is a table in place."""
-    return name in settings.corpora and bool(settings.corpora[name].table)
-
-
-def source(name: str, settings: Settings) -> Source:
-    """Return the table as a source of a corpus."""
-    spec = settings.corpora[name]
-    dsn = Dsn(spec.dsn.get_secret_value())
-    title = f"table {spec.table} in {dsn}"
-    return Source(name, "table", None, WHOLE, spec.language, title, place=dsn.plain())
-
-
-def fingerprint(name: str, settings: Settings) -> str:
-    """Return a value that changes with rows, columns or indexes, by the server's statistics, within
-    seconds.
-    """
-    return look(name, settings).fingerprint
-
-
 def look(name: str, settings: Settings) -> Found:
     """Return the state of a table, at most `LOOK_AGAIN_S` old. Raises BadInput for a table that cannot be a
     corpus, Unavailable if it cannot be read.
@@ -139,12 +120,74 @@ def look(name: str, settings: Settings) -> Found:
     return seen[1]
 
 
-def info(name: str, settings: Settings) -> CorpusInfo:
-    """Return the record of a table, which is read once per state."""
-    return _examined(name, settings).info
+@cache
+def warn(text: str) -> None:
+    """Log a warning once: pages ask at each click."""
+    log.warning("%s", text)
 
 
-def no_bm25(name: str, passages: int) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in place by its name in the settings, before it is opened; see `catalogue.Held`."""
+
+    name: str
+    settings: Settings
+
+    @property
+    def source(self) -> Source:
+        """Return the table as a source of a corpus."""
+        spec = self.settings.corpora[self.name]
+        dsn = Dsn(spec.dsn.get_secret_value())
+        title = f"table {spec.table} in {dsn}"
+        return Source(self.name, "table", None, WHOLE, spec.language, title, place=dsn.plain())
+
+    def info(self) -> CorpusInfo:
+        """Return the record of the table, which is read once per state."""
+        return _examined(self.name, self.settings).info
+
+    def fingerprint(self) -> str | None:
+        """Return a value that changes with rows, columns or indexes, by the server's statistics, within
+        seconds; None if the table cannot be read.
+        """
+        try:
+            return look(self.name, self.settings).fingerprint
+        except RouteScopeError as error:
+            warn(f"{error}, so the corpus counts as not built")
+            return None
+
+    def text_size(self) -> tuple[int, int] | None:
+        """Return the number of passages and the bytes (UTF-8) of their texts and titles."""
+        try:
+            passages = self.info().passages
+            if passages > self.settings.llm_context:
+                return passages, 0
+            spec, found = self.settings.corpora[self.name], look(self.name, self.settings)
+            server = server_of(Dsn(spec.dsn.get_secret_value()))
+            return TablePassages(server, _shape(spec, found), _examined(self.name, self.settings).ids).size()
+        except RouteScopeError:
+            return None  # `fingerprint` said why
+
+    def no_bm25(self) -> str | None:
+        """Explain why the table has no BM25, or None; one that cannot be read counts as not built."""
+        try:
+            return _no_bm25(self.name, self.info().passages)
+        except RouteScopeError:
+            return None
+
+    def no_full_text(self) -> str | None:
+        """Return None: PostgreSQL searches every table."""
+        return None
+
+    def missing_vectors(self) -> str | None:
+        """Return None: its vectors are those of its own column."""
+        return None
+
+    def open(self) -> TableCorpus:
+        """Open the table. Raises BadInput, Unavailable."""
+        return TableCorpus(self.name, self.settings)
+
+
+def _no_bm25(name: str, passages: int) -> str | None:
     """Explain why a table of that many passages has no BM25, with a remedy; None if it has."""
     if passages <= BM25_UP_TO:
         return None
@@ -153,13 +196,6 @@ def no_bm25(name: str, passages: int) -> str | None:
         f" most: use the route full_text, or export its texts and index them with {COMMAND} index PATH --in"
         " postgresql://..."
     )
-
-
-def text_size(name: str, settings: Settings) -> tuple[int, int]:
-    """Return the number of passages and the bytes (UTF-8) of their texts and titles."""
-    spec, found = settings.corpora[name], look(name, settings)
-    server = server_of(Dsn(spec.dsn.get_secret_value()))
-    return TablePassages(server, _shape(spec, found), _examined(name, settings).ids).size()
 
 
 class TableCorpus(ServedCorpus):
@@ -173,13 +209,14 @@ class TableCorpus(ServedCorpus):
         server = server_of(Dsn(spec.dsn.get_secret_value()))
         store = TablePassages(server, _shape(spec, found), ids)
         index = PgVectorIndex(server, _table(spec, found, ids, unit=known.unit), len(ids))
-        words = _bm25(store, info) if no_bm25(name, info.passages) is None else None
+        words = _bm25(store, info) if _no_bm25(name, info.passages) is None else None
         self._open(info, store, StoredVectors(index), words, index)
+        self.chosen = True  # its embedder is that of its vectors, whatever the setting says
 
     @property
     def _words(self) -> sparse.BM25Index:
         if self._found_words is None:
-            raise Unavailable(no_bm25(self.name, self.size) or f"corpus {self.name} has no BM25 index")
+            raise Unavailable(_no_bm25(self.name, self.size) or f"corpus {self.name} has no BM25 index")
         return self._found_words
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus import manifest
-from core.corpus.index_record import current, dsn
+from core.corpus.catalogue import current, dsn
 from core.corpus.served import passages_of
 from core.domain.postgres import Dsn
 from core.domain.settings import Settings

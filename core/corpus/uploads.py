@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.corpus import endings, index_record
+from core.corpus import catalogue, endings
 from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
 from core.corpus.folder import OWN
@@ -109,7 +109,7 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Re
     home = folder(corpus, settings)
     if home.name in BUILT_IN:
         raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
-    other = index_record.current(home.name, settings)
+    other = catalogue.current(home.name, settings)
     if other is not None and not is_uploaded(other.source.path, settings):
         raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
     names = _names(files)
@@ -145,7 +145,7 @@ def kept(corpus: str, settings: Settings) -> list[Kept]:
 
 def documents_of(corpus: str, name: str, settings: Settings) -> list[Document]:
     """Return the documents of a stored file, also before it is indexed. Raises BadInput."""
-    found = index_record.current(corpus, settings)
+    found = catalogue.current(corpus, settings)
     with Reader() as reader:
         return _documents(
             _one(corpus, name, settings), reader, found.source.reading if found is not None else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.corpus import endings, index_record
+from core.corpus import endings
 from core.corpus.chunk import ALLOWED, chunking_of
 from core.corpus.load import readable_files
 from core.corpus.manifest import CorpusInfo
@@ -16,11 +16,8 @@ from core.corpus.source import Source, is_variant
 from core.corpus.table_files import ENDINGS as DATABASES
 from core.corpus.types import READINGS
 from core.domain.errors import BadInput
-from core.domain.program import COMMAND
-from core.domain.settings import Settings
 
 AT = "@"
-ALL = "all"
 ALLOWED_KEYS = f"{ALLOWED}; or a reading: {', '.join(key.replace('-', '=', 1) for key in READINGS)}"
 
 
@@ -58,13 +55,6 @@ def fits(source: Source, key: str) -> bool:
     if key in READINGS:
         return all(getattr(source.reading, field) == value for field, value in READINGS[key].items())
     return source.chunking.key == key
-
-
-def made(base: str, settings: Settings) -> list[str]:
-    """Return the variants of a corpus that are indexed: sizes first, the smallest first."""
-    return sorted(
-        (name for name in index_record.names(settings) if base_of(name) == base != name), key=in_order
-    )
 
 
 def in_order(name: str) -> tuple[str, bool, list[int], str]:
@@ -124,20 +114,6 @@ def check(source: Source) -> None:
         raise BadInput(
             f"{source.path} is a database: its rows are not cut, so it has no chunkings; give documents"
         )
-
-
-def existing(source: Source, settings: Settings, given: str = ALL) -> list[Source]:
-    """Return the variants of `source` that `given` names, "all" for the indexed ones. Raises BadInput."""
-    if given.strip().lower() != ALL:
-        return wanted(source, given)
-    check(source)
-    found = made(source.name, settings)
-    if not found:
-        raise BadInput(
-            f"{source.name} has no other chunking to compare; make some: "
-            f"{COMMAND} index {source.name} --chunkings 256,512,headings"
-        )
-    return [of_source(source, str(key_of(name))) for name in found]
 
 
 def remark(info: CorpusInfo) -> str | None:

@@ -40,9 +40,8 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     from core.backends.llm import load_reflection
     from core.backends.rerankers import no_cross_encoder
     from core.corpus import tables
+    from core.corpus.catalogue import current_fingerprint, held
     from core.corpus.enrichments import store
-    from core.corpus.index import missing_vectors
-    from core.corpus.index_record import current_fingerprint
 
     gaps = Gaps()
     for name in engine.settings.models:
@@ -82,7 +81,7 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
             gaps[Need.FULL_TEXT] = lack
         if lack := _no_bm25(corpus, engine.settings):
             gaps[Need.BM25] = lack
-        if lack := missing_vectors(corpus, engine.settings):
+        if lack := held(corpus, engine.settings).missing_vectors():
             gaps[Need.VECTORS] = lack
         if lack := _no_weights(engine, corpus, gaps):
             gaps[Need.WEIGHTS] = lack
@@ -153,8 +152,8 @@ def _model_gap(gaps: Mapping[Need, str], model: str) -> dict[Need, str]:
 def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]:
     """Return the enrichments that a route computes during a question because the corpus lacks them."""
     from core.backends.rerankers import EMBEDDED
+    from core.corpus.catalogue import current_fingerprint
     from core.corpus.enrichments import store
-    from core.corpus.index_record import current_fingerprint
 
     settings = engine.settings
     fingerprint = current_fingerprint(corpus, settings=settings)
@@ -202,7 +201,7 @@ def _no_weights(engine: Resources, corpus: str, gaps: Mapping[Need, str]) -> str
 
 def _too_long(corpus: str, settings: Settings) -> str | None:
     """Why the corpus is not put before the model as a whole, or None. The texts are counted, not read."""
-    from core.corpus.index_record import text_size
+    from core.corpus.catalogue import text_size
     from core.steps.full_context import too_long
 
     found = text_size(corpus, settings)
@@ -213,31 +212,22 @@ def _too_long(corpus: str, settings: Settings) -> str | None:
 
 def _no_full_text(corpus: str, settings: Settings) -> str | None:
     """Why a corpus has no full-text search of PostgreSQL, or None."""
-    from core.corpus import index_record, table
-    from core.corpus.corpus import no_full_text
+    from core.corpus.catalogue import held
 
-    if table.is_table(corpus, settings):
-        return None
-    found = index_record.current(corpus, settings)
-    return None if found is not None and found.source.place else no_full_text(corpus)
+    return held(corpus, settings).no_full_text()
 
 
 def _no_bm25(corpus: str, settings: Settings) -> str | None:
     """Why a corpus has no BM25, or None: a table in place may be too large for one."""
-    from core.corpus import table
+    from core.corpus.catalogue import held
 
-    if not table.is_table(corpus, settings):
-        return None
-    try:
-        return table.no_bm25(corpus, table.info(corpus, settings).passages)
-    except RouteScopeError:
-        return None  # the corpus counts as not built, and says why
+    return held(corpus, settings).no_bm25()
 
 
 def _no_web(settings: Settings) -> str | None:
     """Explain why there is no web search and how to set one up, or return None if there is one."""
     from core.backends.web import HOW, NONE, SNAPSHOT
-    from core.corpus.index_record import current_fingerprint
+    from core.corpus.catalogue import current_fingerprint
 
     if settings.web_search == NONE:
         return f"no web search is set up: {HOW}"

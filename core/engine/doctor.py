@@ -76,13 +76,13 @@ def _state(works: Mapping[str, bool | int | None], what: str) -> Literal["ok", "
 
 def _embedders(settings: Settings, *, quick: bool) -> Iterator[EndpointReport]:
     from core.backends.embedder import load_embedder
-    from core.corpus import catalogue, index
+    from core.corpus import catalogue
     from core.engine.probes import embedding_endpoint
     from core.routes.registry import ours
 
     routes = tuple(name for name, route in ours().items() if route.embeds)
     held = {
-        known.name: index.held(known.info, settings) if known.kind != "table" else [known.info.embedder]
+        known.name: catalogue.embedders_of(known.info, settings)
         for known in catalogue.known(settings)
         if known.info is not None
     }
@@ -408,7 +408,7 @@ def _web(settings: Settings) -> Checks:
     """Check the configured web search; a live one gets one query."""
     from core.backends.searxng import Searxng
     from core.backends.web import HOW, NONE, SNAPSHOT
-    from core.corpus.index_record import current_fingerprint
+    from core.corpus.catalogue import current_fingerprint
 
     if settings.web_search == NONE:
         yield HealthCheck("web search", "ok", "none, as configured: corrective routes search only the corpus")

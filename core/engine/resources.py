@@ -128,7 +128,7 @@ class Resources:
 
     def opening(self, name: str) -> Future[Corpus]:
         """`corpus` for those who need not wait: begins to open it, unless it is open."""
-        from core.corpus.index_record import current_fingerprint
+        from core.corpus.catalogue import current_fingerprint
 
         return self._corpora.begin(
             name,

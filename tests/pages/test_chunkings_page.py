@@ -117,7 +117,12 @@ def test_the_build_really_makes_them(shop):
     job = builds.start_chunkings("shop", variants.wanted(base, "sentences,200"), shop.settings)
     assert job.wait(60)
     assert job.error is None
-    assert variants.made("shop", shop.settings) == ["shop@100", "shop@200", "shop@headings", "shop@sentences"]
+    assert catalogue.indexed_variants("shop", shop.settings) == [
+        "shop@100",
+        "shop@200",
+        "shop@headings",
+        "shop@sentences",
+    ]
 
 
 def test_chunkings_are_deleted_once_one_is_sure(view, shop):
@@ -127,7 +132,7 @@ def test_chunkings_are_deleted_once_one_is_sure(view, shop):
     app.checkbox(key="chunkings_sure").check().run()
     app.button(key="chunkings_delete").click().run()
     assert not app.exception
-    assert variants.made("shop", shop.settings) == ["shop@headings"]
+    assert catalogue.indexed_variants("shop", shop.settings) == ["shop@headings"]
     assert app.session_state["corpus"] == "shop"
 
 
@@ -187,7 +192,7 @@ def test_an_evaluation_of_one_chunking_offers_to_measure_all(view, shop, spec, m
 def test_without_other_chunkings_it_says_how_to_make_some(view, shop, spec):
     from core.evaluation.experiment import perform, prepare
 
-    for name in variants.made("shop", shop.settings):
+    for name in catalogue.indexed_variants("shop", shop.settings):
         index.remove(name, settings=shop.settings)
     perform(shop, prepare(shop, replace(spec, chunkings=())), out=place(shop.settings, "one"))
     app = view("evaluate.py", "Chunkings", evaluation="one")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.backends import embedder
-from core.corpus import builds, catalogue, index, index_record, near_duplicates, served, uploads
+from core.corpus import builds, catalogue, index, near_duplicates, served, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.enrichments import store
 from core.corpus.types import Reading
@@ -143,7 +143,7 @@ def test_deleting_asks_first_and_takes_the_enrichments_along(visit, real, tmp_pa
     app.checkbox(key="sure:shop").check().run()
     index.build("rest", tmp_path / "shop", settings=real.settings)  # a page needs some corpus
     app.button(key="delete_corpus").click().run()
-    assert index_record.names(real.settings) == ["rest"]
+    assert catalogue.names(real.settings) == ["rest"]
     assert not (real.settings.home / "enrichments" / "shop").exists()
     assert (tmp_path / "shop" / "returns.md").exists()
 
@@ -312,7 +312,7 @@ def test_the_columns_of_an_upload_are_shown_and_chosen(visit, real):
     assert builds.get("faq").error is None
     made = index.open_corpus("faq", settings=real.settings)
     assert made.document("faq.csv#2")[0].text == "How is it paid?\n\nBy card."
-    found = index_record.current("faq", real.settings)
+    found = catalogue.current("faq", real.settings)
     assert found.source.reading == Reading(("question", "answer"), "main")
 
 

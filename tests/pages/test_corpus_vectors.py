@@ -59,7 +59,7 @@ def test_vectors_are_added_once_their_cost_is_confirmed(visit, shop, server):
     app.button(key="confirm:shop").click().run()
     builds.get("shop").wait(20)
     info = catalogue.describe("shop", shop.settings).info
-    assert index.held(info, shop.settings) == ["a", "b"]
+    assert catalogue.embedders_of(info, shop.settings) == ["a", "b"]
     assert len(embedded_by(server, "small-b")) == 3
     app = visit("corpus.py", corpus="shop", tab="State")
     assert "add_vectors" not in [one.key for one in app.button]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.corpus import catalogue, index, index_record
+from core.corpus import catalogue, index
 from core.corpus.chunk import Chunking
 from core.corpus.source import Source
 from core.engine import engine as engine_module
@@ -91,7 +91,7 @@ def test_a_damaged_corpus_can_be_deleted_on_its_page(visit, damaged, real):
     app.checkbox(key="sure:empty-record").check().run()
     app.button(key="delete_corpus").click().run()
     assert not app.exception
-    assert "empty-record" not in index_record.names(real.settings)
+    assert "empty-record" not in catalogue.names(real.settings)
 
 
 @pytest.mark.trust

@@ -12,7 +12,7 @@ from core.analysis.run_view import worked
 from core.analysis.term_contributions import Marker, TokenMatch, expansions, searched_texts, token_matches
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
-from core.corpus.index_record import current_fingerprint
+from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.rank_changes import ranks
 from core.domain.types import Passage, Run

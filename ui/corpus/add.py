@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.corpus import builds, endings, index_record, uploads
+from core.corpus import builds, catalogue, endings, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.load import MAX_BYTES
 from core.corpus.source import NEW as READ_NEW
@@ -49,7 +49,7 @@ def draw(name: str) -> None:
 
 def _uploaded(name: str) -> bool:
     settings = state.engine().settings
-    found = index_record.current(name, settings)
+    found = catalogue.current(name, settings)
     return found is not None and uploads.is_uploaded(found.source.path, settings)
 
 
@@ -104,7 +104,7 @@ def _upload(here: str | None) -> None:
     called = here or ""
     if where == NEW:
         called = st.text_input("Name of the new corpus", key="upload_name", placeholder="handbook")
-    found = index_record.current(called, state.engine().settings) if where == HERE else None
+    found = catalogue.current(called, state.engine().settings) if where == HERE else None
     chunking = found.source.chunking if found is not None else None
     reading = None
     if given:
@@ -213,7 +213,7 @@ def _look(name: str, file: str) -> None:
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
-    found = index_record.current(name, state.engine().settings)
+    found = catalogue.current(name, state.engine().settings)
     facts = {"Documents": f"{len(documents):,}", "Characters": f"{sum(len(d.text) for d in documents):,}"}
     show(tag("div", rows(facts), css="rs"))
     corpus_documents.of_file(documents[0], found.source.chunking if found is not None else Chunking())
@@ -222,7 +222,7 @@ def _look(name: str, file: str) -> None:
 def _waiting() -> None:
     """Draw uploaded files without an index, because their build was stopped or failed."""
     settings = state.engine().settings
-    indexed, under_way = set(index_record.names(settings)), {build.name for build in builds.under_way()}
+    indexed, under_way = set(catalogue.names(settings)), {build.name for build in builds.under_way()}
     for name in uploads.corpora(settings):
         if name in indexed or name in under_way:
             continue

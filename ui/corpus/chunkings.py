@@ -28,7 +28,7 @@ def draw(name: str) -> None:
     settings = state.engine().settings
     base = variants.base_of(name)
     source = catalogue.source(base, settings=settings, known_only=True)
-    known = [catalogue.describe(one, settings) for one in (base, *variants.made(base, settings))]
+    known = [catalogue.describe(one, settings) for one in (base, *catalogue.indexed_variants(base, settings))]
     st.markdown(
         md(
             f"A chunking is the source of {base} chunked or read in another way, as its own corpus. Measure "
@@ -102,7 +102,9 @@ def _make(source: Source, outdated: Sequence[str]) -> None:
         st.error(md(f"Indexing failed: {job.error}"))
     if job is not None and job.cancelled:
         st.caption("Indexing was stopped. Finished chunkings and the embeddings made so far are kept.")
-    there = {variants.key_of(name) for name in variants.made(source.name, settings)} | {source.chunking.key}
+    there = {variants.key_of(name) for name in catalogue.indexed_variants(source.name, settings)} | {
+        source.chunking.key
+    }
     offered = [*USUAL, *(key.replace("-", "=", 1) for key in _readings(source) if key not in there)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen: list[str] = st.multiselect(

@@ -8,8 +8,8 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.corpus import builds
+from core.corpus.catalogue import current_fingerprint
 from core.corpus.enrichments import store
-from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
 from ui.app import corpora, state, workers

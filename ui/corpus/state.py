@@ -8,7 +8,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.backends.languages import UNSPACED, Languages
-from core.corpus import builds, catalogue, cautions, index, index_record, manifest, uploads, variants
+from core.corpus import builds, catalogue, cautions, index, manifest, uploads
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
 from core.corpus.unread import Unread
@@ -42,7 +42,7 @@ def draw(name: str) -> None:
         show(tag("div", costs(item.info), css="rs"))
         corpus_reading.told(item.info)
         _try_again(item)
-        if (found := index_record.current(name, state.engine().settings)) is not None:
+        if (found := catalogue.current(name, state.engine().settings)) is not None:
             corpus_reading.coverage(manifest.readings(found.folder))
         _metadata(name)
         vectors.offer(item, item.info)
@@ -96,7 +96,7 @@ def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
         **({"Read by the embedder": _read(info.unread)} if info.unread else {}),
         **{
             f"Vectors of {one.embedder}": f"{one.dim} dimensions, {size(one.bytes)}{_paid(one)}"
-            for one in (index.further(info, state.engine().settings) if not info.place else ())
+            for one in (catalogue.further(info, state.engine().settings) if not info.place else ())
         },
         "Vector index": "flat: exact search"
         if exact
@@ -246,7 +246,7 @@ def _rebuild(item: catalogue.Known) -> None:
 
 def _read_otherwise(item: catalogue.Known) -> None:
     """Draw how to change the way files become documents."""
-    found = index_record.current(item.name, state.engine().settings)
+    found = catalogue.current(item.name, state.engine().settings)
     if found is None or found.source.path is None or item.kind != "indexed":
         return
     if not st.toggle("Change how its files are read", key="read_show"):  # looking may take seconds
@@ -267,7 +267,7 @@ def _read_otherwise(item: catalogue.Known) -> None:
 
 def _deletion(item: catalogue.Known) -> None:
     settings = state.engine().settings
-    if item.name not in index_record.names(settings):
+    if item.name not in catalogue.names(settings):
         return
     with st.expander("Delete this index"):
         also = (
@@ -275,7 +275,7 @@ def _deletion(item: catalogue.Known) -> None:
             if _uploaded(item)
             else f"but not its source, {item.source}"
         )
-        others = variants.made(item.name, settings)
+        others = catalogue.indexed_variants(item.name, settings)
         with_them = f", its chunkings ({', '.join(others)})" if others else ""
         st.caption(
             md(f"Deletes the index{with_them} and its enrichments, {also}. Stored runs are not affected.")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.corpus import builds, catalogue, index
+from core.corpus import builds, catalogue
 from core.corpus.manifest import CorpusInfo
 from core.domain.errors import RouteScopeError
 from ui.app import corpora, state, workers
@@ -18,7 +18,7 @@ def offer(item: catalogue.Known, info: CorpusInfo) -> None:
     settings = state.engine().settings
     if item.kind == "table" or info.place or item.chunking_of:
         return
-    there = index.held(info, settings)
+    there = catalogue.embedders_of(info, settings)
     lacking = [one for one in dict.fromkeys((settings.embedder, *settings.embedders)) if one not in there]
     if not lacking:
         return

@@ -148,7 +148,7 @@ def _nothing(evaluation: Evaluation) -> None:
     corpus = str(evaluation.spec["corpus"])
     base, settings = variants.base_of(corpus), state.engine().settings
     st.info("This evaluation measured one chunking.")
-    made = variants.made(base, settings)
+    made = catalogue.indexed_variants(base, settings)
     if not made:
         st.markdown(
             md(f"{base} is indexed in one way only. Index its source in other ways first, on Corpus or by:")

@@ -76,7 +76,7 @@ def words(counts: Counts, desk: Desk) -> str:
 
 def _version(desk: Desk) -> tuple[Any, ...]:
     engine = state.engine()
-    from core.corpus.index_record import current_fingerprint
+    from core.corpus.catalogue import current_fingerprint
 
     now = desks.version(store(), desk.set.name)
     return (str(store().path), *now, current_fingerprint(desk.set.corpus, settings=engine.settings))

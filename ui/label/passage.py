@@ -11,7 +11,7 @@ from markupsafe import Markup
 from core.analysis.term_contributions import Marker
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
-from core.corpus.index_record import current_fingerprint
+from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.relevance import is_unmatched
 from core.domain.types import Passage

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.corpus.index_record import current_fingerprint
+from core.corpus.catalogue import current_fingerprint
 from core.corpus.variants import base_of
 from core.domain.errors import RouteScopeError
 from core.evaluation.dataset import Question

@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from core.analysis.presentation import arranged, found, headline
-from core.corpus.index_record import current_fingerprint
+from core.corpus.catalogue import current_fingerprint
 from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds

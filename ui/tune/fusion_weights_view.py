@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from core.backends import fusion_weights as files
 from core.backends.fusion_weights import FittedWeights
-from core.corpus.index_record import current_fingerprint
+from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.format import between, number
 from core.domain.needs import Need

@@ -13,7 +13,7 @@ import pytest
 from core.analysis.metrics import by_question
 from core.backends.base import Matrix, Vector
 from core.backends.embedder import load_embedder
-from core.corpus import index, index_record
+from core.corpus import catalogue, index
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Ranking
 from tests.unit.analysis.test_metrics import assert_same, directly, ranx
@@ -80,7 +80,7 @@ def test_bm25(qrels: Qrels, by_words: dict[str, Ranking]) -> None:
 
 def test_dense(qrels: Qrels, questions: dict[str, str]) -> None:
     settings = Settings()
-    if index_record.current("scifact", settings) is None:
+    if catalogue.current("scifact", settings) is None:
         pytest.skip("the index of SciFact is not built, which takes minutes: run make test-bench")
     corpus = index.open_corpus("scifact", settings=settings)
     assert (corpus.size, corpus.info.embedder) == (5183, "all-MiniLM-L6-v2")

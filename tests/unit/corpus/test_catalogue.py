@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.corpus import catalogue, index, index_record, uploads
+from core.corpus import catalogue, index, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.source import Source
 from core.domain import settings as module
@@ -70,14 +70,14 @@ def test_every_damaged_corpus_can_be_built_again_or_deleted(source: Path, settin
         assert catalogue.describe(name, settings).state == "ready", name
         assert index.open_corpus(name, settings=settings).name == name
         index.remove(name, settings=settings)
-    assert index_record.names(settings) == ["good"]
+    assert catalogue.names(settings) == ["good"]
 
 
 def test_a_corpus_whose_record_is_broken_can_be_deleted(source: Path, settings: Settings) -> None:
     index.build("good", source, settings=settings)
     DAMAGES["binary-record"](settings.home / "indexes" / "good")
     index.remove("good", settings=settings)
-    assert index_record.names(settings) == []
+    assert catalogue.names(settings) == []
 
 
 def test_a_copy_of_a_corpus_is_built_under_its_own_name_when_it_is_opened(

@@ -83,7 +83,7 @@ def test_each_embedder_has_its_own_vectors_and_is_asked_with_its_own_question(
     documents: Path, settings: Settings, server: Loopback
 ) -> None:
     corpus = index.build(None, source(documents, settings, "a", "b"), settings=settings)
-    assert index.held(corpus.info, settings) == ["a", "b"]
+    assert catalogue.embedders_of(corpus.info, settings) == ["a", "b"]
     other = index.by_embedder(corpus, "b", settings=settings)
     assert isinstance(other, Further)
     passage = corpus.passages([0])[0]
@@ -130,7 +130,7 @@ def test_an_embedder_that_becomes_the_first_takes_its_vectors_along(
     server.requests.clear()
     corpus = index.build(None, source(documents, settings, "b", "a"), settings=settings)
     assert corpus.info.embedder == "b"
-    assert index.held(corpus.info, settings) == ["b", "a"]
+    assert catalogue.embedders_of(corpus.info, settings) == ["b", "a"]
     assert texts(server) == []
     assert catalogue.describe("documents", settings).state == "ready"
     index.build(None, "documents", settings=settings)  # as it was chosen
@@ -267,7 +267,7 @@ def test_index_adds_embedders_and_removes_them(documents: Path, settings: Settin
     known = catalogue.source("documents", settings=settings)
     assert with_embedders(known, [], ["a"], settings).embedders == ("b",)
     corpus = index.build(None, with_embedders(known, [], ["b"], settings), settings=settings)
-    assert index.held(corpus.info, settings) == ["a"]
+    assert catalogue.embedders_of(corpus.info, settings) == ["a"]
     for dropped in (["c"], ["a", "b"], ["a"]):
         with pytest.raises(BadInput):
             with_embedders(catalogue.source("documents", settings=settings), [], dropped, settings)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from core.backends import embedder as embedders
-from core.corpus import catalogue, index, index_record, manifest
+from core.corpus import catalogue, index, manifest
 from core.corpus import corpus as corpora
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -124,7 +124,7 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
     assert corpus.vectors([2, 0]).shape == (2, 64)
     document, pieces = corpus.document("returns.md")
     assert [document.text[p.start : p.end] for p in pieces] == [p.text for p in pieces]
-    assert index_record.current_fingerprint("shop-help", settings=settings) == corpus.fingerprint
+    assert catalogue.current_fingerprint("shop-help", settings=settings) == corpus.fingerprint
 
 
 @pytest.mark.parametrize("call", ["row", "document", "passages", "dense", "engine"])
@@ -200,7 +200,7 @@ def test_a_stopped_build_goes_on_where_it_was(
     model.stop, model.stop_after = threading.Event(), 128
     with pytest.raises(Cancelled):
         index.build(None, source, settings=settings, cancel=model.stop)
-    assert index_record.current_fingerprint("set", settings=settings) is None
+    assert catalogue.current_fingerprint("set", settings=settings) is None
     done, model.stop = len(model.embedded), None
     assert 0 < done < 300
     change, lost = DAMAGES[damage]
@@ -294,7 +294,7 @@ def test_an_index_replaced_while_it_is_opened_is_not_rebuilt_the_way_it_was(
     corpus = index.open_corpus("shop-help", settings=settings)
     assert corpus.warnings == ()
     assert corpus.info.chunking == other
-    found = index_record.current("shop-help", settings)
+    found = catalogue.current("shop-help", settings)
     assert found is not None
     assert found.source.chunking == other
 
@@ -303,14 +303,14 @@ def test_a_corpus_replaced_while_it_is_described_is_not_damaged(
     folder: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.build(None, folder, settings=settings)
-    real = index_record.recorded
+    real = catalogue.recorded
 
-    def late(found: index_record.Current) -> manifest.CorpusInfo:
-        monkeypatch.setattr(index_record, "recorded", real)
+    def late(found: catalogue.Current) -> manifest.CorpusInfo:
+        monkeypatch.setattr(catalogue, "recorded", real)
         index.build(None, folder, settings=settings, chunking=Chunking(size=60))
         return real(found)
 
-    monkeypatch.setattr(index_record, "recorded", late)
+    monkeypatch.setattr(catalogue, "recorded", late)
     described = catalogue.describe("shop-help", settings)
     assert described.state == "ready"
     assert described.info is not None
@@ -347,7 +347,7 @@ def test_a_source_without_any_text_gives_no_corpus(
     (tmp_path / "corpus.jsonl").write_text(lines)
     with pytest.raises(BadInput, match=f"nothing readable is left: {why}"):
         index.build("none", tmp_path, settings=settings)
-    assert index_record.names(settings) == []
+    assert catalogue.names(settings) == []
 
 
 def test_above_the_limit_the_index_is_a_measured_graph(
@@ -426,7 +426,7 @@ def test_the_fingerprint_tells_what_search_depends_on(
     seen = set()
 
     def changed() -> bool:
-        fingerprint = index_record.current_fingerprint("shop-help", settings=settings)
+        fingerprint = catalogue.current_fingerprint("shop-help", settings=settings)
         new = fingerprint not in seen
         seen.add(fingerprint)
         return new
@@ -501,7 +501,7 @@ def test_an_embedder_that_gives_nonsense_ends_the_build(
     model.embed = lambda texts: np.full((len(texts), 64), np.nan, np.float32)  # type: ignore[method-assign]
     with pytest.raises(ModelFailed, match="hash"):
         index.build(None, beir(tmp_path / "set", 3), settings=settings)
-    assert index_record.current_fingerprint("set", settings=settings) is None
+    assert catalogue.current_fingerprint("set", settings=settings) is None
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.corpus import catalogue, converted, endings, index, index_record, rows
+from core.corpus import catalogue, converted, endings, index, rows
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents, name_of
 from core.corpus.load_report import LoadReport
@@ -358,7 +358,7 @@ def test_an_index_of_before_is_up_to_date_though_more_could_be_read_now(folder, 
     (folder / "more.docx").write_bytes(b"x")
     source = from_record({**from_path(folder).record(), "reading": {}})
     built = index.build("mixed", source, settings=settings)
-    file = settings.home / "indexes" / "mixed" / index_record.CURRENT
+    file = settings.home / "indexes" / "mixed" / catalogue.CURRENT
     record = json.loads(file.read_text())
     assert "reading" not in record["source"]  # an index read in the usual way is recorded as it always was
     del record["read"]
@@ -385,7 +385,7 @@ def test_a_choice_is_kept_and_makes_another_index(folder, settings, monkeypatch,
     assert second["fingerprint"] != first["fingerprint"]
     assert main(["index", "mixed", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["fingerprint"] == second["fingerprint"]
-    found = index_record.current("mixed", settings)
+    found = catalogue.current("mixed", settings)
     assert found is not None
     assert found.source.reading == Reading(("question", "answer"), "all")
     assert catalogue.describe("mixed", settings).state == "ready"

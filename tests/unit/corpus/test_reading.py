@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from core.cli import main
-from core.corpus import index, index_record, uploads
+from core.corpus import catalogue, index, uploads
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents
 from core.corpus.load_report import LoadReport
@@ -211,7 +211,7 @@ def test_files_that_hold_no_text_are_named_and_give_no_corpus(
     assert "nothing readable is left: 2 empty documents left out: blank.md, empty.txt" in said
     assert "photo.txt: it is not text, or of an encoding that is not known" in said
     assert "broken.pdf: " in said
-    assert index_record.names(settings) == []
+    assert catalogue.names(settings) == []
 
 
 def test_what_was_skipped_beside_readable_files_is_told(folder: Path, settings: Settings) -> None:

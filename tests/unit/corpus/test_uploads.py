@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.corpus import index, index_record, uploads
+from core.corpus import catalogue, index, uploads
 from core.corpus.endings import READ
 from core.corpus.load import documents
 from core.domain.errors import BadInput
@@ -167,6 +167,6 @@ def test_a_name_that_means_another_source_is_refused_before_anything_is_kept(set
     uploads.add("mine", {"a.txt": b"Text."}, settings)
     corpus = index.build("mine", uploads.folder("mine", settings), settings=settings, embedder=HashEmbedder())
     assert corpus.info.documents == 1
-    found = index_record.current("mine", settings)
+    found = catalogue.current("mine", settings)
     assert found is not None
     assert uploads.is_uploaded(found.source.path, settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.corpus import catalogue, index, index_record, uploads, variants
+from core.corpus import catalogue, index, uploads, variants
 from core.corpus.chunk import Chunking
 from core.corpus.source import from_path, slug
 from core.domain.errors import BadInput, Cancelled
@@ -122,10 +122,10 @@ def test_stopped_halfway_it_goes_on_where_it_was(folder: Path, settings: Setting
     with pytest.raises(Cancelled):
         list(index.build_each(wanted, settings=settings, cancel=model.stop))
     done = len(model.embedded)
-    assert variants.made("shop", settings) == ["shop@headings"]
+    assert catalogue.indexed_variants("shop", settings) == ["shop@headings"]
     model.stop = None
     list(index.build_each(wanted, settings=settings))
-    assert variants.made("shop", settings) == ["shop@100", "shop@headings"]
+    assert catalogue.indexed_variants("shop", settings) == ["shop@100", "shop@headings"]
     assert len(model.embedded) == len(set(model.embedded)) > done
 
 
@@ -134,9 +134,9 @@ def test_they_are_removed_one_by_one_or_with_their_source(
 ) -> None:
     build(folder, settings, "100,headings")
     index.remove("shop@100", settings=settings)
-    assert index_record.names(settings) == ["shop", "shop@headings"]
+    assert catalogue.names(settings) == ["shop", "shop@headings"]
     index.remove("shop", settings=settings)
-    assert index_record.names(settings) == []
+    assert catalogue.names(settings) == []
     assert (folder / "returns.md").is_file()
 
 
@@ -193,7 +193,7 @@ def test_readings_are_offered_for_the_kinds_of_files_there_are(folder: Path, set
 def test_without_any_it_is_told_how_to_make_some(folder: Path, settings: Settings, model: Counting) -> None:
     index.build(None, folder, settings=settings)
     with pytest.raises(BadInput, match="--chunkings 256,512,headings"):
-        variants.existing(catalogue.source("shop", settings=settings), settings)
+        catalogue.chosen_variants(catalogue.source("shop", settings=settings), settings)
 
 
 def test_a_database_has_no_chunkings(tmp_path: Path, settings: Settings) -> None:
@@ -245,4 +245,4 @@ def test_an_uploaded_corpus_keeps_its_files_when_a_chunking_goes(
     list(index.build_each([small], settings=settings))
     index.remove("mine@100", settings=settings)
     assert (home / "a.md").is_file()
-    assert index_record.names(settings) == [base.name]
+    assert catalogue.names(settings) == [base.name]

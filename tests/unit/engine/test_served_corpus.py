@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from core.backends import fusion_weights, postgres
 from core.backends.pgvector import PgVectorIndex
 from core.cli import main
-from core.corpus import catalogue, index, index_record, manifest, served, served_tables, server_facts, table
+from core.corpus import catalogue, index, manifest, served, served_tables, server_facts, table
 from core.corpus.browse import browse
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, Unavailable
@@ -362,9 +362,9 @@ def test_the_command_builds_it_and_no_password_is_kept_or_shown(tmp_path, monkey
     assert main(["index", "team", "--in", "files"]) == 0
     assert (
         "place"
-        not in json.loads(
-            index_record.current("team", settings).folder.joinpath("manifest.json").read_text()
-        )["info"]
+        not in json.loads(catalogue.current("team", settings).folder.joinpath("manifest.json").read_text())[
+            "info"
+        ]
     )
     with psycopg.connect(dsn) as connection:
         assert connection.execute(f"SELECT count(*) FROM {served_tables.SCHEMA}.indexes").fetchone() == (0,)
@@ -440,7 +440,7 @@ def test_a_full_disk_of_the_server_is_one_line_and_leaves_nothing(tmp_path):
         build(settings, folder, dsn)
     assert "\n" not in str(full.value)
     assert nothing_left(dsn)
-    assert index_record.names(settings) == []
+    assert catalogue.names(settings) == []
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("DROP EVENT TRIGGER broken")
     assert build(settings, folder, dsn).size == 121
@@ -622,7 +622,7 @@ def test_a_server_that_is_gone_does_not_keep_a_corpus_from_being_deleted(tmp_pat
         connection.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
     index.remove("kept", settings=settings)
     assert "were not deleted" in caplog.text
-    assert index_record.names(settings) == []
+    assert catalogue.names(settings) == []
 
 
 def test_the_settings_file_names_tables_and_alone(tmp_path, monkeypatch):
@@ -650,7 +650,7 @@ def test_a_table_that_changes_is_opened_again(place, tmp_path):
         f"INSERT INTO articles VALUES ('a9', '', 'quite new', '{vector}')",
         "DELETE FROM articles WHERE key = 'a0'",
     )
-    assert index_record.current_fingerprint("articles", settings=settings) != before.fingerprint
+    assert catalogue.current_fingerprint("articles", settings=settings) != before.fingerprint
     after = index.open_corpus("articles", settings=settings)
     assert [passage.id for _, passage, _ in after.everything()] == ["a1", "a2", "a9"]
     # one that is still open leaves out what it does not know, and what is gone

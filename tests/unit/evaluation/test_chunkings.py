@@ -365,7 +365,7 @@ def test_the_commands_keep_their_contract(engine, folder, questions, call):
     assert "shop@headings" not in out
     code, out, _ = call("index", "shop", "--remove-chunkings", "100,120-20", "--json")
     assert (code, json.loads(out)["removed"]) == (0, ["shop@100", "shop@120-20"])
-    assert variants.made("shop", engine.settings) == ["shop@headings"]
+    assert catalogue.indexed_variants("shop", engine.settings) == ["shop@headings"]
 
 
 def test_a_route_that_failed_too_often_over_a_chunking_is_said_first(

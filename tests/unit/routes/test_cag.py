@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.corpus import index, index_record
+from core.corpus import catalogue, index
 from core.domain.errors import ModelTimedOut
 from core.domain.needs import Need
 from core.domain.settings import Settings
@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_known_before_it_is_run(tmp_path):
     corpus = index.build("mine", source, settings=settings, embedder=HashEmbedder())
     passages = [passage for _, passage, _ in corpus.everything()]
     size = sum(len(f"{p.title}\n{p.text}".encode()) for p in passages)
-    assert index_record.text_size("mine", settings) == (len(passages), size)
+    assert catalogue.text_size("mine", settings) == (len(passages), size)
     assert why_not(routes()["cag"], missing(engine, "mine")) is None
     small = FakeEngine(tmp_path / "home", llm_context=RESERVED + 5)
     assert "llm_context above" in why_not(routes()["cag"], missing(small, "mine"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.analysis.passage_trace import PassageTrace
 from core.cli import corpora, main
-from core.corpus import index, index_record
+from core.corpus import catalogue, index
 from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
 from core.domain.relevance import is_unmatched
@@ -448,7 +448,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
 
     def corpus(name):
-        return Corpus(index_record.current(name, settings).folder)
+        return Corpus(catalogue.current(name, settings).folder)
 
     engine = SimpleNamespace(settings=settings, store=store, corpus=corpus)
     monkeypatch.setattr(corpora, "ensure", lambda source, settings: None)
