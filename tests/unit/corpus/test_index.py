@@ -282,7 +282,7 @@ def test_an_index_replaced_while_it_is_opened_is_not_rebuilt_the_way_it_was(
     index.build(None, folder, settings=settings)
     other = Chunking(size=60)
 
-    module, part = (index, "recorded") if when == "before it is read" else (corpora, "BM25Index")
+    module, part = (catalogue, "recorded") if when == "before it is read" else (corpora, "BM25Index")
     real = getattr(module, part)
 
     def late(*given: object) -> object:
