@@ -11,7 +11,6 @@ from ui.app import corpora, health, link, page_title, state
 from ui.app.markup import md
 from ui.compare import ask, live, results
 from ui.compare.welcome import hello
-from ui.components import sharing
 
 
 def opened() -> tuple[Run | None, Job | None]:
@@ -55,8 +54,6 @@ if stop_pressed and job is not None:
 with below:
     if run is not None:
         link.show_left_out(run.id)
-        if not under_way:
-            sharing.draw(run.id)
     corpora.notice(corpus)
     if job is not None:
         health.warnings(job)

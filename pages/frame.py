@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.domain import people
 from core.domain.errors import RouteScopeError
-from ui.app import account, corpora, evaluated, first_start, health, jobs, link, page_title, tour
+from ui.app import account, corpora, evaluated, first_start, health, jobs, link, page_title, scripts, tour
 from ui.app.data import table
 from ui.app.markup import md
 
@@ -42,6 +42,7 @@ with st.sidebar:
     jobs.draw()
     first_start.draw()
     health.summary()
+scripts.fold_sidebar(navigation.title)
 tour.show()
 try:
     navigation.run()

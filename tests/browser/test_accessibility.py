@@ -85,7 +85,7 @@ def reach(page, css, presses=150):
 
 
 def test_a_passage_is_opened_in_compare_by_keyboard(tab):
-    page = tab("/?run=good")
+    page = tab("/?run=good&tab=Columns")
     settle(page)
     reach(page, ".rs-grid")
     summary = reach(page, ".rs-hit > summary")

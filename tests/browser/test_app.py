@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from core.evaluation.labels import desk as desks
 from core.routes.registry import routes
 from core.store import Store
 from tests.browser.acting import alerts, eventually, settle, tick
@@ -34,7 +35,7 @@ def get(url, **headers):
 
 def finish(page, seconds=60):
     """Wait until the run has ended."""
-    page.wait_for_selector("[data-testid=stTabs]", timeout=seconds * 1000)
+    page.wait_for_selector(".rs-matrix, .rs-grid", timeout=seconds * 1000)
     settle(page)
 
 
@@ -185,16 +186,19 @@ def test_it_listens_on_loopback_only(address):
 
 
 def test_ask_with_the_keyboard_and_reopen_by_link(tab):
-    page = tab("/?corpus=handbook")
+    page = tab("/?corpus=handbook&tab=Columns")
     settle(page)
     began = time.perf_counter()
     ask(page)
     page.wait_for_selector(".rs-hit")
     assert time.perf_counter() - began < 60  # generous: other work may share the machine
     finish(page)
-    assert "?run=" in page.url
+    assert "run=" in page.url
     titles = page.locator(".rs-head .name span:first-child").all_inner_texts()
-    assert sorted(titles) == sorted(route.title for route in routes().values() if route.first)
+    first_choice = {route.title for route in routes().values() if route.first}
+    assert set(titles) < first_choice, "those that need a model are told above"
+    told = page.locator(".rs-trouble summary").all_inner_texts()
+    assert all(name in "".join(told) for name in first_choice - set(titles))
     first = page.locator(".rs-grid").inner_text()
     assert "Returns" in first
     again = tab("/" + page.url.split("/", 3)[3])
@@ -227,7 +231,7 @@ def test_a_sample_and_the_shortcut_from_anywhere(tab):
 
 
 def test_pointing_at_a_passage_lights_it_up_in_every_route(tab):
-    page = tab("/?run=good")
+    page = tab("/?run=good&tab=Columns")
     page.wait_for_selector(".rs-hit")
     settle(page)
     number = page.locator(".rs-hit").first.get_attribute("data-p")
@@ -252,20 +256,55 @@ def test_pointing_at_a_passage_lights_it_up_in_every_route(tab):
     assert page.locator(".rs-hit[open] .full").first.is_visible()
 
 
+FIRST_RESULT = """() => Math.min(...[...document.querySelectorAll('.rs-hit, .rs-matrix tbody tr')]
+  .map(e => e.getBoundingClientRect()).filter(box => box.height).map(box => box.top))"""
+
+
+@pytest.mark.parametrize("path", ["/?run=good", "/?run=bad", "/?run=good&tab=Columns"])
+@pytest.mark.parametrize(("width", "most"), [(1440, 400), (900, 430)])
+def test_the_first_result_is_in_sight_when_a_run_is_opened(tab, path, width, most):
+    page = tab(path, width=width)
+    page.wait_for_selector(".rs-matrix, .rs-grid")
+    settle(page)
+    assert page.evaluate(FIRST_RESULT) <= most
+
+
+def test_a_hit_is_graded_in_place_and_the_grade_taken_back(tab, home):
+    page = tab("/?corpus=handbook&tab=Columns")
+    settle(page)
+    ask(page, "Which hit is worth a grade?")
+    finish(page)
+    first = page.locator(".rs-one").first
+    first.hover()
+    first.locator("button.g0").click()
+    page.wait_for_selector(".rs-one .grade.on.g0")
+    settle(page)
+    first.hover()
+    first.locator("button.g3").click()
+    page.wait_for_selector(".rs-one .grade.on.g3")
+    with closing(Store(home / "routescope.sqlite")) as store:
+        desk = desks.load(store, "grades handbook")
+    assert [one.grade for one in desk.judgements] == [0, 3]
+    settle(page)
+    first.hover()
+    first.locator("button.g3").click()
+    page.wait_for_selector(".rs-one .grade.on.g0")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 900])
 def test_views_draw_and_fit(tab, width, scheme):
     page = tab("/?run=good", width=width, scheme=scheme)
     for name, sign in (
-        ("Ranks", "[data-testid=stDataFrame] canvas"),
+        ("Ranks", ".rs-matrix"),
         ("Overlap", "text=Found by only one route"),
         ("Matches", "text=recorded which tokens"),
         ("Cost", ".rs-costs"),
-        ("Steps", ".rs-trace"),
+        ("Trace", ".rs-trace"),
     ):
         page.click(f"[role=tab]:has-text('{name}')")
         page.wait_for_selector(sign, state="attached")
-    page.click("[role=tab]:has-text('Side by side')")
+    page.click("[role=tab]:has-text('Columns')")
     page.wait_for_selector(".rs-grid")
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -338,7 +377,7 @@ def test_a_corpus_is_added_from_a_folder(tab, tmp_path):
     settle(again)
     ask(again, "How many watts has lamp 2?")
     finish(again)
-    assert "Lamp 2" in again.locator(".rs-grid").inner_text()
+    assert "Lamp 2" in again.locator(".rs-matrix").inner_text()
 
 
 # What goes on without the page is seen on it without a click.
@@ -352,17 +391,17 @@ def test_a_run_of_another_process_is_followed_until_it_ends(tab, home, address):
         assert store.flush()
         page = tab("/?run=elsewhere")
         page.wait_for_selector("text=3 of 8 routes")
-        assert page.locator(".rs-wait").count() == 5
+        assert page.locator(".rs-matrix thead i").count() == 5
         store.save(replace(run, results=run.results[:5], status="running"))
         page.wait_for_selector("text=5 of 8 routes")
         store.save(run)
         finish(page, 15)
-    assert page.locator(".rs-wait").count() == 0
-    assert "8 of 8 routes with a result" in page.locator("[data-testid=stMain]").inner_text()
+    assert page.locator(".rs-matrix thead i").count() == 0
+    assert "8 of 8 routes, " in page.locator("[data-testid=stMain]").inner_text()
 
 
 def test_an_answer_that_cannot_be_written_is_told_as_soon_as_it_is_known(tab):
-    page = tab("/?run=good")
+    page = tab("/?run=good&tab=Answers")
     page.wait_for_selector("button:has-text('Write answer')")
     settle(page)
     page.click("button:has-text('Write answer')")
@@ -391,7 +430,7 @@ def test_open_delete_and_undo_from_the_list(tab):
     page.wait_for_selector("text=1 run deleted", state="detached")
     tick(page)
     page.click("[data-testid=stMain] button:has-text('Open')")
-    page.wait_for_selector(".rs-grid")
+    page.wait_for_selector(".rs-matrix, .rs-grid")
     assert "?run=" in page.url
 
 
@@ -421,8 +460,9 @@ def test_a_table_that_is_saved_as_csv_holds_no_formula(tab, home, tmp_path):
 
 def test_the_turns_of_a_conversation_are_edited_and_not_saved_as_csv(tab):
     page = tab("/?run=good")
-    page.wait_for_selector(".rs-hit")
-    page.get_by_role("button", name="Conversation").first.click()
+    page.wait_for_selector(".rs-matrix")
+    page.locator(".st-key-more_menu button").first.click()
+    page.get_by_role("tab", name="Conversation").click()
     editor = page.locator(".st-key-turns [data-testid=stDataFrame]")
     editor.wait_for()
     editor.hover()
@@ -437,13 +477,13 @@ def test_the_turns_of_a_conversation_are_edited_and_not_saved_as_csv(tab):
 
 @pytest.mark.trust
 def test_hostile_text_is_read_and_never_run(tab):
-    page = tab("/?run=evil")
+    page = tab("/?run=evil&tab=Columns")
     page.wait_for_selector(".rs-hit")
     assert HOSTILE[0] in page.locator(".rs-grid").inner_text()
-    for name in ("Ranks", "Overlap", "Answers", "Matches", "Cost", "Steps"):
+    for name in ("Ranks", "Overlap", "Answers", "Matches", "Cost", "Trace"):
         page.click(f"[role=tab]:has-text('{name}')")
         settle(page)
-    page.click("[role=tab]:has-text('Side by side')")
+    page.click("[role=tab]:has-text('Columns')")
     for summary in page.locator(".rs-hit summary").all()[:4]:
         summary.click()
     for frame in ("img", "script", "svg"):
@@ -457,7 +497,7 @@ def test_hostile_documents_can_be_searched(tab):
     settle(page)
     ask(page, "shipping of items ![x](http://evil.example/q.png) <img src=http://evil.example/q2.png>")
     finish(page)
-    assert "<img src=http://evil.example/a.png onerror=alert(1)>" in page.locator(".rs-grid").inner_text()
+    assert "<img src=http://evil.example/a.png onerror=alert(1)>" in page.locator(".rs-matrix").inner_text()
 
 
 def test_a_hostile_link_is_told_as_text(tab):

@@ -116,7 +116,7 @@ def test_the_link_to_a_view_reopens_it(tab, asked, path):
 
 
 def test_a_passage_that_is_picked_is_lit_in_every_route_and_shown_in_full(tab):
-    page = tab("/?run=good")
+    page = tab("/?run=good&tab=Columns")
     page.wait_for_selector(".rs-hit")
     settle(page)
     title = page.locator(".rs-hit .title").first.inner_text()
@@ -139,7 +139,7 @@ def test_a_passage_that_is_picked_is_lit_in_every_route_and_shown_in_full(tab):
 
 
 def test_a_large_run_is_answered_quickly(tab, large):
-    page = tab("/?run=large&depth=50")
+    page = tab("/?run=large&depth=50&tab=Columns")
     settle(page)
     assert page.locator(".rs-col").count() == 25
     assert page.locator(".rs-hit").count() == 25 * 50

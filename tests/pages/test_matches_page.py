@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.domain.background_job import jobs
+from core.domain.errors import Unavailable
 from core.domain.outputs import MatchedPassage, Search, TokenMatches
 from core.domain.types import Query, RouteResult, Span
 from core.engine.request import Request
@@ -29,7 +30,7 @@ def open_tab(visit, run_id):
 
 def test_heatmap_and_terms_are_drawn_from_the_stored_run(visit, engine, matched, monkeypatch):
     def broken(*_):
-        raise AssertionError("a stored run must need no model")
+        raise Unavailable("a stored run must need no model and no corpus")
 
     monkeypatch.setattr(type(engine), "corpus", broken)
     app = open_tab(visit, matched.id)

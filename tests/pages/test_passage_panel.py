@@ -48,7 +48,7 @@ def asked(engine):
 def test_a_picked_passage_is_lit_in_every_column_and_named_in_the_address(visit, stored):
     run = stored["good"]
     id = run.results[0].hits[2].passage.id
-    app = visit(run="good")
+    app = visit(run="good", tab="Columns")
     assert "rs-passage-text" not in html(app)
     assert "data-p" not in styles(app)
     grid_before = next(e.proto.body for e in app.main.get("html") if "rs-grid" in e.proto.body)
@@ -220,22 +220,22 @@ def test_a_hit_of_very_many_says_what_one_of_few_says():
     assert drawn(few, view) <= WHOLE_HITS < drawn(run, view)
     opening = re.findall(
         r'<details class="rs-hit( gold)?" data-p="(\d+)"><summary><span class="rank">(\d+)</span>'
-        r'<span class="title" dir="auto">(.*?)</span><span class="score">([\d.]+)(<span.*?)?</span>'
-        r'<span class="move[^>]*>(.*?)</span>',
+        r'<span class="title" dir="auto">(.*?)</span><span class="move[^>]*>(.*?)</span>.*?'
+        r'<span class="score">([\d.]+)(<span class="chip.*?</span>)?</span></summary>',
         grid(few, view),
     )
     flat = re.findall(
         r'<div class="rs-hit( gold)?" data-p="(\d+)" data-s="([\d.]+)"(?: data-m="(.*?)")?>'
-        r'((?:<span class="chip.*?</span>)*)(.*?)'
+        r'((?:<span class="(?:chip|grade).*?</span>)*)(.*?)'
         r'<span class="snip" data-r="(\d+)">',
         grid(run, view),
     )
     assert len(opening) == 100
-    assert [(g, p, r, t, s, m) for g, p, r, t, s, _, m in opening] == [
+    assert [(g, p, r, t, s, m) for g, p, r, t, m, s, _ in opening] == [
         (g, p, r, t, s, m) for g, p, s, m, _, t, r in flat[:100]
     ]
     assert {g for g, *_ in opening} == {"", " gold"}
-    assert {m[:1] for *_, m in opening} >= {"", "▲", "▼", "n"}
+    assert {one[4][:1] for one in opening} >= {"", "▲", "▼", "n"}
 
 
 def test_the_grid_is_the_same_at_every_density():
@@ -247,7 +247,7 @@ def test_the_grid_is_the_same_at_every_density():
 
 
 def test_a_density_leaves_the_grid_as_it_is(visit, stored):
-    app = visit(run="good")
+    app = visit(run="good", tab="Columns")
     before = next(e.proto.body for e in app.main.get("html") if "rs-grid" in e.proto.body)
     assert dense("L") not in [e.proto.body for e in app.get("html")]
     app.session_state["density"] = "L"
@@ -290,9 +290,9 @@ def test_a_grid_is_drawn_once_for_all_that_it_shows(monkeypatch):
 
 def test_texts_left_out_are_told_on_the_page(visit, engine):
     engine.store.save(large_run(corpus="tiny"))
-    app = visit(run="large", depth="50")
+    app = visit(run="large", depth="50", tab="Columns")
     assert "1,250 hits. Above 400" in captions(app)
-    assert "25 of 25 routes with a result" in captions(app)
+    assert "25 of 25 routes, " in captions(app)
     app.session_state["depth"] = 10
     app.run()
     assert "come without" not in captions(app)
@@ -353,7 +353,7 @@ def test_a_citation_opens_its_passage(visit, engine, stored):
     hit: Hit = run.results[0].hits[0]
     cites = replace(run.results[0], answer="So it is [1].", citations=(hit.passage.id,))
     engine.store.save(replace(run, id="cites", results=(cites, *run.results[1:])))
-    for tab in ("Side by side", "Answers"):
+    for tab in ("Columns", "Answers"):
         page = html(visit(run="cites", tab=tab))
         assert '<details class="cite"><summary title=' in page
         assert (
@@ -374,4 +374,4 @@ def test_a_labelled_passage_that_no_route_found_is_read_from_the_corpus(visit, e
     app = visit(run=asked.id, passage=missed.id)
     assert "vase is sent" in html(app).replace("<mark>", "").replace("</mark>", "")
     assert "0 of 4 routes have it in their top 10" in html(app)
-    assert "◆ 3 answers it" in html(app)
+    assert 'class="grade on g3" title="labelled 3: answers the question"' in html(app)

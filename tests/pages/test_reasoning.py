@@ -40,7 +40,7 @@ def thought(engine):
     return run
 
 
-@pytest.mark.parametrize("tab", ["Steps", "Answers"])
+@pytest.mark.parametrize("tab", ["Trace", "Answers"])
 def test_reasoning_is_folded_and_escaped(visit, thought, tab):
     page = html(visit(run=thought.id, tab=tab))
     assert 'class="rs-thought"' in page

@@ -26,6 +26,14 @@ def wait_for(name: str) -> None:
     st.stop()
 
 
+def begin(name: str) -> None:
+    """Begin to open corpus `name` without waiting for it; the page is drawn again once it is open."""
+    opening = state.engine().opening(name)
+    wait([opening], PATIENCE_S)
+    if not opening.done():
+        _look(name)
+
+
 @st.fragment(run_every=POLL_S)
 def _look(name: str) -> None:
     if state.engine().opening(name).done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import streamlit as st
 
@@ -29,6 +30,7 @@ def pick(
     width: int = 520,
     none: str = "Type to search titles",
     also: Mapping[str, Passage] | None = None,
+    label_visibility: Literal["visible", "collapsed"] = "visible",
 ) -> str | None:
     """Draw the choice of a passage and return its id; None, shown as `none`, if none is chosen.
 
@@ -51,6 +53,7 @@ def pick(
         key=PASSAGE,
         format_func=lambda id: named(run, id, gold, beyond),
         placeholder=none,
+        label_visibility=label_visibility,
         width=width,
         persist_state="session",
     )

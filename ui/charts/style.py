@@ -49,16 +49,6 @@ def scale(*, dark: bool) -> list[tuple[float, str]]:
     return [(0.0, "#f1efe9"), (0.5, "#8cc1bb"), (1.0, "#0b5e5e")]
 
 
-def shade(share: float, *, dark: bool) -> str:
-    """Return the colour of `scale` at a share from 0 to 1, as #rrggbb."""
-    stops = scale(dark=dark)
-    at = next((n for n in range(1, len(stops)) if share <= stops[n][0]), len(stops) - 1)
-    (low, one), (high, other) = stops[at - 1 : at + 1]
-    part = min(1.0, max(0.0, (share - low) / (high - low)))
-    pairs = zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
-    return "#" + bytes(round(a + (b - a) * part) for a, b in pairs).hex()
-
-
 def chart(
     height: int,
     *,

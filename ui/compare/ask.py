@@ -17,7 +17,7 @@ from core.engine.request import MAX_QUESTION, Request
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.answer_style import ANSWERS, BY, ORDERS
-from ui.app.markup import md, show
+from ui.app.markup import cut, md, show
 from ui.app.routes import by_family, chosen, directory, title
 from ui.compare import filters, presets, session_memory
 from ui.components import parameters
@@ -31,27 +31,48 @@ MAX_ROUTES = 25  # routes that are compared at once: more columns are not read
 def form(corpus: str, run: Run | None, *, running: bool) -> tuple[bool, bool]:
     """Draw the inputs next to the `run` shown, and return whether Run and whether Stop was pressed."""
     gaps = missing(state.engine(), corpus)
-    st.text_area(
-        "Question",
-        key=state.QUESTION,
-        height=72,
-        placeholder=f"Ask a question (up to {MAX_QUESTION:,} characters) or pick a sample",
-        max_chars=MAX_PASTED,
-        label_visibility="collapsed",
-        persist_state="session",
-    )
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        pressed = st.button("Run", type="primary", shortcut="mod+enter", disabled=running, key="run")
-        stop = st.button("Stop", key="stop") if running else False
-        _sample_menu(corpus)
-        _conversation()
-        filters.menu(corpus, run)
-        session_memory.menu()
+    pressed = stop = False
+    with st.container(horizontal=True, gap="small", vertical_alignment="top", key="ask"):
+        st.text_area(
+            "Question",
+            key=state.QUESTION,
+            height=68,
+            placeholder=f"Ask a question (up to {MAX_QUESTION:,} characters)",
+            max_chars=MAX_PASTED,
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        if running:
+            stop = st.button("Stop", key="stop")
+        else:
+            pressed = st.button("Run", type="primary", shortcut="mod+enter", key="run")
         _route_menu(gaps)
-        _parameter_menu()
-        presets.menu(corpus)
         _answer_menu()
+        filters.menu(corpus, run)
+        _more_menu(corpus)
     return pressed, stop
+
+
+def _more_menu(corpus: str) -> None:
+    """Draw what is needed less often, in one menu; its label says what of it is in use."""
+    turns, preset = state.said(), presets.in_place()
+    used = [f"{len(turns)} turns"] if turns else []
+    used += [f"preset {cut(preset.name, 20)}"] if preset is not None else []
+    used += [f"session {cut(state.session(), 20)}"] if state.session() else []
+    parts = {
+        "Samples": lambda: _samples(corpus),
+        "Conversation": _conversation,
+        "Parameters": _parameters,
+        "Presets": lambda: presets.draw(corpus),
+        "Session": session_memory.draw,
+    }
+    with (
+        st.popover(md(f"More: {', '.join(used)}") if used else "More", key="more_menu"),
+        st.container(width=640),
+    ):
+        for part, tab in zip(parts.values(), st.tabs(list(parts)), strict=True):
+            with tab:
+                part()
 
 
 def request(corpus: str) -> Request:
@@ -104,35 +125,31 @@ def _asked(sample: Sample) -> str:
     return f"{sample.query.text}  (after “{before}”)" if before else sample.query.text
 
 
-def _sample_menu(corpus: str) -> None:
-    with (
-        st.popover("Samples", disabled=not samples(corpus), width="content"),
-        st.container(width=560, height=420),
-    ):
+def _samples(corpus: str) -> None:
+    if not samples(corpus):
+        st.caption("This corpus has no sample questions.")
+        return
+    with st.container(height=420, border=False):
         sample_buttons(corpus, "menu")
 
 
 def _conversation() -> None:
     """Draw the earlier turns of the conversation in an editor."""
-    turns = state.said()
-    with st.popover(f"Conversation ({len(turns)})" if turns else "Conversation", key="conversation"):
-        st.caption("Messages before the question, oldest first. Follow-up questions need them.")
-        box = st.container(
-            key="turns"
-        )  # style.css takes the CSV of it away: what is edited cannot be shielded
-        box.data_editor(
-            pandas_frame(st.session_state[state.TURNS]),
-            num_rows="dynamic",
-            width=620,
-            hide_index=True,
-            column_config={
-                "role": st.column_config.SelectboxColumn(
-                    "Role", options=["user", "assistant"], default="user", required=True, width=90
-                ),
-                "text": st.column_config.TextColumn("Message", width=500),
-            },
-            key=state.editor_key(),
-        )
+    st.caption("Messages before the question, oldest first. Follow-up questions need them.")
+    box = st.container(key="turns")  # style.css takes the CSV of it away: what is edited cannot be shielded
+    box.data_editor(
+        pandas_frame(st.session_state[state.TURNS]),
+        num_rows="dynamic",
+        width=620,
+        hide_index=True,
+        column_config={
+            "role": st.column_config.SelectboxColumn(
+                "Role", options=["user", "assistant"], default="user", required=True, width=90
+            ),
+            "text": st.column_config.TextColumn("Message", width=500),
+        },
+        key=state.editor_key(),
+    )
 
 
 def pandas_frame(rows: list[dict[str, str]]) -> Any:
@@ -151,7 +168,8 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
     lacking = [
         (route, why) for route in selected if (why := why_not(route, gaps, given.get(route.name))) is not None
     ]
-    label = f"Routes ({len(st.session_state[state.ROUTES])})"
+    count = len(st.session_state[state.ROUTES])
+    label = f"{count} route{'s' * (count != 1)}"
     with st.popover(label, key="routes_menu"):
         with st.container(horizontal=True, gap="small"):
             for label, some in _choices(gaps).items():
@@ -209,21 +227,22 @@ def _choose(names: list[str]) -> None:
     st.session_state[state.ROUTES] = names
 
 
-def _parameter_menu() -> None:
+def _parameters() -> None:
     given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.PARAMETERS, {})
-    changed = sum(map(len, given.values()))
-    with st.popover(f"Parameters ({changed} changed)" if changed else "Parameters", key="parameters_menu"):
-        having = [route.name for route in by_family() if route.parameters]
-        name = st.selectbox("Route", having, format_func=title, key="parameters_of", persist_state="session")
-        if name:
-            given[name] = parameters.draw(routes()[name], given.get(name, {}))
+    having = [route.name for route in by_family() if route.parameters]
+    name = st.selectbox("Route", having, format_func=title, key="parameters_of", persist_state="session")
+    if name:
+        given[name] = parameters.draw(routes()[name], given.get(name, {}))
+    if changed := sum(map(len, given.values())):
+        st.caption(f"{changed} parameters differ from their defaults.")
 
 
 def _answer_menu() -> None:
     now = state.answer_style()
     st.session_state.setdefault(state.ANSWER_BY, now.by)
     st.session_state.setdefault(state.ANSWER_ORDER, now.order)
-    with st.popover("Answers", key="answers_menu"):
+    off = st.session_state.get(state.ANSWERS, "none") == "none"
+    with st.popover("Answers off" if off else "Answers on", key="answers_menu"):
         st.radio(
             "Write answers",
             list(ANSWERS),

@@ -19,13 +19,10 @@ ELSEWHERE = 2.0  # the same for a run that only the store knows
 
 @st.fragment(run_every=POLL_S)
 def follow(job: Job) -> None:
-    """Draw the progress and the columns so far; redraw the page when the run ends."""
+    """Draw the results so far with the progress; redraw the page when the run ends."""
     if job.done:
         redraw.page()
-    run = job.snapshot()
-    done, total = len(run.results), len(run.results) + len(job.pending())
-    st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {results.at_work(job)}"))
-    results.draw(run, results.pending(job))
+    results.draw(job.snapshot(), results.pending(job), results.at_work(job))
 
 
 @st.fragment(run_every=ELSEWHERE)
@@ -38,10 +35,7 @@ def watch(run_id: str) -> None:
         return
     if run.status != "running":
         redraw.page()
-    waiting = missing(run)
-    done, total = len(run.results), len(run.results) + len(waiting)
-    st.progress(done / max(1, total), text=md(f"{done} of {total} routes · running in another process"))
-    results.draw(run, waiting)
+    results.draw(run, missing(run), "running in another process")
 
 
 def missing(run: Run) -> list[Waiting]:

@@ -17,26 +17,22 @@ CHOSEN = "named_chosen"
 APPLIED = "named_applied"  # (the preset that is applied, the inputs before)
 DELETED = "named_deleted"  # the name of the preset deleted last
 FAILED = "named_failed"  # why the last click did not succeed
-MENU_WIDTH = 560
 
 
-def menu(corpus: str) -> None:
+def draw(corpus: str) -> None:
     """Draw the presets saved for `corpus`."""
     store = state.engine().store
     if store is None:
         return
-    now = in_place()
-    label = f"Preset: {cut(now.name, 30)}" if now is not None else "Presets"
-    with st.popover(md(label), key="named_menu"), st.container(width=MENU_WIDTH):
-        found = {one.name: one for one in presets.every(store, corpus)}
-        if found:
-            _choose(store, found)
-        else:
-            st.caption(md(f"No presets are saved for corpus {corpus}. You can save one from the Tune page."))
-            st.page_link("tune.py", label="Go to Tune")
-        if failed := st.session_state.get(FAILED):
-            st.error(md(failed))
-        _undo(store)
+    found = {one.name: one for one in presets.every(store, corpus)}
+    if found:
+        _choose(store, found)
+    else:
+        st.caption(md(f"No presets are saved for corpus {corpus}. You can save one from the Tune page."))
+        st.page_link("tune.py", label="Go to Tune")
+    if failed := st.session_state.get(FAILED):
+        st.error(md(failed))
+    _undo(store)
 
 
 def in_place() -> Preset | None:

@@ -1,100 +1,121 @@
-"""The Ranks tab: passages by routes, the rank in the cell; a cell that is clicked picks its passage."""
+"""The Ranks view: passages by routes, with the rank in the cell; a press on a row selects its passage."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
-import pandas as pd
 import streamlit as st
+from markupsafe import Markup
 
 from core.analysis.rank_overlap import Row, rank_rows, strength
 from core.analysis.run_view import worked
-from core.domain.types import Run
-from ui.app import picked
-from ui.app.markup import cut, md
-from ui.app.plot import dark
-from ui.charts.style import shade
-from ui.components import tables
-from ui.components.grid import View
+from core.analysis.term_contributions import Marker
+from core.domain.format import milliseconds
+from core.domain.types import RouteResult, Run
+from ui.app import names
+from ui.app.markup import EMPTY, cut, join, tag
+from ui.components.grid import View, Waiting, found_relevant, numbered
+from ui.components.hits import excerpt, mark
 
-MATRIX = "matrix"  # key of the table
-ROWS = "matrix_rows"  # the ids of its rows, from the first
-PASSAGE = "passage"  # name of the first column; those of routes are their numbers
-ROW, HEAD = 24, 34  # pixels
-# By dark or not. A name that is pinned is drawn with 60 % of its colour: only the full one reads.
-INK = {False: "#000000", True: "#ffffff"}
-LIT = {False: "#ffe9a3", True: "#5c4f1b"}
-GOLD = {False: "#d5e8e5", True: "#1c3f40"}
+SORT = "matrix_sort"  # the route by whose ranks the rows are sorted; without it by all routes
+LINE = 160  # characters of a passage's line
 CAPTION = "Rank of each passage in each route. A stronger colour means a higher rank."
+_NO_RANK = Markup("<td></td>")
 
 
-def draw(run: Run, view: View, again: str) -> None:
-    """Draw the ranks of the best passages by route.
-
-    A click on a cell opens its passage and redraws the fragment with the key `again`, which holds the
-    passage choice.
-    """
+def rows_of(run: Run, view: View) -> list[Row]:
+    """Return the best passages with their ranks, by the ranks of the chosen route if one is chosen."""
     rows = rank_rows(run, depth=view.depth, gold=view.gold, lit=view.lit)
-    st.session_state[ROWS] = [row.id for row in rows]
-    hint = " Click a cell to open its passage, or a heading to sort."
-    st.caption(CAPTION + hint + (" ◆ marks labelled passages." if view.gold else ""))
-    titles = [result.title for result in worked(run)]
-    tables.painted(
-        styled(rows, len(titles), view, dark=dark()),
-        key=MATRIX,
-        hide_index=True,
-        width="content",
-        height=HEAD + ROW * max(1, len(rows)) + 3,
-        row_height=ROW,
-        placeholder="",
-        column_config=_columns(titles),
-        on_select=lambda: _follow(again),
-        selection_mode="single-cell",
-        alt=CAPTION,
+    order = [result.route for result in worked(run)]
+    chosen = st.session_state.get(SORT)
+    if chosen in order:
+        at = order.index(chosen)
+        rows.sort(key=lambda row: row.ranks[at] or len(run.passages) + 1)
+    return rows
+
+
+def matrix(
+    run: Run, view: View, rows: Sequence[Row], marker: Marker | None, waiting: Sequence[Waiting] = ()
+) -> Markup:
+    """Return passages as rows with their name and one line, and routes as columns with coloured ranks."""
+    results, numbers = worked(run), numbered(run)
+    heads = [_head(result, view, many=len(results) > 12) for result in results]
+    heads += [
+        tag("th", tag("span", one.title), tag("i", "…", title=_doing(one)), scope="col", css="dim")
+        for one in waiting
+    ]
+    blank = _NO_RANK * len(waiting)
+    body = [_row(run, view, row, numbers, marker, blank) for row in rows]
+    corner = tag("th", tag("span", CAPTION, css="rs-unseen"), "Passage", scope="col")
+    table = tag(
+        "table",
+        tag("thead", tag("tr", corner, *heads)),
+        tag("tbody", *body),
+        css="rs-matrix many" if len(heads) > 12 else "rs-matrix",
+        style=f"--routes:{len(heads)}",
+    )
+    return tag(
+        "div",
+        tag("div", table, css="rs-matrix-box", tabindex="0", role="region", aria_label=CAPTION),
+        css="rs",
     )
 
 
-def _follow(again: str) -> None:
-    """Select the passage of the cell that was clicked."""
-    cells = st.session_state[MATRIX]["selection"]["cells"]
-    if cells and cells[0][0] < len(st.session_state[ROWS]):
-        st.session_state[picked.PASSAGE] = st.session_state[ROWS][cells[0][0]]
-        st.rerun(again)
+def _doing(one: Waiting) -> str:
+    """Describe what a route that has not ended does."""
+    return f"{'running' if one.running else 'waiting'}: {one.step or 'to start'}"
 
 
-def styled(rows: list[Row], routes: int, view: View, *, dark: bool) -> Any:
-    """Return the rows as a table with a column for each route, coloured by rank."""
-    columns = {PASSAGE: [f"◆{row.grade} {row.name}" if row.grade > 0 else row.name for row in rows]}
-    ranks = {str(at): pd.array([row.ranks[at] for row in rows], dtype="Int64") for at in range(routes)}
-    frame = tables.safe(pd.DataFrame({**columns, **ranks}))
-    paint = [_paint(row, view, dark=dark) for row in rows]
-    # A short name of the table: the browser searches the style of each cell in all that name it.
-    style = frame.style.set_uuid("r").format(na_rep="")
-    return style.apply(lambda _: pd.DataFrame(paint, index=frame.index, columns=frame.columns), axis=None)
+def _head(result: RouteResult, view: View, *, many: bool) -> Markup:
+    """Return the head of a route's column: its name, time and relevant passages; a press sorts by it."""
+    ms = milliseconds(result.ms)
+    sorted_by = st.session_state.get(SORT) == result.route
+    button = tag(
+        "button",
+        tag("span", cut(result.title, 40)),
+        type="button",
+        data_press=f"sort {result.route}",
+        title=f"{result.title}, {ms}: sort by its ranks",
+        aria_pressed=str(sorted_by).lower(),
+    )
+    found = found_relevant(view.gold, result, view.depth)
+    time = EMPTY if many else tag("span", ms, css="dim nowrap")
+    return tag("th", button, time, found, scope="col", css="base" if result.route == view.baseline else "")
 
 
-def _paint(row: Row, view: View, *, dark: bool) -> list[str]:
-    """Return the CSS of a row's cells."""
-    lit = f"background-color:{LIT[dark]}" if row.id == view.lit else ""
-    marked = lit or (f"background-color:{GOLD[dark]}" if row.grade > 0 else "")
-    name = f"color:{INK[dark]};{marked}"
-    return [name, *((rank and _cell(rank, view.depth, dark=dark)) or lit for rank in row.ranks)]
+def _row(
+    run: Run, view: View, row: Row, numbers: Mapping[str, int], marker: Marker | None, blank: Markup
+) -> Markup:
+    passage, number = run.passages.get(row.id), numbers.get(row.id)
+    name = names.named(run.corpus, passage) if passage else row.name
+    title = tag(
+        "button",
+        cut(name, 140),
+        type="button",
+        css="title",
+        dir="auto",
+        data_press=f"passage {number}" if number is not None else "",
+        title=name,
+    )
+    grade = mark(view.gold.get(row.id))
+    line = excerpt(passage, marker, LINE) if passage and view.density != "S" else EMPTY
+    cells = join([_cell(rank, view.depth) for rank in row.ranks])
+    return tag(
+        "tr",
+        tag("th", tag("div", title, grade), tag("div", line, css="snip", dir="auto"), scope="row"),
+        cells,
+        blank,
+        data_p=number if number is not None else "",
+        css="gold" if row.grade > 0 else "",
+    )
 
 
 @lru_cache(4096)
-def _cell(rank: int, depth: int, *, dark: bool) -> str:
+def _cell(rank: int | None, depth: int) -> Markup:
+    """Return the cell of a rank, in stronger colour for a higher rank and without one below `depth`."""
+    if rank is None:
+        return _NO_RANK
     share = strength(rank, depth)
-    if not share:
-        return ""
-    css = f"background-color:{shade(share, dark=dark)}"
-    return f"{css};color:#ffffff" if share > 0.75 else css
-
-
-def _columns(titles: list[str]) -> dict[str, Any]:
-    wide = max(74, min(130, 1000 // max(1, len(titles))))
-    routes = {
-        str(at): st.column_config.NumberColumn(cut(title, 40), width=wide, help=md(title), alignment="center")
-        for at, title in enumerate(titles)
-    }
-    return {PASSAGE: st.column_config.TextColumn("Passage", width=290, pinned=True), **routes}
+    css = "strong" if share > 0.6 else ""
+    return tag("td", rank, css=css, style=f"--v:{share:.2f}" if share else "")

@@ -1,11 +1,12 @@
-"""One run on Compare: the grid of routes and the views below it, all drawn from the run alone."""
+"""One run on Compare: a bar, the routes without a ranking, and the views, all drawn from the run alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core.analysis import waits as recorded_waits
 from core.analysis.answers import being_written
@@ -14,24 +15,28 @@ from core.analysis.searches import rewrites
 from core.corpus import catalogue, cautions
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
-from core.domain.types import RouteResult, Run, Span
+from core.domain.types import Run, Span
 from core.engine.job import Job
 from core.engine.replay import texts
 from core.engine.request import FILTERS, Request
-from ui.app import address, link, opened, state
-from ui.app.markup import EMPTY, cut, join, md, show
+from core.evaluation.labels import on_hits
+from core.evaluation.labels.pool import store_of
+from ui.app import address, link, opened, opening, scripts, state
+from ui.app.markup import EMPTY, md, show
+from ui.app.picked import PASSAGE
 from ui.app.plot import dark
 from ui.app.routes import title
 from ui.app.tabs import tabs
 from ui.compare import answers as answers_tab
 from ui.compare import late_answer, matches, overlap, ranks
 from ui.compare.steps import steps
-from ui.components import complaint, cost, passage
+from ui.components import complaint, cost, passage, sharing
 from ui.components.gold import gold_grades
-from ui.components.grid import WHOLE_HITS, View, Waiting, dense, drawn, grid, kept, lit
+from ui.components.grid import WHOLE_HITS, View, Waiting, dense, drawn, grid, kept, lit, troubles
 from ui.components.view import controls
 
-TAB = "tab"  # key of the tabs
+MANY = 7  # routes from which the matrix comes first: so many columns are not read at a glance
+TAB, MANY_TAB = "tab", "tab_many"  # keys of the tabs, for few and for many routes
 VIEW_KEY = "shown"  # key of what changes with the view
 COLUMNS = "columns_shown"  # (run, the columns of it that were drawn last)
 WAITS = (
@@ -39,63 +44,151 @@ WAITS = (
     (recorded_waits.waited, "for a busy model"),
 )
 SHOWN_FROM_MS = 50.0  # a wait that is worth a word
-PAGES = {
-    "why.py": "Why",
-    "steps.py": "Steps",
-    "latency.py": "Latency",
-}
-SPOKEN = {
-    "running": "running",
-    "cancelled": "stopped early",
-    "interrupted": "interrupted: RouteScope stopped during the run",
-}
-
-
-def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
-    """Draw everything about a run; routes that have not ended are waiting columns."""
-    gold = gold_grades(run)
-    if run.status == "running":
-        view = controls(run, gold, choose=False)
-        show(join([dense(view.density), grid(run, view, waiting)]))
-        return
-    exactly = _summary(run, gold)
-    _pages()
-    _shown(run, exactly, gold)
+PAGES = {"why.py": "Why", "steps.py": "Steps", "latency.py": "Latency"}
+SPOKEN = {"cancelled": "stopped early", "interrupted": "interrupted when RouteScope stopped"}
 
 
 @st.fragment(key=VIEW_KEY)  # another view of the run leaves all above it, and the sidebar, as they are
-def _shown(run: Run, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
-    view = controls(run, gold)
+def draw(run: Run, waiting: Sequence[Waiting] = (), doing: str = "") -> None:
+    """Draw everything about a run. Routes that have not ended are `waiting`; `doing` is the current step."""
+    _begin_opening(run.corpus)
+    gold = gold_grades(run)
+    scripts.listen("script_presses", partial(pressed, run))
+    with st.container(key="bar", horizontal=True, vertical_alignment="center", gap="small"):
+        _status(run, waiting, doing)
+        view = controls(run, gold)
+        if run.status != "running":
+            complaint.popover(run, "wrong_ranking", gold)
+        about = st.container(width="content")
+    _troubles(run)
     show(dense(view.density))
-    if worked(run):
-        with st.container():  # there also when empty: what follows keeps its place, and is not drawn again
-            passage.draw(run, view)
-        _tabs(run, view, exactly, gold)
-    else:
-        show(grid(run, view))
-        exactly.code(address.here(), language=None)
-
-
-@st.fragment  # another tab leaves the passage's panel as it is
-def _tabs(run: Run, view: View, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
+    columns = {"Columns": lambda: _columns(run, view, waiting)}
+    matrix = {"Ranks": lambda: _ranks(run, view, waiting)}
+    many = len(run.results) + len(waiting) >= MANY
     views: dict[str, Callable[[], None]] = {
-        "Side by side": lambda: _side_by_side(run, view),
-        "Ranks": lambda: ranks.draw(run, view, VIEW_KEY),
+        **(matrix | columns if many else columns | matrix),
+        "Answers": lambda: _answers(run, gold),
         "Overlap": lambda: overlap.draw(run, view),
-        "Answers": lambda: answers_tab.draw(run, gold),
         "Matches": lambda: matches.draw(run, dark=dark()),
         "Cost": lambda: show(cost.costs(run)),
-        "Steps": lambda: show(steps(run)),
+        "Trace": lambda: show(steps(run)),
     }
-    tabs(views, TAB, {"Side by side": lambda: _behind(run)})
-    exactly.code(address.here(), language=None)  # drawn last, when the address says all of it
+    tabs(views, MANY_TAB if many else TAB, {"Columns": lambda: _behind(run)})
+    with about:  # drawn last, when the address says all of the view
+        _about(run)
 
 
-def _pages() -> None:
-    """Draw links to the other pages about this run."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        for page, label in PAGES.items():
-            opened.to(page, label)
+def _begin_opening(corpus: str) -> None:
+    """Begin to open the corpus: it has the headings that passages are named by."""
+    try:
+        known = catalogue.describe(corpus, state.engine().settings)
+        if known.state in ("ready", "stale"):
+            opening.begin(corpus)
+    except RouteScopeError:
+        return  # a corpus that is not here: its passages are named by their documents
+
+
+def pressed(run: Run, told: str) -> None:
+    """Do what a press inside the grid or the matrix asks for: grade or select a passage, or sort by a route.
+
+    Raises BadInput or NotAllowed if a grade cannot be stored.
+    """
+    deed, _, rest = told.partition(" ")
+    if deed == "sort":
+        st.session_state[ranks.SORT] = None if st.session_state.get(ranks.SORT) == rest else rest
+        return
+    number, _, grade = rest.partition(" ")
+    ids = list(run.passages)
+    if not number.isdecimal() or int(number) >= len(ids):
+        return
+    if deed == "passage":
+        st.session_state[PASSAGE] = ids[int(number)]
+    elif deed == "grade" and grade.isdecimal():
+        on_hits.grade(store_of(state.engine()), run, ids[int(number)], complaint.who(), int(grade))
+
+
+def _status(run: Run, waiting: Sequence[Waiting], doing: str) -> None:
+    """Draw how many routes have a result, as a bar while the run is under way."""
+    done, total = len(run.results), len(run.results) + len(waiting)
+    with st.container(width=150, key="status"):
+        if run.status == "running":
+            st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {doing}"))
+            return
+        said = [f"{len(worked(run))} of {total} routes, {milliseconds(run.wall_ms)}"]
+        said += [SPOKEN[run.status]] if run.status in SPOKEN else []
+        said += [f"filter {one}" for one in texts(run.settings.get(FILTERS))]
+        if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
+            said.append("the question above is not the one of this run")
+        st.caption(md(" · ".join(said)))
+
+
+def _troubles(run: Run) -> None:
+    """Draw why routes have no ranking or no answer, with Retry once the run has ended."""
+    lines = troubles(run.results)
+    if not lines:
+        return
+    with st.container(key="troubles", horizontal=True, vertical_alignment="top", gap="small"):
+        show(lines)
+        if run.status != "running":
+            if st.button("Retry", key="retry", help="Ask again: only what failed is done again"):
+                _again(run)
+            if model_failures(run):
+                st.page_link("settings.py", label="Settings")
+
+
+def _again(run: Run) -> None:
+    """Ask the run's question once more: good replies are remembered, failed calls are made again."""
+    answered = tuple(one.route for one in run.results if one.answer_status != "not asked")
+    parameters = {one.route: dict(one.parameters) for one in run.results}
+    asked = Request(
+        run.query,
+        run.corpus,
+        tuple(parameters),
+        parameters,
+        "selected" if answered else "none",
+        answered,
+        style=state.answer_style(),
+    )
+    try:
+        job = state.start(asked)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    link.show(job.id)
+    st.rerun()
+
+
+@st.fragment
+def _about(run: Run) -> None:
+    """Draw facts about the run and its links, again when they are opened: the view may have changed."""
+    with st.popover("Link", type="tertiary", key="link_menu", on_change="rerun"):
+        st.caption("Opens this view with these results. No model needed.")
+        st.code(address.here(), language=None)
+        st.caption("Fills in the question without running it.")
+        st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
+        with st.container(horizontal=True, gap="small"):
+            for page, label in PAGES.items():
+                opened.to(page, label)
+        sharing.draw(run.id)
+        facts = [f"Corpus {run.corpus}", f"asked {run.created[:16].replace('T', ' ')} UTC"]
+        changed = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
+        facts += [f"{changed} routes searched with a rewrite"] if changed else []
+        for waits, reason in WAITS:
+            longest = max((waits(result.spans) for result in run.results), default=0.0)
+            if longest >= SHOWN_FROM_MS:
+                facts.append(f"waited {milliseconds(longest)} {reason} (not counted in any route's time)")
+        st.caption(md(" · ".join(facts)))
+        _cautions(run)
+
+
+def _cautions(run: Run) -> None:
+    """Draw warnings about what dense searches of this run could not find."""
+    try:
+        info = catalogue.describe(run.corpus, state.engine().settings).info
+    except RouteScopeError:
+        return  # a corpus that is not here
+    for caution in cautions.of_run(run, info) if info is not None else ():
+        st.warning(md(f"{caution.line()}."))
 
 
 def pending(job: Job) -> list[Waiting]:
@@ -127,104 +220,53 @@ def current(spans: Sequence[Span]) -> Span | None:
     return next((span for span in reversed(spans) if span.parent is None), None)
 
 
-def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
-    """Draw a line about the run and return the place for the link, which is complete only at the end."""
-    worked_count = len(worked(run))
-    facts = [
-        f"{worked_count} of {len(run.results)} routes with a result",
-        f"{milliseconds(run.wall_ms)} in total",
-        f"corpus {run.corpus}",
-        *[f"filter {one}" for one in texts(run.settings.get(FILTERS))],
-        f"asked {run.created[:16].replace('T', ' ')} UTC",
-    ]
-    anew = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
-    if anew:
-        facts.insert(1, f"{anew} searched with a rewrite")
-    for waits, reason in WAITS:
-        longest = max((waits(result.spans) for result in run.results), default=0.0)
-        if longest >= SHOWN_FROM_MS:
-            facts.append(f"waited {milliseconds(longest)} {reason} (not counted in any route's time)")
-    if run.status in SPOKEN:
-        facts.insert(0, SPOKEN[run.status])
-    failed = model_failures(run)
-    if failed:
-        some = "1 route" if len(failed) == 1 else f"{len(failed)} routes"
-        facts.insert(0, f"{some} failed at the language model: {cut(_reason(failed[0]), 160)}")
-    if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
-        facts.insert(0, f"results for “{cut(run.query.text, 90)}”")
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(md(" · ".join(facts)), width="stretch")
-        if failed and run.status != "running":
-            if st.button("Retry", key="retry_model", type="tertiary"):
-                _again(run)
-            st.page_link("settings.py", label="Settings")
-        if run.status != "running":
-            complaint.popover(run, "wrong_ranking", gold)
-        with st.popover("Link", type="tertiary", key="link_menu"):
-            st.caption("Opens this view with these results. No model needed.")
-            exactly = st.empty()
-            st.caption("Fills in the question without running it.")
-            st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
-    _cautions(run)
-    return exactly
-
-
-def _reason(result: RouteResult) -> str:
-    """Return why a route's model failed: the error of its last failed call, else the route's own."""
-    calls = [span.error for span in result.spans if span.kind == "LLM" and span.error]
-    return calls[-1] if calls else result.error or result.answer_error or ""
-
-
-def _again(run: Run) -> None:
-    """Ask the run's question once more: good replies are remembered, failed calls are made again."""
-    answered = tuple(one.route for one in run.results if one.answer_status != "not asked")
-    parameters = {one.route: dict(one.parameters) for one in run.results}
-    asked = Request(
-        run.query,
-        run.corpus,
-        tuple(parameters),
-        parameters,
-        "selected" if answered else "none",
-        answered,
-        style=state.answer_style(),
-    )
-    try:
-        job = state.start(asked)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    link.show(job.id)
-    st.rerun()
-
-
-def _cautions(run: Run) -> None:
-    """Draw warnings about what dense searches of this run could not find."""
-    try:
-        info = catalogue.describe(run.corpus, state.engine().settings).info
-    except RouteScopeError:
-        return  # a corpus that is not here
-    for caution in cautions.of_run(run, info) if info is not None else ():
-        st.warning(md(f"{caution.line()}."))
-
-
-def _side_by_side(run: Run, view: View) -> None:
-    whole = drawn(run, view) <= WHOLE_HITS
-    with st.container():  # the grid keeps its place below it, and is not made anew in the browser
+def _answers(run: Run, gold: Mapping[str, int]) -> None:
+    if run.status != "running":
         late_answer.write(run)
+    answers_tab.draw(run, gold)
+
+
+def _with_passage(run: Run, view: View, left: Callable[[], None], *, ranks: bool) -> None:
+    """Draw a view, and the selected passage at its right if there is room, else below."""
+    with st.container(key="beside"):
+        with st.container():
+            left()
+        if view.lit is not None:
+            with st.container():
+                passage.draw(run, view, ranks=ranks)
+
+
+def _columns(run: Run, view: View, waiting: Sequence[Waiting]) -> None:
+    whole = drawn(run, view) <= WHOLE_HITS
+
+    def left() -> None:
         if not whole:
             st.caption(
                 f"{drawn(run, view):,} hits. Above {WHOLE_HITS} hits, full texts are left out."
-                " Select a passage above to read it, or show fewer hits."
+                " Find a passage above to read it, or show fewer hits."
             )
-    show(lit(run, view.lit))
-    columns = kept(run, view, passage.marker(run) if whole else None)
-    st.session_state[COLUMNS] = (run.id, columns)
-    show(columns)
+        marker = passage.marker(run) if whole else None
+        columns = grid(run, view, waiting, marker) if waiting else kept(run, view, marker)
+        st.session_state[COLUMNS] = (run.id, columns)
+        show(lit(run, view.lit))
+        show(columns)
+
+    _with_passage(run, view, left, ranks=True)
+
+
+def _ranks(run: Run, view: View, waiting: Sequence[Waiting]) -> None:
+    rows = ranks.rows_of(run, view)
+    chosen = replace(view, lit=view.lit or (rows[0].id if rows else None))
+
+    def left() -> None:
+        show(lit(run, chosen.lit))
+        show(ranks.matrix(run, view, rows, passage.marker(run), waiting))
+
+    _with_passage(run, chosen, left, ranks=False)
 
 
 def _behind(run: Run) -> None:
-    """Draw the last columns again, behind another tab, so that the browser keeps their many elements."""
+    """Draw the last columns again, in a closed tab, so that the browser keeps their many elements."""
     of, columns = st.session_state.get(COLUMNS, ("", EMPTY))
     if of == run.id:
-        st.container()
         show(columns)

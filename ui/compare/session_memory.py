@@ -19,34 +19,33 @@ HELP = (
 )
 
 
-def menu() -> None:
+def draw() -> None:
     """Draw the session's name, what it remembers, and a way to delete that."""
     name = state.session()
-    with st.popover(md(f"Session {cut(name, 24)}") if name else "Session", key="remembered_menu"):
-        st.text_input(
-            "Session",
-            key=state.SESSION,
-            max_chars=80,
-            width=560,
-            placeholder="No session",
-            help=HELP,
-            persist_state="session",
-        )
-        store = state.engine().store
-        if not name:
-            return
-        if store is None:
-            st.caption("Runs are not stored here, so a session cannot be stored either.")
-            return
-        try:
-            turns = store.recall(name)
-            if turns:
-                _listing(turns)
-                _forget(store, name, turns)
-            else:
-                st.caption("This session has no turns yet.")
-        except RouteScopeError as error:
-            st.error(md(str(error)))
+    st.text_input(
+        "Session",
+        key=state.SESSION,
+        max_chars=80,
+        width=560,
+        placeholder="No session",
+        help=HELP,
+        persist_state="session",
+    )
+    store = state.engine().store
+    if not name:
+        return
+    if store is None:
+        st.caption("Runs are not stored here, so a session cannot be stored either.")
+        return
+    try:
+        turns = store.recall(name)
+        if turns:
+            _listing(turns)
+            _forget(store, name, turns)
+        else:
+            st.caption("This session has no turns yet.")
+    except RouteScopeError as error:
+        st.error(md(str(error)))
 
 
 def _listing(turns: Sequence[Remembered]) -> None:

@@ -87,14 +87,14 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
         )
         note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional", width=190)
     with st.container(horizontal=True):
-        who = people.current().account or st.text_input(
-            "Reported by", _who(), key=f"{of}:who", max_chars=64, width=140
+        reporter = people.current().account or st.text_input(
+            "Reported by", who(), key=f"{of}:who", max_chars=64, width=140
         )
         name = st.text_input(
             "Label set", complaints.default_name(run.corpus), key=f"{of}:set", max_chars=64, width=230
         )
     if st.button("Save as a test", key=f"{key}_save", type="primary"):
-        _save(key, name, Report(run, route, failure, who.strip() or ME, passage, answer, note))
+        _save(key, name, Report(run, route, failure, reporter.strip() or ME, passage, answer, note))
 
 
 def _passage(run: Run, of: str, wanted: Passage | None, gold: Mapping[str, int]) -> Passage | None:
@@ -146,8 +146,9 @@ def _of_document(corpus: Corpus, id: str) -> list[Passage]:
         return []  # words, and not the id of a document
 
 
-def _who() -> str:
-    return " ".join(str(st.session_state.get(WHO) or "").split()) or ME
+def who() -> str:
+    """Return the name that labels are saved under: the account if there is a login."""
+    return people.current().account or " ".join(str(st.session_state.get(WHO) or "").split()) or ME
 
 
 def _save(key: str, name: str, said: Report) -> None:

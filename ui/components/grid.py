@@ -12,13 +12,14 @@ from markupsafe import Markup
 from core.analysis import external
 from core.analysis.rank_overlap import halves
 from core.analysis.remarks import remarks
-from core.analysis.run_view import Reuse, reuse, top
+from core.analysis.run_view import Reuse, reuse, top, worked
 from core.analysis.searches import rewrites
 from core.analysis.term_contributions import Marker
 from core.domain.format import milliseconds
 from core.domain.rank_changes import Moves, moves
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
+from ui.app import state
 from ui.app.data import style
 from ui.app.markup import EMPTY, cut, join, tag
 from ui.components import citations
@@ -30,6 +31,8 @@ STATUS = {
     "unavailable": "not available",
     "cancelled": "stopped",
 }
+FOLD = "Queries, generated texts and notes of each route"
+MAX_NAMED = 4  # routes that one line names
 WHOLE_HITS = 400  # hits up to which each opens and holds its whole text; beyond, each is as little as can be
 LINES = 7  # of a text, at the widest density
 NARROW_CHARACTERS = 60  # characters a line has in the narrowest column
@@ -55,27 +58,33 @@ class View:
     density: str = "M"
     gold: Mapping[str, int] = field(default_factory=dict)
     lit: str | None = None
+    gradable: bool = False
 
 
 def drawn(run: Run, view: View) -> int:
     """Return how many hits the grid shows."""
-    return sum(min(view.depth, len(result.hits)) for result in run.results if result.status == "ok")
+    return sum(min(view.depth, len(result.hits)) for result in worked(run))
 
 
 def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker | None = None) -> Markup:
-    """Return all routes side by side, the baseline first and routes without a ranking last.
+    """Return all routes side by side, the baseline first. Routes without a ranking are in `troubles`.
 
     Up to WHOLE_HITS hits contain their text, with the words that `marker` finds marked.
     """
-    results = sorted(run.results, key=lambda r: (r.route != view.baseline, r.status != "ok"))
-    base = next((r for r in results if r.route == view.baseline and r.status == "ok"), None)
+    results = sorted(worked(run), key=lambda r: r.route != view.baseline)
+    base = next((r for r in results if r.route == view.baseline), None)
     wide = max(NARROW_CHARACTERS, 8 * NARROW_CHARACTERS // max(1, len(results) + len(waiting)))
     whole = drawn(run, view) <= WHOLE_HITS
-    scene = Scene(run, base, view.depth, view.gold, LINES * wide, whole, marker, numbered(run))
+    scene = Scene(
+        run, base, view.depth, view.gold, LINES * wide, whole, marker, numbered(run), gradable=view.gradable
+    )
     columns = [_column(scene, result) for result in results] + [_waiting(one) for one in waiting]
+    foldable = any(made_of(run, one) for one in results)
+    fold = tag("details", tag("summary", FOLD), css="rs-fold") if foldable else EMPTY
     return tag(
         "div",
         tag("style", _light(scene.shared())),
+        fold,
         tag("div", *columns, css="rs-grid", role="list", aria_label="routes side by side", tabindex="0"),
         css="rs" if whole else "rs rs-large",
     )
@@ -88,8 +97,20 @@ def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
         (one.route, one.status, one.ms, len(one.spans), one.answer, one.answer_error, one.error)
         for one in run.results
     ]
+    named = state.engine().opened(run.corpus) is not None
     shown = repr(
-        (run.id, run.created, run.fingerprint, view.baseline, view.depth, dict(view.gold), by, results)
+        (
+            run.id,
+            run.created,
+            run.fingerprint,
+            view.baseline,
+            view.depth,
+            dict(view.gold),
+            view.gradable,
+            named,
+            by,
+            results,
+        )
     )
     return _kept(hashlib.blake2b(shown.encode(), digest_size=16).hexdigest(), run, view, marker)
 
@@ -121,7 +142,8 @@ def lit(run: Run, id: str | None) -> Markup:
     return tag(
         "style",
         Markup(
-            f'.rs .rs-grid [data-p="{number}"]{{background:var(--lit);border-left-color:var(--lit-line)}}'
+            f'.rs :is(.rs-grid,.rs-matrix) [data-p="{number}"]{{background:var(--lit);'
+            "border-left-color:var(--lit-line)}"
             f'.rs .rs-grid [data-p="{number}"] mark{{background:var(--lit-mark)}}'
         ),
     )
@@ -140,47 +162,43 @@ def _light(numbers: Sequence[int]) -> Markup:
 
 def _column(scene: Scene, result: RouteResult) -> Markup:
     is_base = result is scene.base
-    works = result.status == "ok"
-    moved = moves(scene.base.hits, result.hits, scene.depth) if scene.base and works and not is_base else None
+    moved = moves(scene.base.hits, result.hits, scene.depth) if scene.base and not is_base else None
     return tag(
         "section",
         _head(scene, result, moved),
+        tag("div", *made_of(scene.run, result), css="rs-made"),
         tag(
             "div",
             citations.note(scene.run, result),
             hits(scene, result, moved),
             css="rs-body",
             style=f"--hits:{min(scene.depth, len(result.hits))}",
-        )
-        if works
-        else _trouble(result),
+        ),
         css="rs-col base" if is_base else "rs-col",
         role="listitem",
     )
 
 
 def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
-    chip = EMPTY
-    if result is scene.base:
-        chip = tag("span", "baseline", css="chip accent")
-    elif result.status != "ok":
-        chip = tag("span", STATUS[result.status], css="chip bad")
-    lines = [tag("div", tag("span", result.title), chip, css="name")]
-    if result.status != "unavailable":
-        alone = (tag("span", milliseconds(result.ms), css="ms"), " ", tag("span", "alone", css="dim"))
-        lines.append(tag("div", *alone, css="line", title="Time this route takes when it runs alone"))
-    said = [*external.facts(result), *marks(reuse(scene.run, result)), *remarks(result, scene.run.corpus)]
-    said += [found.line()] if (found := halves(result)) is not None else []
-    lines += [tag("div", mark, css="line dim") for mark in said]
-    if moved is not None:
-        lines.append(_counts(moved))
-    if relevant(scene.gold) and result.status == "ok":
-        lines.append(_gold_found(scene, result))
-    for _, rewrite in rewrites(result):
-        if rewrite.changed:
-            text = " · ".join(cut(item, 220) for item in rewrite.texts)
-            lines.append(tag("div", text, css="query", dir="auto", title="Query"))
-    return tag("header", *lines, css="rs-head")
+    """Return the two lines of a column's head: name and time, then relevant passages found and movements."""
+    alone = milliseconds(result.ms)
+    time = tag("span", alone, css="ms dim nowrap", title=f"{alone} if this route runs alone")
+    marks = [found_relevant(scene.gold, result, scene.depth)]
+    marks.append(_counts(moved) if moved is not None else EMPTY)
+    marks.append(tag("span", "baseline", css="chip accent") if result is scene.base else EMPTY)
+    name = tag("div", tag("span", result.title, title=result.title), time, css="name")
+    return tag("header", name, tag("div", *marks, css="marks"), css="rs-head")
+
+
+def made_of(run: Run, result: RouteResult) -> list[Markup]:
+    """Return what a column's fold holds: what was reused, remarks, and the texts that were searched with."""
+    notes = [*external.facts(result), *marks(reuse(run, result)), *remarks(result, run.corpus)]
+    notes += [found.line()] if (found := halves(result)) is not None else []
+    texts = [" · ".join(cut(text, 220) for text in one.texts) for _, one in rewrites(result) if one.changed]
+    return [
+        *(tag("div", note, css="dim") for note in notes),
+        *(tag("div", text, css="query", dir="auto", title="Query") for text in texts),
+    ]
 
 
 def marks(used: Reuse) -> list[str]:
@@ -197,22 +215,54 @@ def marks(used: Reuse) -> list[str]:
 
 
 def _counts(moved: Moves) -> Markup:
-    css = {"better": "up", "worse": "down", "same": "dim", "new": "new"}
-    parts = [tag("span", f"{n} {kind}", css=f"{css[kind]} nowrap") for kind, n in moved.counts.items()]
-    parts.append(tag("span", f"{len(moved.lost)} lost", css="dim nowrap"))
-    return tag("div", join(parts, " · "), css="line")
+    """Return the non-zero movements against the baseline as small marks."""
+    counts = moved.counts
+    found = [
+        (counts.get("better", 0), "▲", "up", "better"),
+        (counts.get("worse", 0), "▼", "down", "worse"),
+        (counts.get("new", 0), "+", "new", "new"),
+        (len(moved.lost), "−", "dim", "lost"),
+    ]
+    return join(
+        [
+            tag("span", f"{sign}{n}", css=f"{css} nowrap", title=f"{n} {kind} against the baseline")
+            for n, sign, css, kind in found
+            if n
+        ],
+        " ",
+    )
 
 
-def _gold_found(scene: Scene, result: RouteResult) -> Markup:
-    wanted = set(relevant(scene.gold))
-    found = wanted & {hit.passage.id for hit in result.hits[: scene.depth]}
-    words = f"◆ {len(found)} of {len(wanted)} relevant"
-    return tag("div", words, tag("span", f" in the top {scene.depth}", css="dim"), css="line")
+def found_relevant(gold: Mapping[str, int], result: RouteResult, depth: int) -> Markup:
+    """Return how many of the relevant passages are in a route's top `depth`, or nothing without labels."""
+    if not (wanted := set(relevant(gold))):
+        return EMPTY
+    found = len(wanted & {hit.passage.id for hit in result.hits[:depth]})
+    title = f"{found} of {len(wanted)} relevant passages in the top {depth}"
+    css = "found nowrap" if found else "found none nowrap"
+    unit = tag("span", " relevant passages", css="rs-unseen")
+    return tag("span", f"{found}/{len(wanted)}", unit, css=css, title=title)
 
 
-def _trouble(result: RouteResult) -> Markup:
-    """Return why there is no ranking, and the steps that were run until then."""
-    css = "dim" if result.status in ("unavailable", "cancelled") else "bad"
+def troubles(results: Sequence[RouteResult]) -> Markup:
+    """Return a line for each reason why routes have no ranking or no answer; it opens to their steps."""
+    groups: dict[tuple[str, str], list[RouteResult]] = {}
+    for result in results:
+        why = result.answer_error if result.status == "ok" else result.error or "no reason recorded"
+        if why:
+            status = STATUS.get(result.status, "could not write an answer")
+            groups.setdefault((status, cut(why, 600)), []).append(result)
+    lines = []
+    for (status, reason), those in groups.items():
+        names = ", ".join(one.title for one in those[:MAX_NAMED])
+        more = f" and {len(those) - MAX_NAMED} more" if len(those) > MAX_NAMED else ""
+        says = tag("b", names, more, css="bad"), tag("span", f" {status}: "), tag("span", reason, dir="auto")
+        lines.append(tag("details", tag("summary", *says), *map(_steps, those), css="rs-trouble"))
+    return tag("div", *lines, css="rs") if lines else EMPTY
+
+
+def _steps(result: RouteResult) -> Markup:
+    """Return the steps that a route without a ranking ran."""
     steps = [
         tag(
             "li",
@@ -221,21 +271,18 @@ def _trouble(result: RouteResult) -> Markup:
         )
         for span in top(result)
     ]
-    return tag(
-        "div",
-        tag("div", cut(result.error or "no reason recorded", 600), css=css, dir="auto"),
-        tag("ul", *steps, css="rs-steps") if steps else EMPTY,
-        css="rs-note",
-    )
+    head = tag("div", result.title, "" if steps else ": no step was run", css="dim")
+    return tag("div", head, tag("ul", *steps, css="rs-steps") if steps else EMPTY)
 
 
 def _waiting(one: Waiting) -> Markup:
     doing = one.step or ("starting" if one.running else "waiting to start")
-    state = tag("span", "running", css="chip accent") if one.running else tag("span", "waiting", css="chip")
+    status = tag("span", "running", css="chip accent") if one.running else tag("span", "waiting", css="chip")
     bars = [tag("div", css="bar")] * 3
     return tag(
         "section",
-        tag("header", tag("div", tag("span", one.title), state, css="name"), css="rs-head"),
+        tag("header", tag("div", tag("span", one.title), status, css="name"), css="rs-head"),
+        tag("div", css="rs-made"),
         tag("div", doing, *bars, css="rs-wait"),
         tag("div", one.text, css="rs-note said", dir="auto") if one.text else EMPTY,
         css="rs-col",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,13 +16,16 @@ from core.analysis.term_contributions import Marker
 from core.domain.rank_changes import Move, Moves, ranks
 from core.domain.relevance import UNMATCHED, is_unmatched
 from core.domain.types import Hit, Passage, RouteResult, Run
+from core.store.labels import GRADES
 from ui.app.markup import EMPTY, cut, join, tag
 from ui.app.names import named, title_of
 
 _MARKS = re.compile(r"[#*|`]+|-{3,}")  # of markdown: noise in a line or two; the full text keeps them
+_HEADINGS = re.compile(r"\A(?:\s*#+ .*\n)+")  # the name of the passage has them
 _HIT = Markup(
-    '<details class="{}" data-p="{}"><summary><span class="rank">{}</span>'
-    '<span class="title" dir="auto">{}</span><span class="score">{}{}</span>{}{}</summary>{}</details>'
+    '<div class="rs-one"><details class="{}" data-p="{}"><summary><span class="rank">{}</span>'
+    '<span class="title" dir="auto">{}</span>{}{}<span class="score">{}{}</span></summary>{}</details>'
+    "{}</div>"
 )
 # One of very many: a browser takes its time by the element, so the style puts rank, movement and score there.
 # Filled in as plain text, which is four times as quick: every part of it is Markup, or a number.
@@ -30,7 +34,8 @@ _MOVED = Markup(' data-m="{}"')
 _STILL = Markup('<span class="move"></span>')
 _MOVE = Markup('<span class="move {}" title="{}">{}</span>')
 FLAT_TITLE, FLAT_SNIP = 90, 160  # characters
-GRADES = {3: "answers it", 2: "a part of the answer", 1: "on topic", 0: "tempting but wrong"}
+SEEN, BEFORE = 120, 40  # characters that two lines show, and those of them before the first search word
+_BUTTON = Markup('<button type="button" class="grade g{0}{1}" data-press="grade {2} {0}"{3}>{0}</button>')
 
 
 @dataclass(slots=True)
@@ -45,6 +50,7 @@ class Scene:
     whole: bool = True
     marker: Marker | None = None
     numbers: dict[str, int] = field(default_factory=dict)
+    gradable: bool = False  # whether hits have buttons that grade them
     seen: Counter[str] = field(default_factory=Counter)
     made: dict[Passage, tuple[Markup, Markup]] = field(default_factory=dict)
 
@@ -64,7 +70,7 @@ class Scene:
     def parts(self, passage: Passage) -> tuple[Markup, Markup]:
         """Return the closed and the opened part of hits on `passage`, made once."""
         if passage not in self.made:
-            snip = tag("span", _short(passage, self.snip), css="snip", dir="auto")
+            snip = tag("span", excerpt(passage, self.marker, self.snip), css="snip", dir="auto")
             full = tag("div", marked(passage.text, self.marker), css="full", dir="auto")
             where = tag(
                 "div", _where(passage), title=f"characters {passage.start}–{passage.end}", css="where"
@@ -78,6 +84,26 @@ class Scene:
             title = cut(named(self.run.corpus, passage), FLAT_TITLE)
             self.made[passage] = join([title]), join([_short(passage, FLAT_SNIP)])
         return self.made[passage]
+
+
+def excerpt(passage: Passage, marker: Marker | None, size: int) -> Markup:
+    """Return `size` characters of a passage from where most search words are, which are marked."""
+    text = _HEADINGS.sub("", passage.text).strip() or passage.text
+    text = " ".join(_MARKS.sub("", text).split())
+    if marker is None:
+        return join([cut(text, size)])
+    at, starts, words = 0, [], []
+    for piece, kind in marker.pieces(text):
+        if kind == "asked":
+            words.append((at, piece.casefold()))
+        at += len(piece)
+    for begin, _ in words:
+        within = {word for place, word in words if begin <= place < begin + SEEN}
+        starts.append((-len(within), begin))
+    begin = max(0, min(starts, default=(0, 0))[1] - BEFORE)
+    if begin:
+        begin = text.find(" ", begin) + 1
+    return join(["…" if begin else "", marked(cut(text[begin:], size), marker)])
 
 
 def _short(passage: Passage, size: int) -> str:
@@ -97,36 +123,64 @@ def hits(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     if not result.hits:
         return tag("div", "No hits: no passage matches the query.", css="rs-note dim")
     rows = []
+    ranks_alone = only_ranks(result.hits[: scene.depth])
     for rank, hit in enumerate(result.hits[: scene.depth], 1):
         move = moved.of.get(hit.passage.id) if moved else None
-        rows.append(_hit(scene, hit, rank, move, cited=hit.passage.id in result.citations))
+        score = "" if ranks_alone else score_text(hit.score)
+        rows.append(_hit(scene, hit, rank, move, score, cited=hit.passage.id in result.citations))
     return join([*rows, _lost(scene, result, moved)])
 
 
-def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -> Markup:
+def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, score: str, *, cited: bool) -> Markup:
     passage, grade = hit.passage, scene.gold.get(hit.passage.id)
     chips = []
-    if grade is not None:
-        chips.append(
-            tag("span", f"◆ {grade}", css="chip accent", title=f"labelled: {GRADES.get(grade, grade)}")
-        )
     if cited:
         chips.append(tag("span", "cited", css="chip"))
     if is_unmatched(passage.id):
         chips.append(tag("span", "outside", css="chip", title="not in the corpus: returned by a pipeline"))
     # One template for a thousand hits: an element made part by part takes four times as long.
-    css, number, score = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id), _score(hit.score)
+    css, number = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id)
     if not scene.whole:
         title, snip = scene.flat(passage)
         moved = _moved(_move_text(move)) if move else EMPTY
-        return Markup(_FLAT.format(css, number, score, moved, join(chips), title, rank, snip))
+        return Markup(_FLAT.format(css, number, score, moved, mark(grade) + join(chips), title, rank, snip))
     snip, opened = scene.parts(passage)
     title = join([cut(named(scene.run.corpus, passage), 140)])
-    return _HIT.format(css, number, rank, title, score, join(chips), _arrow(move), snip, opened)
+    graded = buttons(number, grade) if scene.gradable else mark(grade)
+    return _HIT.format(css, number, rank, title, _arrow(move), snip, score, join(chips), opened, graded)
 
 
-def _score(score: float) -> str:
-    return f"{score:.4f}" if abs(score) < 1 else f"{score:.2f}"
+def mark(grade: int | None) -> Markup:
+    """Return a passage's grade, or nothing without a label."""
+    if grade is None:
+        return EMPTY
+    return tag("span", grade, css=f"grade on g{grade}", title=f"labelled {grade}: {GRADES.get(grade, grade)}")
+
+
+@lru_cache(4096)
+def buttons(number: int, grade: int | None) -> Markup:
+    """Return the buttons that grade a passage; the browser shows the others when they are reached for."""
+    made = []
+    for value in sorted(GRADES):
+        again = " Press again to take it back." if value == grade else ""
+        words = f' title="{value}: {GRADES[value]}.{again}" aria-pressed="{str(value == grade).lower()}"'
+        made.append(_BUTTON.format(value, " on" if value == grade else "", number, Markup(words)))
+    return tag("div", *made, css="rs-grades")
+
+
+def score_text(score: float) -> str:
+    """Return a score with three decimals, or more digits for a very small one."""
+    text = f"{score:.3f}" if abs(score) >= 0.1 or score == 0 else f"{score:.2g}"
+    return text.replace("-", "−")
+
+
+def only_ranks(hits: Sequence[Hit]) -> bool:
+    """Return whether the scores are a constant times 1 / (k + rank): they tell no more than the rank."""
+    scores = [hit.score for hit in hits]
+    if len(scores) < 3 or min(scores) <= 0:
+        return False
+    steps = [1 / after - 1 / before for before, after in itertools.pairwise(scores)]
+    return min(steps) > 0 and max(steps) - min(steps) < 1e-3 * max(steps)
 
 
 def _where(passage: Passage) -> str:

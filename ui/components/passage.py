@@ -14,7 +14,7 @@ from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
 from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
-from core.domain.rank_changes import ranks
+from core.domain.rank_changes import ranks as ranks_of
 from core.domain.types import Passage, Run
 from ui.app import opened, opening, state
 from ui.app.markup import cut, join, md, show, tag
@@ -23,8 +23,8 @@ from ui.app.picked import PASSAGE
 from ui.app.plot import dark, plot
 from ui.charts import describe_match, match_heatmap
 from ui.components import term_contributions
-from ui.components.grid import View
-from ui.components.hits import GRADES, marked
+from ui.components.grid import View, numbered
+from ui.components.hits import buttons, mark, marked
 
 
 def marker(run: Run) -> Marker:
@@ -34,27 +34,34 @@ def marker(run: Run) -> Marker:
     return Marker(run.query.text, others, _analyzer(run.corpus, found))
 
 
-def draw(run: Run, view: View) -> None:
-    """Draw the panel of the selected passage, or nothing without one."""
+def draw(run: Run, view: View, *, ranks: bool = True) -> None:
+    """Draw the panel of the selected passage, with its rank in each route if `ranks`; nothing without one."""
     if view.lit is None:
         return
     id, passage = view.lit, _passage(run, view.lit)
     with st.container(border=True, key="passage_panel"):
+        st.markdown(f"**{md(cut(named(run.corpus, passage), 160) if passage else id)}**")
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**{md(cut(named(run.corpus, passage), 160) if passage else id)}**")
+            show(tag("div", _grade(run, view, id), css="rs rs-passage-grade"))
             opened.to("why.py", "Why it has this rank", passage=id)
-            st.button("Close", key="close_passage", type="tertiary", on_click=_close)
-        show(tag("div", _places(run, view, id), css="rs"))
+            if st.session_state.get(PASSAGE):
+                st.button("Close", key="close_passage", type="tertiary", on_click=_close)
+        if ranks:
+            show(tag("div", _places(run, view, id), css="rs"))
         if passage is None:
             st.caption("Neither the run nor the current corpus contains its text.")
             return
-        left, right = st.columns([6, 5], gap="medium")
-        with left:
-            _text(run, passage)
-        with right:
+        _text(run, passage)
+        if st.session_state.get(PASSAGE):  # chosen by a person: its words are looked up in the corpus
             term_contributions.draw(run, passage)
         _expansions(run, id)
         _tokens(run, id)
+
+
+def _grade(run: Run, view: View, id: str) -> Markup:
+    """Return the passage's grade, with buttons that change it if the run has the passage."""
+    grade = view.gold.get(id)
+    return buttons(numbered(run)[id], grade) if view.gradable and id in run.passages else mark(grade)
 
 
 def _close() -> None:
@@ -74,11 +81,9 @@ def _passage(run: Run, id: str) -> Passage | None:
 
 def _places(run: Run, view: View, id: str) -> Markup:
     """Return the passage's rank in every route, best first; a hint tells why a route lacks it."""
-    found = [(ranks(result.hits).get(id), result) for result in worked(run)]
+    found = [(ranks_of(result.hits).get(id), result) for result in worked(run)]
     found.sort(key=lambda one: (one[0] is None, one[0] or 0))
     chips = []
-    if (grade := view.gold.get(id)) is not None:
-        chips.append(tag("span", f"◆ {grade} {GRADES.get(grade, '')}", css="chip accent"))
     for rank, result in found:
         name = cut(result.title, 40)
         if rank is None:

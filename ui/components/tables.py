@@ -33,13 +33,6 @@ def show(data: Any, *, place: Any = st, column_config: Mapping[str, Any] | None 
     return place.dataframe(safe(table), column_config=config, **more)
 
 
-def painted(style: Any, **more: Any) -> Any:
-    """Draw a coloured table made from a `safe` one. Raises ValueError for another table."""
-    if not style.data.equals(safe(style.data)):
-        raise ValueError("a coloured table must be made of a safe one: call safe() first")
-    return st.dataframe(style, **more)
-
-
 def safe(table: pd.DataFrame) -> pd.DataFrame:
     """Return `table` with all text shielded, also in lists; other values are unchanged."""
     import pandas as pd

@@ -8,8 +8,9 @@ from typing import TypeVar
 import streamlit as st
 
 from core.analysis.run_view import worked
+from core.domain import people
 from core.domain.types import Run
-from ui.app import address, picked
+from ui.app import address, picked, state
 from ui.app.choice import choice
 from ui.app.routes import title
 from ui.components.grid import View
@@ -20,15 +21,14 @@ DENSITIES = ("S", "M", "L")
 CHOSEN = "baseline_chosen"
 
 
-def controls(run: Run, gold: Mapping[str, int], *, choose: bool = True) -> View:
-    """Draw the view's widgets in one row, with a choice of passage if `choose`, and return the view."""
-    names = [result.route for result in worked(run)]
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        baseline = _baseline(names)
-        depth = _choice("Hits", DEPTHS, "depth", 10)
-        density = _choice("Text", DENSITIES, "density", "M")
-        lit = picked.pick(run, gold, width=420) if choose else None
-    return View(baseline, depth, density, gold, lit)
+def controls(run: Run, gold: Mapping[str, int]) -> View:
+    """Draw the view's widgets and return the view."""
+    baseline = _baseline([result.route for result in worked(run)])
+    depth = _choice("Hits", DEPTHS, "depth", 10)
+    density = _choice("Text", DENSITIES, "density", "M")
+    lit = picked.pick(run, gold, width=170, none="Find a passage", label_visibility="collapsed")
+    gradable = run.status != "running" and state.engine().store is not None and people.current().may("label")
+    return View(baseline, depth, density, gold, lit, gradable)
 
 
 def _baseline(names: list[str]) -> str | None:
@@ -43,8 +43,7 @@ def _baseline(names: list[str]) -> str | None:
         names,
         key="baseline",
         format_func=title,
-        width=190,
-        help="The other routes show rank changes against the baseline",
+        width=200,
         persist_state="session",
         on_change=_chosen,
     )

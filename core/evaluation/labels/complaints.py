@@ -93,11 +93,11 @@ def report(store: Store, name: str, said: Report) -> Kept:
 
     def work(labels: LabelStore) -> Kept:
         _check_run(labels, said.run.id)
-        desk = _desk(labels, fresh)
-        before = _asked(desk, said.run.query) if desk else None
+        desk = desk_of(labels, fresh)
+        before = question_of(desk, said.run.query) if desk else None
         if before and (same := _same(before, complaint, answer)):
             return Kept(name, before.id, same, before, (), judgement=False, again=True)
-        question = _with(before or _new(desk, said.run.query), complaint, answer)
+        question = _with(before or new_question(desk, said.run.query), complaint, answer)
         desks.clean_questions([question])
         if desk is None:
             labels.create(fresh, rows.documents([question]))
@@ -182,7 +182,7 @@ def _check_run(labels: LabelStore, run: str) -> None:
         raise BadInput(f"run {run} was deleted; undo that on Sessions, then report it")
 
 
-def _desk(labels: LabelStore, fresh: LabelSet) -> Desk | None:
+def desk_of(labels: LabelStore, fresh: LabelSet) -> Desk | None:
     """Return the set as it is, or None if it does not exist yet."""
     if not labels.exists(fresh.name):
         return None
@@ -196,11 +196,12 @@ def _desk(labels: LabelStore, fresh: LabelSet) -> Desk | None:
     return desk
 
 
-def _asked(desk: Desk, query: Query) -> Question | None:
+def question_of(desk: Desk, query: Query) -> Question | None:
+    """Return the set's question with this text and conversation, or None."""
     return next((question for question in desk.questions if question.query == query), None)
 
 
-def _new(desk: Desk | None, query: Query) -> Question:
+def new_question(desk: Desk | None, query: Query) -> Question:
     """Return a question for the set, with an id that no other of its questions has."""
     if desk is not None and len(desk.questions) >= desks.MAX_QUESTIONS:
         raise BadInput(
@@ -241,7 +242,7 @@ def _judge(labels: LabelStore, name: str, question: str, said: Report, complaint
     """Grade the passage that should have been there, unless the same person did; whether it was done now."""
     if said.passage is None:
         return False
-    labels.add_to_pool(name, {question: [Pooled(said.passage, _ranks(said.run, said.passage.id))]})
+    labels.add_to_pool(name, {question: [Pooled(said.passage, found_by(said.run, said.passage.id))]})
     standing = rows.read(labels, name).by(complaint.who).get((question, said.passage.id))
     if standing is not None and standing.grade == GRADE:
         return False
@@ -250,7 +251,8 @@ def _judge(labels: LabelStore, name: str, question: str, said: Report, complaint
     return True
 
 
-def _ranks(run: Run, passage: str) -> tuple[tuple[str, int], ...]:
+def found_by(run: Run, passage: str) -> tuple[tuple[str, int], ...]:
+    """Return the routes of a run that ranked a passage, with its rank in each."""
     return tuple(
         (result.route, at)
         for result in run.results

@@ -29,6 +29,11 @@ def read(labels: LabelStore, name: str, *, dropped: bool = False) -> Desk:
     return Desk(own, questions, pool, judged)
 
 
+def queries(labels: LabelStore, name: str) -> list[Query]:
+    """Return the query of each question of a set."""
+    return [_question(id, known).query for id, known in labels.questions(name)]
+
+
 def documents(questions: Iterable[Question]) -> list[Stored]:
     """Return questions as the store keeps them."""
     return list(map(document, questions))

@@ -1,17 +1,18 @@
 """The rank matrix: its rows against the run, its colours, and picking in it."""
 
+import re
 from dataclasses import replace
 
-import pandas as pd
 import pytest
+import streamlit as st
 
-from core.analysis.rank_overlap import Row, contenders, rank_rows, strength
+from core.analysis.rank_overlap import contenders, rank_rows, strength
 from core.analysis.run_view import worked
 from core.domain.rank_changes import ranks
 from tests.runs import HOSTILE, make_run
-from ui.charts.style import shade
 from ui.compare import ranks as page
-from ui.components.grid import View
+from ui.compare import results
+from ui.components.grid import View, Waiting, numbered
 
 RUN = make_run(mishaps=False)
 
@@ -51,37 +52,64 @@ def test_a_passage_that_the_run_does_not_hold_is_named_by_its_id():
     assert all(row.name == row.id for row in rank_rows(replace(RUN, passages={}), depth=10))
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_table_shows_ranks_grades_and_the_row_looked_at(dark):
-    rows = [Row("a", HOSTILE[0], 3, (1, None)), Row("b", "B", 0, (None, 11)), Row("c", "C", 0, (11, 1))]
-    table = page.styled(rows, 2, View(depth=10, lit="b"), dark=dark)
-    assert list(table.data["passage"]) == [f"◆3 {HOSTILE[0]}", "B", "C"]
-    assert table.data["0"].tolist() == [1, pd.NA, 11]
-    assert table.data["1"].tolist() == [pd.NA, 11, 1]
-    css = {at: dict(done) for at, done in table._compute().ctx.items()}
-    assert css[0, 0]["background-color"] == page.GOLD[dark]
-    assert css[0, 1] == css[2, 2] == {"background-color": shade(1.0, dark=dark), "color": "#ffffff"}
-    assert {(0, 2), (2, 1)}.isdisjoint(css)
-    assert [css[1, at]["background-color"] for at in (0, 1, 2)] == [page.LIT[dark]] * 3
-    assert set(css[2, 0]) == {"color"}
+def test_the_matrix_shows_names_grades_ranks_and_waiting_routes():
+    first, second = (hit.passage.id for hit in RUN.results[0].hits[:2])
+    view = View("bm25", 10, gold={first: 3, second: 0})
+    waiting = [Waiting("Late <route>", running=True, step="rerank")]
+    html = page.matrix(RUN, view, rank_rows(RUN, depth=10, gold=view.gold), None, waiting)
+    assert html.count("<tr") == 1 + len(rank_rows(RUN, depth=10))
+    assert html.count('scope="col"') == 1 + len(worked(RUN)) + 1
+    assert 'title="running: rerank"' in html
+    assert "Late &lt;route&gt;" in html
+    assert 'class="grade on g3"' in html
+    assert 'class="grade on g0"' in html
+    numbers = numbered(RUN)
+    row = re.search(rf'<tr[^>]*data-p="{numbers[first]}".*?</tr>', html)
+    cells = re.findall(r"<td[^>]*>(\d*)</td>", row.group())
+    known = [ranks(result.hits).get(first) for result in worked(RUN)]
+    assert cells == [str(rank or "") for rank in known] + [""]
+    assert 'style="--v:1.00">1</td>' in html
+    assert "--v" not in "".join(re.findall(r"<td[^>]*>1[1-9]</td>", html)), "below the top: no colour"
+
+
+def test_hostile_names_are_text_in_the_matrix():
+    evil = make_run(hostile=True)
+    html = page.matrix(evil, View(), rank_rows(evil, depth=10), None)
+    assert "<img" not in html
+    assert HOSTILE[0].split()[0].replace("<", "&lt;") in html
 
 
 def test_a_run_without_results_makes_an_empty_table():
     assert rank_rows(replace(RUN, results=(), passages={}), depth=10) == []
-    assert page.styled([], 0, View(), dark=False).data.shape == (0, 1)
+    empty = page.matrix(replace(RUN, results=(), passages={}), View(), [], None)
+    assert "<tbody></tbody>" in empty
 
 
-def test_a_click_picks_the_passage_of_its_row_once(monkeypatch):
-    state = {"matrix_rows": ["p0", "p1", "p2"]}
-    drawn = []
-    monkeypatch.setattr(page.st, "session_state", state)
-    monkeypatch.setattr(page.st, "rerun", drawn.append)
-    for cells in ([], [(7, "0")]):  # taken back, and of rows that are gone
-        state["matrix"] = {"selection": {"cells": cells}}
-        page._follow("view")
-    assert "passage" not in state
-    assert not drawn
-    state["matrix"] = {"selection": {"cells": [(1, "0")]}}
-    page._follow("view")
-    assert state["passage"] == "p1"
-    assert drawn == ["view"]
+def test_rows_are_sorted_by_the_route_that_was_pressed(monkeypatch):
+    state = {}
+    monkeypatch.setattr(st, "session_state", state)
+    route = worked(RUN)[1]
+    results.pressed(RUN, f"sort {route.route}")
+    rows = page.rows_of(RUN, View())
+    own = ranks(route.hits)
+    found = [own.get(row.id, 10_000) for row in rows]
+    assert found == sorted(found)
+    results.pressed(RUN, f"sort {route.route}")
+    assert state[page.SORT] is None
+
+
+@pytest.mark.parametrize(
+    "told", ["", "passage", "passage x", "passage 99999", "passage -1", "grade 0", "grade 1 x"]
+)
+def test_presses_that_make_no_sense_change_nothing(monkeypatch, told):
+    state = {}
+    monkeypatch.setattr(st, "session_state", state)
+    results.pressed(RUN, told)
+    assert state == {}
+
+
+def test_a_press_on_a_row_selects_its_passage(monkeypatch):
+    state = {}
+    monkeypatch.setattr(st, "session_state", state)
+    results.pressed(RUN, "passage 1")
+    assert state == {"passage": list(RUN.passages)[1]}

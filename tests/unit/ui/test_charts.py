@@ -14,7 +14,7 @@ from core.domain.rank_changes import moves, ranks
 from core.domain.types import Hit, Link, Passage, RouteResult, Span
 from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run, passages, ranking
 from ui.charts import waterfall
-from ui.charts.style import KINDS, scale, shade
+from ui.charts.style import KINDS
 
 
 def hits(ids):
@@ -177,16 +177,6 @@ def test_runs_with_nothing_to_show_draw_empty_charts():
     unavailable = replace(RUN, results=(replace(RUN.results[0], status="unavailable", hits=(), spans=()),))
     for run in (nothing, unavailable):
         assert waterfall(run).layout.height > 0
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_shade_lies_on_the_scale(dark):
-    for share, colour in scale(dark=dark):
-        assert shade(share, dark=dark) == colour
-    (_, one), (_, other), _ = scale(dark=dark)
-    middle = [(int(one[n : n + 2], 16) + int(other[n : n + 2], 16)) / 2 for n in (1, 3, 5)]
-    got = shade(0.25, dark=dark)
-    assert [int(got[n : n + 2], 16) for n in (1, 3, 5)] == [round(one) for one in middle]
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,3 @@ def test_no_cell_of_the_file_begins_a_formula_however_it_is_parted(row):
                 assert line == cells
             elif not set(',"\n') & set("".join(cells)):
                 assert not [one for one in line if one.strip()[:1] in ("=", "@")]
-
-
-def test_colours_do_not_lead_past_the_shield():
-    raw = pd.DataFrame({"text": ["=1"]})
-    with pytest.raises(ValueError, match="safe"):
-        tables.painted(raw.style)
