@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from core.domain.format import number
 from core.evaluation.calibration import Objective
-from core.evaluation.finding import NONE, SAME, Finding, count, ends, sentence
-from core.evaluation.tuning.calibrate import Calibration, Measured, Worth
+from core.evaluation.finding import NONE, SAME, Finding, sentence
+from core.evaluation.templating import say
+from core.evaluation.tuning.calibrate import Calibration
 from core.evaluation.tuning.curves import reliable
 from core.evaluation.tuning.targets import Target
 
-RULES: dict[Objective, str] = {
-    "f1": "the highest F1",
-    "balanced accuracy": "the highest balanced accuracy",
-    "precision": "the highest recall with precision of at least {:g}",
-    "recall": "the highest precision with recall of at least {:g}",
-}
 NAMES: dict[Objective, str] = {
     "f1": "F1",
     "balanced accuracy": "balanced accuracy",
@@ -25,28 +19,14 @@ NAMES: dict[Objective, str] = {
 
 def about(target: Target) -> str:
     """Describe the calibrated threshold."""
-    where = "From this threshold on," if target.acts == "from" else "Below this threshold,"
-    condition = "if" if target.acts == "from" else "unless"
-    return (
-        f"{where} {target.act}. That is correct {condition} {target.positive}."
-        f" Each case is one {_unit(target)}."
-    )
+    return say("calibration.about", target)
 
 
 def in_words(found: Calibration) -> str:
     """Return the finding in a few sentences: the threshold and its figures on held-out questions, next to
     those of the one in use.
     """
-    rule = RULES[found.objective].format(found.wanted or 0)
-    on = "questions of one half" if found.made else "dev questions"
-    return " ".join(
-        [
-            f"{found.threshold:.3g} has {rule} on {found.dev} {on}.",
-            f"On {count(found.held_out, 'held-out questions')}: {_worth(found.chosen)}.",
-            f"The threshold in use, {found.shipped.threshold:.3g}, gives {_worth(found.shipped)}.",
-            difference(found),
-        ]
-    )
+    return say("calibration.found", found, difference(found))
 
 
 def difference(found: Calibration) -> str:
@@ -82,14 +62,7 @@ def halves(found: Calibration) -> str:
 
 def left_out(target: Target, total: int) -> str:
     """Return the part of `total` questions that is excluded, and why, or "" if none is."""
-    met = sum(target.stored.values())
-    gone = [f"{count(total - met)}: the route failed or did not take this step"] if met < total else []
-    gone += [f"{n:,} {_unit(target, n)}: {why}" for why, n in target.left_out.items()]
-    text = f"Excluded: {'; '.join(gone)}." if gone else ""
-    if len(target.stored) > 1:
-        values = ", ".join(f"{one:.3g} ({n})" for one, n in sorted(target.stored.items())[:5])
-        text += f" The stored results used several thresholds: {values}."
-    return text.strip()
+    return say("calibration.left_out", target, total - sum(target.stored.values()))
 
 
 def reliability_in_words(target: Target) -> str:
@@ -106,20 +79,3 @@ def reliability_in_words(target: Target) -> str:
 def note(found: Calibration, evaluation: str) -> str:
     """Return a note on the origin of a saved threshold."""
     return f"{in_words(found)} Evaluation {evaluation}, route {found.target.route}, “{found.target.step}”."
-
-
-def _worth(one: Worth) -> str:
-    shares = (("precision", one.precision), ("recall", one.recall), ("balanced accuracy", one.balanced))
-    figures = ", ".join(f"{name} {_measured(value)}" for name, value in shares)
-    return f"{figures}; {one.acted:,} of {one.n:,} acted on, {one.right:,} correctly"
-
-
-def _measured(one: Measured) -> str:
-    if one.value is None:
-        return "not defined"
-    return number(one.value) + (f" ({ends(one.interval)})" if one.interval else "")
-
-
-def _unit(target: Target, n: int = 1) -> str:
-    name = {"question": "question", "passage": "passage", "strip": "piece of a passage"}[target.unit]
-    return name if n == 1 else name.replace("piece", "pieces") if "piece" in name else f"{name}s"
