@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +93,7 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     decides = (
         manifest.FORMAT,
         digest,
-        source.chunking.record(),
+        asdict(source.chunking),
         how.record(),
         [sparse.K1, sparse.B],
         approximate,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from core.backends.workers.place import WorkPlace
 from core.corpus import catalogue, uploads
 from core.corpus.build import Progress
 from core.corpus.catalogue import BUILT_IN
-from core.corpus.embedding_cost import gate
+from core.corpus.embedding_cost import Begin, gate
 from core.corpus.helpers import helpers
 from core.corpus.source import Source
 from core.domain import people
@@ -83,22 +84,15 @@ def start(
     if path is not None and not _is_known(name, Path(path), settings):
         people.require("machine")
 
-    def work(progress: Progress, cancel: threading.Event) -> None:
+    def make(**how: Any) -> None:
         from core.corpus import index
 
-        called = None if isinstance(source, str) else name
-        with helpers(workers, settings) as helping:
-            index.build(
-                called,
-                source,
-                settings=settings,
-                progress=progress,
-                cancel=cancel,
-                helpers=helping,
-                begin=gate(settings, confirmed=confirmed, always=always),
-            )
+        index.build(None if isinstance(source, str) else name, source, **how)
 
-    return _begin(name, work, settings.home, lambda: start(name, source, settings, workers, confirmed=True))
+    again = partial(start, name, source, settings, workers, confirmed=True)
+    return _begin_making(
+        name, make, settings, workers, gate(settings, confirmed=confirmed, always=always), again
+    )
 
 
 def _is_known(name: str, path: Path, settings: Settings) -> bool:
@@ -119,28 +113,15 @@ def start_enrichment(
     already.
     """
 
-    def work(progress: Progress, cancel: threading.Event) -> None:
+    def make(**how: Any) -> None:
         from core.corpus.enrichments import store
         from core.corpus.index import open_corpus
 
-        opened = open_corpus(corpus, settings=settings)
-        with helpers(workers, settings) as helping:
-            store.build(
-                name,
-                opened,
-                settings=settings,
-                progress=progress,
-                cancel=cancel,
-                helpers=helping,
-                begin=gate(settings, confirmed=confirmed),
-            )
+        store.build(name, open_corpus(corpus, settings=settings), **how)
 
-    return _begin(
-        f"{corpus} {name}",
-        work,
-        settings.home,
-        lambda: start_enrichment(corpus, name, settings, workers, confirmed=True),
-    )
+    again = partial(start_enrichment, corpus, name, settings, workers, confirmed=True)
+    begin = gate(settings, confirmed=confirmed)
+    return _begin_making(f"{corpus} {name}", make, settings, workers, begin, again)
 
 
 def start_chunkings(
@@ -155,26 +136,32 @@ def start_chunkings(
     built before a stop stay. BadInput if some are being built already.
     """
 
-    def work(progress: Progress, cancel: threading.Event) -> None:
+    def make(**how: Any) -> None:
         from core.corpus import index
 
-        with helpers(workers, settings) as helping:
-            for _ in index.build_each(
-                sources,
-                settings=settings,
-                progress=progress,
-                cancel=cancel,
-                helpers=helping,
-                begin=gate(settings, confirmed=confirmed),
-            ):
-                pass
+        for _ in index.build_each(sources, **how):
+            pass
 
-    return _begin(
-        chunkings_of(base),
-        work,
-        settings.home,
-        lambda: start_chunkings(base, sources, settings, workers, confirmed=True),
-    )
+    again = partial(start_chunkings, base, sources, settings, workers, confirmed=True)
+    begin = gate(settings, confirmed=confirmed)
+    return _begin_making(chunkings_of(base), make, settings, workers, begin, again)
+
+
+def _begin_making(
+    name: str,
+    make: Callable[..., None],
+    settings: Settings,
+    workers: WorkPlace | None,
+    begin: Begin,
+    again: Callable[[], Build],
+) -> Build:
+    """Begin building in the background what `make` builds with the arguments of `core.corpus.index.build`."""
+
+    def work(progress: Progress, cancel: threading.Event) -> None:
+        with helpers(workers, settings) as helping:
+            make(settings=settings, progress=progress, cancel=cancel, helpers=helping, begin=begin)
+
+    return _begin(name, work, settings.home, again)
 
 
 def chunkings_of(base: str) -> str:

@@ -12,10 +12,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.backends.embedder import embedder_identity
 from core.backends.languages import AUTO
 from core.backends.terms import analyzer
-from core.corpus import endings, manifest, served, table, variants
+from core.corpus import manifest, served, table, variants
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.corpus import Corpus, no_full_text
 from core.corpus.manifest import CorpusInfo
@@ -27,6 +30,7 @@ from core.domain.once import Recent
 from core.domain.postgres import Dsn
 from core.domain.program import COMMAND
 from core.domain.settings import PROJECT, Settings
+from core.domain.text import tokens
 
 CURRENT = "current.json"
 FURTHER = "vectors-"  # folders of an index with the vectors of other embedders
@@ -88,8 +92,8 @@ class Current:
     folder: Path
     source: Source  # where it came from
     stamp: str  # the source's state, over the files of the endings in `read`
-    read: tuple[str, ...] = endings.FIRST
-    content: str = ""  # a hash of the bytes of the source; empty if it was not made
+    read: tuple[str, ...]
+    content: str  # a hash of the bytes of the source; empty if it was not made
 
 
 class Held(Protocol):
@@ -519,9 +523,8 @@ def _current(name: str, settings: Settings) -> Current | None:
             raise ValueError(f"{folder!r} is not a folder name")
         # The folder names the corpus: a copy of another one's folder is a corpus of its own.
         origin = replace(from_record(record["source"]), name=home.name)
-        read = tuple(map(str, record.get("read", endings.FIRST)))
-        content = str(record.get("content", ""))
-        return Current(home / folder, origin, str(record["stamp"]), read, content)
+        read = tuple(map(str, record["read"]))
+        return Current(home / folder, origin, str(record["stamp"]), read, str(record["content"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
@@ -599,3 +602,21 @@ def names(settings: Settings) -> list[str]:
 def home_of(name: str, settings: Settings) -> Path:
     """Return the folder of a corpus' indexes. Raises BadInput for an invalid name."""
     return settings.home / "indexes" / slug(name)
+
+
+def token_lengths(name: str, settings: Settings) -> NDArray[np.int64]:
+    """Return the tokens of each passage of a corpus, in the order of rows; empty without an index."""
+    found = current(name, settings)
+    return _lengths(found.folder, dsn(found, settings)) if found else np.zeros(0, np.int64)
+
+
+@lru_cache(64)
+def _lengths(folder: Path, at: Dsn | None) -> NDArray[np.int64]:
+    """Count the tokens of an index folder's passages; the folder never changes, as its name is its content's
+    hash.
+    """
+    store = passages_of(folder, manifest.read(folder)[0], at)
+    try:
+        return np.fromiter((tokens(passage.text) for _, passage, _ in store.everything()), np.int64)
+    finally:
+        store.close()

@@ -72,11 +72,6 @@ class Chunking:
         overlap = f"-{self.overlap}" if self.overlap else ""
         return f"{self.size}{overlap}" if self.size else "whole"
 
-    def record(self) -> dict[str, Any]:
-        """As it is stored: one by size as in indexes of earlier versions, whose fingerprints hold it."""
-        found: dict[str, Any] = {"size": self.size, "overlap": self.overlap}
-        return found if self.by == "size" else {**found, "by": self.by}
-
 
 NAMED: dict[str, int] = {"headings": 2000, "sentences": 300}  # and the characters of a passage
 WHOLE = Chunking(0)
@@ -158,11 +153,6 @@ def _within_sections(text: str, chunking: Chunking, markdown: bool) -> list[Span
             joined = _joined(list(cut), most // SMALLEST)
             found += [(first + a, first + b) for a, b in joined]
     return found
-
-
-def long(text: str, chunking: Chunking) -> bool:
-    """Return True if a text is split in more than one window."""
-    return bool(chunking.size) and len(text) > _window(chunking.size)
 
 
 def pieces(

@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from core.domain.settings import PROJECT
 
 TEXT_COLUMNS = ("text", "content", "body")
 NONE = ("none",)  # chosen: no rows are documents
 SAMPLED = 200  # rows that are looked at
 SHORT = 40  # characters of a value that identifies a row
 WORDS, FEW = 8, 4  # a cell of prose has so many on average; fewer are enough under a name that means prose
-QUESTIONS = frozenset(
-    (
-        *("question", "questions", "q", "query", "prompt", "instruction", "faq"),
-        *("frage", "fragen", "pregunta", "domanda", "pergunta", "vraag", "fråga", "pytanie"),
-    )
-)
-ANSWERS = frozenset(
-    (
-        *("answer", "answers", "a", "response", "reply", "completion", "output", "solution"),
-        *(
-            "antwort",
-            "antworten",
-            "réponse",
-            "reponse",
-            "respuesta",
-            "risposta",
-            "resposta",
-            "antwoord",
-            "svar",
-        ),
-        "odpowiedź",
-    )
-)
-PROSE = ANSWERS | {
-    *("abstract", "article", "chunk", "comment", "comments", "contents", "context", "description", "details"),
-    *("document", "excerpt", "message", "note", "notes", "page_content", "paragraph", "passage", "review"),
-    *("summary", "transcript"),
-}
-TITLES = ("title", "question", "questions", "q", "query", "subject", "headline", "heading", "topic", "name")
+_NAMES = tomllib.loads((PROJECT / "data" / "columns.toml").read_text(encoding="utf-8"))
+QUESTIONS, ANSWERS, PROSE = (frozenset(_NAMES[one].split()) for one in ("questions", "answers", "prose"))
+TITLES = tuple(_NAMES["titles"].split())
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # scripts without spaces
 
 
@@ -138,7 +115,7 @@ def _is_prose(name: str, sample: Sequence[Mapping[str, Any]]) -> bool:
     if not cells:
         return False
     mean = sum(map(_words, cells)) / len(cells)
-    return mean >= (FEW if name.strip().lower() in PROSE else WORDS)
+    return mean >= (FEW if name.strip().lower() in PROSE | ANSWERS else WORDS)
 
 
 def _words(cell: str) -> float:

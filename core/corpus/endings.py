@@ -17,8 +17,6 @@ _CODE = """
 CODE = tuple(_CODE.split())
 READ = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS, *DATA, *ARCHIVES, *CODE)
 MARKED = (*MARKDOWN, *HTML, *PDF, *CONVERTED, ".ipynb")  # what becomes Markdown
-# What was read before there were others: an index of that time is up to date while these are as they were.
-FIRST = (".csv", ".htm", ".html", ".jsonl", ".markdown", ".md", ".pdf", ".txt")
 _PICTURE = "pictures are not read (they hold no text)"
 _UNPACK = "archives are not opened; unpack it into the folder"
 _INSTEAD = {

@@ -39,10 +39,10 @@ from core.corpus.embedding_cost import Begin, gate
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Keys, Vectors
 from core.corpus.enrichments import store as enrichments
 from core.corpus.helpers import Helpers
-from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
 from core.corpus.source import Source
+from core.corpus.stages import alone
 from core.domain import people
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.settings import Settings

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from core.corpus.types import MOST_COLUMNS
 from core.domain.errors import shortened
@@ -95,23 +94,6 @@ class LoadReport:
             if kind in self.kinds or len(self.kinds) < TOLD:
                 self.kinds.setdefault(kind, Counted()).join(counted)
         self.saw(other.columns)
-
-    def record(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> LoadReport:
-        """Restore the report from its record."""
-        return cls(
-            record["duplicates"],
-            record["more"],
-            Counted(**record["empty"]),
-            Counted(**record["replaced"]),
-            {why: Counted(**one) for why, one in record["left"].items()},
-            {kind: Counted(**one) for kind, one in record["kinds"].items()},
-            dict(record["columns"]),
-        )
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:

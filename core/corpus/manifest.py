@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from core.corpus.chunk import Chunking
 from core.corpus.load_report import Skipped
 from core.corpus.types import FileRecord
@@ -26,12 +28,6 @@ NAME = "manifest.json"
 CHECKED = ".checked.json"  # the state in which each file had its sha256
 PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"  # files of an index
 READING = "reading.jsonl"  # how each file of the source was read, a line each
-KINDS = {
-    **dict.fromkeys(("documents", "passages", "dim", "bytes", "reused"), int),
-    **dict.fromkeys(
-        ("name", "fingerprint", "language", "embedder", "embedder_identity", "vector_index", "built_at"), str
-    ),
-}
 Files = Mapping[str, Mapping[str, Any]]  # path in the folder -> sha256 and bytes
 
 
@@ -66,18 +62,12 @@ class CorpusInfo:
     cost: float | None = None
 
 
+_INFO = TypeAdapter(CorpusInfo)
+
+
 def write(folder: Path, info: CorpusInfo) -> None:
     """Record `info` and every file in `folder`."""
-    seal(folder, _told(info))
-
-
-def _told(info: CorpusInfo) -> dict[str, Any]:
-    """Return the record written for an index, without fields that do not apply."""
-    told = {**asdict(info), "chunking": info.chunking.record()}
-    for name in ("skipped", "place", "of", "tokens", "cost"):
-        if not told[name]:
-            del told[name]
-    return told
+    seal(folder, asdict(info))
 
 
 def seal(folder: Path, info: Mapping[str, Any]) -> None:
@@ -103,7 +93,7 @@ def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...], r
         return
     os.replace(reading, folder / READING)
     files = {**files, READING: facts}
-    told = _told(replace(info, notes=notes, skipped=skipped))
+    told = asdict(replace(info, notes=notes, skipped=skipped))
     content = {"format": FORMAT, "info": told, "files": files}
     scratch = folder.with_suffix(".record")
     scratch.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n", encoding="utf-8")
@@ -196,24 +186,9 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
     """Return the record and the facts of each file, unchecked. Raises IndexDamaged if it is unreadable."""
     try:
         raw, files = record(folder)
-        left = tuple(
-            Skipped(str(one["reason"]), int(one["count"]), tuple(map(str, one["names"])))
-            for one in raw.get("skipped", ())
-        )
-        unread = Unread(**raw["unread"]) if raw.get("unread") else None
-        told = {
-            "chunking": Chunking(**raw["chunking"]),
-            "notes": tuple(raw["notes"]),
-            "skipped": left,
-            "unread": unread,
-        }
-        info = CorpusInfo(**{**raw, **told})
-        for name, kind in KINDS.items():
-            if not isinstance(getattr(info, name), kind):
-                raise TypeError(f"{name} is {getattr(info, name)!r}")
-    except (OSError, KeyError, TypeError, ValueError, BadInput) as error:
+        return _INFO.validate_json(json.dumps(raw), strict=True), files
+    except (OSError, ValueError, BadInput) as error:
         raise IndexDamaged(f"{folder / NAME} cannot be read: {error}") from error
-    return info, files
 
 
 def record(folder: Path) -> tuple[Mapping[str, Any], Files]:

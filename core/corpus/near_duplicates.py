@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,8 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from core.backends.base import Matrix
-from core.backends.base import Rows as Ranked
+from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
-from core.domain.types import Passage
 
 By = Literal["words", "embedding"]
 LEAST: Mapping[By, float] = {"words": 0.5, "embedding": 0.8}  # what is less alike is not looked for
@@ -29,20 +28,6 @@ SHINGLE = 3  # words, as routes compare passages
 _WORD = re.compile(r"\w+")
 Tick = Callable[[int, int], None]
 Rows = NDArray[np.int64]
-
-
-class Compared(Protocol):
-    """The corpus methods that near-duplicate search uses."""
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    def everything(self) -> Iterable[tuple[int, Passage, Mapping[str, str]]]: ...
-
-    def vectors(self, rows: Sequence[int], /) -> Matrix: ...
-
-    def neighbours(self, rows: Sequence[int], k: int, /) -> list[Ranked]:
-        """Return the `k` rows nearest to each of `rows`; called above LARGE passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +117,7 @@ def refused(by: By, size: int, graph: bool) -> str | None:
     )
 
 
-def find(corpus: Compared, by: By, tick: Tick = lambda _done, _total: None, *, graph: bool = False) -> Near:
+def find(corpus: Corpus, by: By, tick: Tick = lambda _done, _total: None, *, graph: bool = False) -> Near:
     """Every two passages of a corpus that are alike to at least LEAST[by], without exception; of more than
     LARGE passages, those that the `graph` of their vectors finds. BadInput where they are too many.
 
@@ -215,7 +200,7 @@ def _by_vectors(vectors: Matrix, kept: _Kept, tick: Tick) -> None:
     tick(len(vectors), len(vectors))
 
 
-def _by_graph(corpus: Compared, rows: Sequence[int], kept: _Kept, tick: Tick) -> None:
+def _by_graph(corpus: Corpus, rows: Sequence[int], kept: _Kept, tick: Tick) -> None:
     """Collect the pairs among each passage's nearest ones, each pair once."""
     place = {row: at for at, row in enumerate(rows)}
     met: set[tuple[int, int]] = set()

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.corpus.chunk import Chunking, long, made
+from core.corpus.chunk import Chunking, made
 from core.corpus.metadata import HEAD
 from core.corpus.types import Cut, Document
 from core.domain.once import Recent
@@ -72,7 +72,8 @@ def write(documents: Iterable[Cut], chunking: Chunking, file: Path) -> tuple[int
         digests = []
         for number, cut in enumerate(documents):
             document = cut.document
-            digests.append(_digest(document, chunking))
+            parts = [document.id, document.title, document.text, sorted(document.meta.items())]
+            digests.append(hashlib.sha256(json.dumps(parts).encode()).digest())
             pieces = made(document, cut.spans, chunking)
             text = document.text if chunking.size else None  # else the passage has it
             meta = json.dumps(dict(document.meta), ensure_ascii=False)
@@ -96,13 +97,6 @@ def write(documents: Iterable[Cut], chunking: Chunking, file: Path) -> tuple[int
         connection.close()
         staging.unlink(missing_ok=True)
     return len(digests), count, hashlib.sha256(b"".join(sorted(digests))).hexdigest()
-
-
-def _digest(document: Document, chunking: Chunking) -> bytes:
-    """Return a hash of a document and, if earlier versions split it differently, of the way it was split."""
-    parts = [document.id, document.title, document.text, sorted(document.meta.items())]
-    parts += ["windows"] if long(document.text, chunking) else []
-    return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 
 class Stored(Protocol):
@@ -130,14 +124,19 @@ class Stored(Protocol):
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]: ...
 
-    def texts(self) -> Iterator[str]: ...
+    def texts(self) -> Iterator[str]:
+        """Yield the searched text of each passage, in the order of rows."""
+        return (searchable(passage.title, passage.text) for _, passage, _ in self.everything())
 
-    def texts_at(self, rows: Sequence[int]) -> list[str]: ...
+    def texts_at(self, rows: Sequence[int]) -> list[str]:
+        """Return the searched texts of the passages of `rows`."""
+        found = self.at(rows)
+        return [searchable(found[row].title, found[row].text) for row in rows]
 
     def size(self) -> tuple[int, int]: ...
 
 
-class PassageStore:
+class PassageStore(Stored):
     """Reads a file that `write` made; safe to call from several threads, each of which has a connection to
     itself: one connection serves one after the other. Passages read lately are kept.
     """
@@ -246,11 +245,6 @@ class PassageStore:
         with self._reading() as db:
             for title, text in db.execute(f"SELECT d.title, p.text {FROM} ORDER BY p.row"):
                 yield searchable(title, text)
-
-    def texts_at(self, rows: Sequence[int]) -> list[str]:
-        """Return the searched texts of the passages of `rows`."""
-        found = self.at(rows)
-        return [searchable(found[row].title, found[row].text) for row in rows]
 
     def size(self) -> tuple[int, int]:
         """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""

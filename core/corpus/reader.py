@@ -39,12 +39,12 @@ def serve(request: dict[str, Any]) -> None:
     if request.get("survey"):
         allow(seconds)
         kinds = load.survey(path, reading, whole)
-        say({"survey": kinds, "report": whole.record()})
+        say({"survey": kinds, "report": asdict(whole)})
         say({"end": True})
         return
     found = load.readable_files(path, whole)
     if not request["skip"]:
-        say({"report": whole.record()})
+        say({"report": asdict(whole)})
     pdfs = [file for file in found if file.suffix.lower() in endings.PDF]
     order = [*(file for file in found if file.suffix.lower() not in endings.PDF), *pdfs]
     words = Words() if pdfs else None
@@ -68,7 +68,7 @@ def _leave(name: str, ending: str) -> None:
     record.skipped = f"not read: several {ending} files before reached a limit"
     report.skip(name, record.skipped)
     say({"file": name})
-    say({"report": report.record(), "record": asdict(record)})
+    say({"report": asdict(report), "record": asdict(record)})
 
 
 def _serve(
@@ -105,7 +105,7 @@ def _serve(
         if began - allowed > 1:  # there may be thousands a second
             allow(seconds)
             allowed = began
-    say({"report": report.record(), "record": asdict(record)})
+    say({"report": asdict(report), "record": asdict(record)})
     return True
 
 

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
@@ -24,6 +26,7 @@ from core.corpus.types import Cut, Document, FileRecord, Reading
 from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.settings import PROJECT
 
+_REPORT = TypeAdapter(LoadReport)
 LOOK_S = 0.1  # between two looks at Stop
 HANDED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE")
 
@@ -91,7 +94,7 @@ class Reader:
                 seconds = min(limits.seconds, limits.hurried) if late.total() >= 2 else limits.seconds
                 request = {
                     "path": str(path),
-                    "chunking": chunking.record(),
+                    "chunking": asdict(chunking),
                     "skip": begun,
                     "again": again,
                     "reading": asdict(reading or Reading()),
@@ -105,7 +108,7 @@ class Reader:
                         elif "again" in told:
                             again.append(told["again"])
                         elif "report" in told:
-                            report.add(LoadReport.of(told["report"]))
+                            report.add(_REPORT.validate_python(told["report"]))
                             if "record" in told:
                                 note(FileRecord(**told["record"]))
                         else:
@@ -137,7 +140,7 @@ class Reader:
         """
         request = {
             "path": str(path),
-            "chunking": WHOLE.record(),
+            "chunking": asdict(WHOLE),
             "survey": True,
             "reading": asdict(reading),
             "seconds": self._limits.seconds,
@@ -149,7 +152,7 @@ class Reader:
         except _Ended as end:
             self.close()
             raise BadInput(f"{path}: {end}") from None
-        return told["survey"], LoadReport.of(told["report"])
+        return told["survey"], _REPORT.validate_python(told["report"])
 
     def _answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the process's answers to a request. Raises _Ended and _Refused."""

@@ -22,14 +22,13 @@ from core.backends.postgres import Connection, PostgresServer
 from core.backends.sparse import BM25Index
 from core.corpus import manifest, served_tables
 from core.corpus.corpus import Corpus
-from core.corpus.passages import KEPT, Listed, PassageStore
+from core.corpus.passages import KEPT, Listed, PassageStore, Stored
 from core.corpus.types import Document
 from core.domain.errors import IndexDamaged, Unavailable
 from core.domain.once import Recent
 from core.domain.postgres import Dsn, escaped, unescaped
 from core.domain.program import COMMAND
 from core.domain.settings import Settings
-from core.domain.text import searchable
 from core.domain.types import Passage
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class Shape:
     documents: Composable | None  # lists and finds documents; None if each passage is one
 
 
-class ServedPassages:
+class ServedPassages(Stored):
     """The passages of a corpus in PostgreSQL, as `PassageStore` has those of a file. Safe in threads."""
 
     def __init__(self, server: PostgresServer, shape: Shape) -> None:
@@ -187,15 +186,6 @@ class ServedPassages:
             cursor.itersize = AT_ONCE
             for *found, meta in cursor.execute(statement, ()):
                 yield self._row(found[0]), self._passage(found[1:]), metadata(meta)
-
-    def texts(self) -> Iterator[str]:
-        """Yield the searched text of each passage, in the order of rows."""
-        return (searchable(passage.title, passage.text) for _, passage, _ in self.everything())
-
-    def texts_at(self, rows: Sequence[int]) -> list[str]:
-        """Return the searched texts of the passages of `rows`."""
-        found = self.at(rows)
-        return [searchable(found[row].title, found[row].text) for row in rows]
 
     def size(self) -> tuple[int, int]:
         """Return the number of passages, and the bytes (UTF-8) of their texts and titles."""

@@ -9,9 +9,11 @@ import re
 import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from core.backends.languages import AUTO
 from core.corpus import endings
@@ -109,33 +111,16 @@ class Source:
 
     def record(self) -> dict[str, Any]:
         """Return the stored record, so that the corpus can be refreshed without naming its source again."""
-        path = None if self.path is None else str(self.path)
-        told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading", "place", "embedders")}
-        told["chunking"] = self.chunking.record()
-        if self.reading != USUAL:  # an index read in the usual way is recorded as it always was
-            told["reading"] = asdict(self.reading)
-        if self.place:
-            told["place"] = self.place
-        if self.embedders:
-            told["embedders"] = list(self.embedders)
-        return {**told, "path": path}
+        found: dict[str, Any] = _SOURCE.dump_python(self, mode="json")
+        return found
+
+
+_SOURCE = TypeAdapter(Source)
 
 
 def from_record(record: Mapping[str, Any]) -> Source:
-    """Restore the source from `record`. Raises KeyError or TypeError if `Source.record` did not create it."""
-    path = None if record["path"] is None else Path(record["path"])
-    for name in ("name", "kind", "language", "title"):
-        if not isinstance(record[name], str):
-            raise TypeError(f"{name} is no text")
-    if not isinstance(record.get("place", ""), str):
-        raise TypeError("place is no text")
-    embedders = record.get("embedders", [])
-    if not isinstance(embedders, list) or not all(isinstance(one, str) for one in embedders):
-        raise TypeError("embedders are no texts")
-    read = record.get("reading") or {}
-    reading = Reading(**{**read, "text_columns": tuple(map(str, read.get("text_columns", ())))})
-    more = {"chunking": Chunking(**record["chunking"]), "reading": reading, "embedders": tuple(embedders)}
-    return Source(**{**record, "path": path, **more})
+    """Restore a source from `Source.record`. Raises ValueError or BadInput for any other record."""
+    return _SOURCE.validate_json(json.dumps(record), strict=True)
 
 
 def from_path(path: Path, *, name: str | None = None, chunking: Chunking | None = None) -> Source:

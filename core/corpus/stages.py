@@ -1,4 +1,4 @@
-"""The stages of a build, with their times, progress and stops."""
+"""The stages of a build, with their times, progress and stops, and the lock under which it runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from core.domain.errors import Cancelled
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
 PAUSE = 0.1  # seconds between two reports
+LOOK_S = 0.2  # between two looks at Stop while another process has the lock
 
 
 @dataclass(slots=True)
@@ -40,3 +42,22 @@ class Stages:
         if now - self._told >= PAUSE or (done == total and total):
             self._told = now
             self.progress(self._name, done, total)
+
+
+@contextmanager
+def alone(file: Path, cancel: threading.Event) -> Iterator[None]:
+    """Hold the lock `file`: two processes never build one thing at once. Raises Cancelled while waiting."""
+    from filelock import FileLock, Timeout  # loads asyncio
+
+    lock = FileLock(file)
+    while not lock.is_locked:
+        if cancel.is_set():
+            raise Cancelled("stopped while waiting for another process that builds this corpus")
+        try:
+            lock.acquire(timeout=LOOK_S)
+        except Timeout:
+            continue
+    try:
+        yield
+    finally:
+        lock.release()

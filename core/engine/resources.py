@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.backends import fusion_weights
 from core.backends.fid import FusionReader, FusionReaders
 from core.backends.rerankers import Rerankers
-from core.corpus.enrichments.opened import Opened
+from core.corpus.enrichments.store import Opened
 from core.corpus.tables import Tables
 from core.domain.errors import Unavailable
 from core.domain.external import parse_reply

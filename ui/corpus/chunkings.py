@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.corpus import builds, catalogue, index, variants
-from core.corpus.catalogue import Known
+from core.corpus.catalogue import Known, token_lengths
 from core.corpus.source import Source
-from core.corpus.token_lengths import token_lengths
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import milliseconds, size
 from ui.app import corpora, state, workers

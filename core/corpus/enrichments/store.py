@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from core.backends.array_files import unwritable
 from core.backends.base import LLM, Embedder
 from core.corpus import manifest
@@ -21,20 +23,16 @@ from core.corpus.build import Progress, Stages
 from core.corpus.corpus import Corpus
 from core.corpus.embedding_cost import Begin, gate
 from core.corpus.embeddings import KEYS, Checkpoint, Vectors
-from core.corpus.enrichments.children import Children
-from core.corpus.enrichments.contexts import Contexts
-from core.corpus.enrichments.expanded import Expanded
 from core.corpus.enrichments.graph import RuleGraph, TripleGraph
-from core.corpus.enrichments.headings import Headings
+from core.corpus.enrichments.key_recipes import Children, Contexts, Expanded, Headings, Questions, Sentences
 from core.corpus.enrichments.learned import LearnedSparse
-from core.corpus.enrichments.questions import Questions
 from core.corpus.enrichments.recipe import Recipe, Spent, Tools
-from core.corpus.enrichments.sentences import Sentences
 from core.corpus.enrichments.summaries import Extracts, Summaries
 from core.corpus.enrichments.tokens import Tokens
 from core.corpus.helpers import Helpers
-from core.corpus.lock import alone
+from core.corpus.stages import alone
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.once import Once
 from core.domain.program import COMMAND
 from core.domain.settings import Settings
 
@@ -77,6 +75,9 @@ class Made:
     spent: Spent  # its `ms` is the time of the model's original calls
     notes: tuple[str, ...] = ()
     model: str = ""  # the recipe's own, besides the embedder and the language model
+
+
+_MADE = TypeAdapter(Made)
 
 
 def recipe(name: str) -> Recipe:
@@ -128,10 +129,10 @@ def missing(
 def describe(name: str, corpus: str, settings: Settings, by: str = "") -> Made | None:
     """Return the record of an enrichment without checking its files, or None."""
     try:
-        return _made(manifest.record(_home(corpus, name, settings, by))[0])
+        return _MADE.validate_python(manifest.record(_home(corpus, name, settings, by))[0])
     except FileNotFoundError:
         return None
-    except IndexDamaged as error:
+    except (IndexDamaged, ValueError) as error:
         log.warning("%s; it counts as not made", error)
         return None
 
@@ -163,6 +164,26 @@ def load(name: str, corpus: Corpus, settings: Settings) -> Any:
         how = f"run {COMMAND} index {corpus.name} --with {name}"
         raise Unavailable(f"{error}; it is refused: {how}") from error
     return recipe(name).open(corpus, folder, settings)
+
+
+class Opened:
+    """The enrichments of a process, opened on their first search and again after a rebuild. Thread-safe."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._known: Once[tuple[str, str, str], tuple[tuple[str, object], Any]] = Once()
+
+    def get(self, corpus: Corpus, name: str) -> Any:
+        """Return the enrichment `name` of a corpus. Raises Unavailable with instructions."""
+        corpus = own(name, corpus)
+        # Of another state of the corpus, its rows would be those of other passages.
+        wanted = corpus.fingerprint, stamp(name, corpus.name, self._settings, corpus.by)
+        _, opened = self._known.get(
+            (corpus.name, corpus.by, name),
+            lambda: (wanted, load(name, corpus, self._settings)),
+            lambda known: known[0] == wanted,
+        )
+        return opened
 
 
 def remove(corpus: str, settings: Settings) -> None:
@@ -267,13 +288,6 @@ def _build(
         shutil.rmtree(folder, ignore_errors=True)
     checkpoint.clear()
     return made
-
-
-def _made(record: Mapping[str, Any]) -> Made:
-    try:
-        return Made(**{**record, "spent": Spent(**record["spent"]), "notes": tuple(record["notes"])})
-    except (KeyError, TypeError) as error:
-        raise IndexDamaged(f"cannot read the record of an enrichment: {error}") from error
 
 
 def _same(found: Made, wanted: Recipe, corpus: Corpus, writer: LLM | None, model: str) -> bool:

@@ -17,7 +17,6 @@ from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents, name_of
 from core.corpus.load_report import LoadReport
 from core.corpus.reading import Limits, Reader
-from core.corpus.source import from_path, from_record
 from core.corpus.types import Document, Reading
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
@@ -349,28 +348,6 @@ def test_source_code_beside_a_database_changes_nothing(folder):
     report = LoadReport()
     assert [d.id for d in documents(folder, report)] == ["a.md", "schema.sql"]
     assert report.notes() == ("geo.sqlite: a database beside documents is asked by SQL routes, not searched",)
-
-
-def test_an_index_of_before_is_up_to_date_though_more_could_be_read_now(folder, settings):
-    (folder / "a.md").write_text("words")
-    (folder / "b.html").write_text(PAGE)
-    (folder / "more.py").write_text("x = 1")
-    (folder / "more.docx").write_bytes(b"x")
-    source = from_record({**from_path(folder).record(), "reading": {}})
-    built = index.build("mixed", source, settings=settings)
-    file = settings.home / "indexes" / "mixed" / catalogue.CURRENT
-    record = json.loads(file.read_text())
-    assert "reading" not in record["source"]  # an index read in the usual way is recorded as it always was
-    del record["read"]
-    record["stamp"] = source.stamp(endings.FIRST)
-    file.write_text(json.dumps(record))
-    known = catalogue.describe("mixed", settings)
-    assert (known.state, known.fingerprint) == ("ready", built.fingerprint)
-    (folder / "a.md").write_text("other words")
-    catalogue._seen.clear()
-    assert catalogue.describe("mixed", settings).state == "stale"
-    again = index.build(None, "mixed", settings=settings)
-    assert "Imprint" in again.document("b.html")[0].text  # it goes on reading pages as it did
 
 
 def test_a_choice_is_kept_and_makes_another_index(folder, settings, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -119,17 +120,13 @@ def test_a_chunking_has_a_name(key: str, size: int, overlap: int, by: str) -> No
     found = chunking_of(key)
     assert (found.size, found.overlap, found.by) == (size, overlap, by)
     assert chunking_of(found.key) == found
-    assert Chunking(**found.record()) == found
+    assert Chunking(**asdict(found)) == found
 
 
 @pytest.mark.parametrize("key", ["", "tiny", "5", "40", "512/400", "256t", "../x", "512//64"])
 def test_an_unknown_chunking_says_what_is_allowed(key: str) -> None:
     with pytest.raises(BadInput, match=r"chunking"):
         chunking_of(key)
-
-
-def test_indexes_of_before_keep_their_record() -> None:
-    assert Chunking().record() == {"size": 700, "overlap": 0}
 
 
 def test_passages_are_named_by_their_headings():

@@ -7,7 +7,7 @@ import pytest
 from core.analysis.remarks import remarks
 from core.corpus.chunk import pieces
 from core.corpus.enrichments import store
-from core.corpus.enrichments.children import SIZE
+from core.corpus.enrichments.key_recipes import SIZE
 from core.corpus.sections import sentences
 from core.domain.text import searchable
 from core.domain.types import Query
