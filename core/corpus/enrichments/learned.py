@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
-import logging
 import shutil
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +23,7 @@ from core.backends.learned_sparse import (
 )
 from core.backends.named_models import place
 from core.corpus.corpus import Corpus
-from core.corpus.enrichments.recipe import Tools
+from core.corpus.enrichments.recipe import KeptSteps, Tools
 from core.corpus.helpers import check
 from core.domain.errors import Unavailable
 from core.domain.once import Once
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 INDEX = "index"
-log = logging.getLogger(__name__)
 
 
 _models: Once[tuple[str, str], SparseEncoder] = Once(2)
@@ -79,11 +75,12 @@ class LearnedSparse:
             encoder = self._load(tools.settings)
         texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
         with tools.stages.stage("weigh terms"):
-            kept = _Kept(encoder, folder.parent / f".{self.name}-unfinished", self.model(tools.settings))
+            unfinished = folder.parent / f".{self.name}-unfinished"
+            kept = _Kept(encoder, unfinished, self.model(tools.settings))
             kept.ahead(texts, tools)
             write_index(texts, kept, folder / INDEX, lambda at: tools.stages.tick(at, len(texts)))
             tools.stages.tick(len(texts), len(texts))
-        shutil.rmtree(kept.folder)
+        shutil.rmtree(unfinished)
         return len(texts)
 
     def open(self, _corpus: Corpus, folder: Path, settings: Settings, /) -> TermIndex:
@@ -92,50 +89,28 @@ class LearnedSparse:
 
 
 class _Kept:
-    """An encoder that keeps the weights of each batch of passages in a file named for their content."""
+    """An encoder that keeps the weights of each batch of passages."""
 
     def __init__(self, encoder: SparseEncoder, folder: Path, identity: str) -> None:
-        self.name, self.terms, self.folder = encoder.name, encoder.terms, folder
+        self.name, self.terms = encoder.name, encoder.terms
         self._encoder, self._identity = encoder, identity
-        folder.mkdir(exist_ok=True)
+        self._steps = KeptSteps(folder, _read)
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Their weights, as they were found before or are found now."""
-        file = self._file(texts)
-        if (found := self._found(file)) is None:
-            self._keep(file, step(self._encoder, texts))
-            found = self._found(file)
-        return found
+        return self._steps.made(self._content(texts), lambda: step(self._encoder, texts))
 
     def ahead(self, texts: Sequence[str], tools: Tools) -> None:
         """Have those that were not found before found by helpers, where there are some."""
         if tools.helpers is None:
             return
         steps = {start: texts[start : start + STEP] for start in range(0, len(texts), STEP)}
-        left = {start: some for start, some in steps.items() if self._found(self._file(some)) is None}
-        for start, content in tools.helped(
-            f"{__name__}:helped", tools.settings.sparse_model, left, len(texts)
-        ):
-            self._keep(self._file(steps[start]), content)
+        left = {at: some for at, some in steps.items() if self._steps.get(self._content(some)) is None}
+        for at, content in tools.helped(f"{__name__}:helped", tools.settings.sparse_model, left, len(texts)):
+            self._steps.keep(self._content(steps[at]), content)
 
-    def _file(self, texts: Sequence[str]) -> Path:
-        content = json.dumps([self._identity, *texts]).encode()
-        return self.folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}.npz"
-
-    def _found(self, file: Path) -> csr_matrix | None:
-        from scipy.sparse import load_npz
-
-        if file.exists():
-            try:
-                return load_npz(file).tocsr()
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-                log.warning("%s is damaged (%s); its passages are weighed again", file, error)
-        return None
-
-    def _keep(self, file: Path, content: bytes) -> None:
-        part = file.with_suffix(".part")
-        part.write_bytes(content)
-        part.replace(file)
+    def _content(self, texts: Sequence[str]) -> bytes:
+        return json.dumps([self._identity, *texts]).encode()
 
     def encode_query(self, text: str) -> csr_matrix:
         """Encode a question with the encoder."""
@@ -144,6 +119,12 @@ class _Kept:
     def expansion(self, text: str) -> TermWeights:
         """Return the encoder's expansion of a question."""
         return self._encoder.expansion(text)
+
+
+def _read(file: Path) -> csr_matrix:
+    from scipy.sparse import load_npz
+
+    return load_npz(file).tocsr()
 
 
 def step(encoder: SparseEncoder, texts: Sequence[str]) -> bytes:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from zipfile import BadZipFile
 
 from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, LLMRequest
@@ -22,6 +25,8 @@ from core.domain.types import Passage
 if TYPE_CHECKING:
     from core.corpus.embeddings import Vectors
 
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 CALL_S = 600.0  # a whole document may be read before the first word is written
 GIVE_UP = 5  # calls that fail one after the other: the endpoint is broken, not one passage
 AT_ONCE = 8  # calls at most
@@ -146,6 +151,41 @@ class Tools:
         self.spent.completion_tokens += reply.completion_tokens
         self.spent.ms += reply.ms
         return reply.text.strip() or None
+
+
+class KeptSteps(Generic[T]):
+    """The finished steps of a build that may be stopped: each in a file named for its content."""
+
+    def __init__(self, folder: Path, read: Callable[[Path], T]) -> None:
+        """`read` reads the file of a step."""
+        self.folder, self._read = folder, read
+        folder.mkdir(exist_ok=True)
+
+    def get(self, content: bytes) -> T | None:
+        """Return what was made of `content`; None if it was not made, or its file is damaged."""
+        if not (file := self._file(content)).exists():
+            return None
+        try:
+            return self._read(file)
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            log.warning("%s is damaged (%s); its passages are read again", file, error)
+            return None
+
+    def keep(self, content: bytes, made: bytes) -> None:
+        """Keep the file of a step."""
+        part = self._file(content).with_suffix(".part")
+        part.write_bytes(made)
+        part.replace(self._file(content))
+
+    def made(self, content: bytes, make: Callable[[], bytes]) -> T:
+        """Return what was made of `content`, after making it if it was not."""
+        if (found := self.get(content)) is None:
+            self.keep(content, make())
+            found = self._read(self._file(content))
+        return found
+
+    def _file(self, content: bytes) -> Path:
+        return self.folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}.npz"
 
 
 class Recipe(Protocol):

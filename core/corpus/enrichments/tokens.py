@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import logging
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ from core.backends.embedder import identity
 from core.backends.late import TokenEmbedder, TokenVectors, maxsim_joined, token_embedder
 from core.backends.onnx_text import in_bulk
 from core.corpus.corpus import Corpus
-from core.corpus.embeddings import KEYS, Keys, keys
+from core.corpus.embeddings import KEYS, keys
 from core.corpus.enrichments.keys import Listed
-from core.corpus.enrichments.recipe import Tools
+from core.corpus.enrichments.recipe import KeptSteps, Tools
 from core.corpus.helpers import check
 from core.corpus.unread import count_unread, unread_notes
 from core.domain.errors import BadInput, ModelFailed, Unavailable
@@ -86,23 +85,25 @@ class Tokens:
         tools.notes += unread_notes(unread, embedder.name)
         former = _Former(next(iter(tools.vectors().former), None))
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in former.rows]
-        kept = folder.parent / f".{self.name}-unfinished"
-        kept.mkdir(exist_ok=True)
-        steps = []
+        kept = KeptSteps(folder.parent / f".{self.name}-unfinished", _read_step)
+        rows = [missing[start : start + STEP] for start in range(0, len(missing), STEP)]
+        steps = [(wanted[some].tobytes(), [texts[row] for row in some]) for some in rows]
         with tools.stages.stage("embed tokens"):
-            with in_bulk(embedder, len(missing) if tools.helpers is None else 0) as many:
-                for start in range(0, len(missing), STEP):
-                    tools.stages.tick(start if tools.helpers is None else 0, len(missing))
-                    some = missing[start : start + STEP]
-                    steps.append(_Step(kept, wanted[some], many))
-                    if tools.helpers is None:
-                        steps[-1].ensure([texts[row] for row in some])
             if tools.helpers is not None:
-                _ensure(steps, [texts[row] for row in missing], tools)
+                left = {at: some for at, (content, some) in enumerate(steps) if kept.get(content) is None}
+                name = tools.settings.late_model
+                for at, made in tools.helped(f"{__name__}:helped", name, left, len(missing)):
+                    kept.keep(steps[at][0], made)
+            with in_bulk(embedder, len(missing) if tools.helpers is None else 0) as many:
+                for at, (content, some) in enumerate(steps):
+                    tools.stages.tick(at * STEP, len(missing))
+                    kept.made(content, partial(step, many, some))
             tools.stages.tick(len(missing), len(missing))
 
         def found() -> Iterator[Stored]:
-            fresh = (one for step in steps for one in step.read())
+            fresh = (
+                one for content, some in steps for one in kept.made(content, partial(step, embedder, some))
+            )
             for key in wanted:
                 k = key.tobytes()
                 yield former.at(former.rows[k]) if k in former.rows else next(fresh)
@@ -113,7 +114,7 @@ class Tokens:
             array_files.save(folder / KEYS, wanted)  # a later build copies from here
         else:
             count = _write_residuals(found, embedder, folder, tools)
-        shutil.rmtree(kept)
+        shutil.rmtree(kept.folder)
         return count
 
     def open(self, _corpus: Corpus, folder: Path, settings: Settings, /) -> TokenIndex:
@@ -278,42 +279,13 @@ class _Former:
         return self._files.tokens_of(row), self._files.vectors_of(row)
 
 
-class _Step:
-    """The passages embedded at once, kept in a file of their own that is named for their content."""
-
-    def __init__(self, folder: Path, wanted: Keys, embedder: TokenEmbedder) -> None:
-        self._file = folder / f"{hashlib.blake2b(wanted.tobytes(), digest_size=16).hexdigest()}.npz"
-        self._embedder = embedder
-
-    def ensure(self, texts: list[str]) -> None:
-        """Embed the passages, unless that was done before."""
-        if not self.done():
-            self.keep(step(self._embedder, texts))
-
-    def done(self) -> bool:
-        """Return True if the step was finished before."""
-        if not self._file.exists():
-            return False
-        try:
-            self.read()
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            log.warning("%s is damaged (%s); its passages are embedded again", self._file, error)
-            return False
-        return True
-
-    def keep(self, content: bytes) -> None:
-        """Keep what `step` made."""
-        part = self._file.with_suffix(".part")
-        part.write_bytes(content)
-        part.replace(self._file)
-
-    def read(self) -> list[Stored]:
-        """Return the passages in order, checked by the file's own checksums."""
-        with np.load(self._file, allow_pickle=False) as stored:
-            vectors, counts, tokens = stored["vectors"], stored["counts"], stored["tokens"]
-        words = json.loads(tokens.tobytes())
-        parts = np.split(vectors, np.cumsum(counts)[:-1])
-        return [(tuple(some), part) for some, part in zip(words, parts, strict=True)]
+def _read_step(file: Path) -> list[Stored]:
+    """Return the passages of a step in order, checked by the file's own checksums."""
+    with np.load(file, allow_pickle=False) as stored:
+        vectors, counts, tokens = stored["vectors"], stored["counts"], stored["tokens"]
+    words = json.loads(tokens.tobytes())
+    parts = np.split(vectors, np.cumsum(counts)[:-1])
+    return [(tuple(some), part) for some, part in zip(words, parts, strict=True)]
 
 
 def step(embedder: TokenEmbedder, texts: Sequence[str]) -> bytes:
@@ -336,13 +308,6 @@ def helped(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     """Compute `step` of some texts in a worker. Raises Unavailable if the worker has another model."""
     check(payload["name"], payload["identity"])
     return step(load(settings), payload["texts"])
-
-
-def _ensure(steps: Sequence[_Step], texts: Sequence[str], tools: Tools) -> None:
-    """Have the steps that were not done before done by helpers; `texts` are those of all steps."""
-    left = {at: texts[at * STEP : (at + 1) * STEP] for at, one in enumerate(steps) if not one.done()}
-    for at, content in tools.helped(f"{__name__}:helped", tools.settings.late_model, left, len(texts)):
-        steps[at].keep(content)
 
 
 def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> int:
