@@ -324,7 +324,7 @@ def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path: Path) 
     opened, corpus = Tables(settings), "mine"
     index._point(
         _made(settings.home / "indexes" / corpus),
-        {"fingerprint": "x", "stamp": "x", "source": from_path(folder).record()},
+        {"fingerprint": "x", "stamp": "x", "content": "", "read": [], "source": from_path(folder).record()},
     )
     assert "put one file ending in .sqlite" in (missing(Need.TABLES, corpus, settings) or "")
     assert "no CSV files" in (missing(Need.CSV, corpus, settings) or "")

@@ -360,12 +360,8 @@ def test_the_command_builds_it_and_no_password_is_kept_or_shown(tmp_path, monkey
     assert main(["ask", "refund of a parcel", "--corpus", "team", "--routes", "dense,bm25,hybrid_rrf"]) == 0
     assert "hybrid_rrf" in capsys.readouterr().out
     assert main(["index", "team", "--in", "files"]) == 0
-    assert (
-        "place"
-        not in json.loads(catalogue.current("team", settings).folder.joinpath("manifest.json").read_text())[
-            "info"
-        ]
-    )
+    found = catalogue.current("team", settings)
+    assert manifest.read(found.folder)[0].place == ""
     with psycopg.connect(dsn) as connection:
         assert connection.execute(f"SELECT count(*) FROM {served_tables.SCHEMA}.indexes").fetchone() == (0,)
 
