@@ -24,6 +24,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "audit-access": "audit_access",
     "calibrate": "calibrate",
     "corpora": "corpora",
+    "demo": "demo",
     "diff": "diff",
     "doctor": "doctor",
     "eval": "evaluate",

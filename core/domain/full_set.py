@@ -28,6 +28,7 @@ MARK = Path(sys.prefix) / ".routescope-full"  # holds what requirements.txt was 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 FIRST = "xllamacpp"  # the language model waits for it, and it needs none of the others
 GPU_PARTS = ("nvidia-", "cuda-", "triton")  # what a torch for GPUs brings
+NOT_LOADED = ("pip", "routescope", "setuptools")  # may change; torch wants a newer setuptools than venv has
 TORCH_ARGS = "TORCH_ARGS"  # variable: options for pip, such as the index of a torch for GPUs
 WAIT_S = 3600.0  # for another process that installs
 
@@ -136,7 +137,7 @@ def _pip(*arguments: str) -> int:
 
 def _constraints() -> str:
     """Return a line for each installed package: a running process may have loaded any of them."""
-    found = {one.name: one.version for one in distributions() if one.name != "routescope"}
+    found = {one.name: one.version for one in distributions() if one.name not in NOT_LOADED}
     return "".join(f"{name}=={have}\n" for name, have in sorted(found.items()))
 
 

@@ -74,6 +74,7 @@ def test_what_is_installed_keeps_its_version():
     lines = full_set._constraints().splitlines()
     assert f"pydantic=={pins(LIGHT)['pydantic']}" in lines
     assert all("==" in line for line in lines)
+    assert not any(line.startswith("setuptools==") for line in lines)
 
 
 def test_models_wait_while_packages_are_installed(monkeypatch, tmp_path):
