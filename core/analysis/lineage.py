@@ -13,7 +13,7 @@ LISTS = ("lists", "hits", "first", "rest", "collected", "found")  # arguments th
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PassedList:
     """A list that was passed on: `size` passages of the hits of `span`, from `start` on (0: the first).
     `span` is None if the route assembled the list itself, so that its origin is unknown.
     """
@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LossPoint:
     """The place where a passage was lost: it was at `was` in `before` and is at `now` (None: absent) after
     `step`. `step` is None at the end of the route, where it returned its ranking. `cut`: the part of `before`
     that the route passed on, without the passage. `before` is None if the route assembled what it passed on
@@ -53,7 +53,7 @@ class Loss:
     before: Span | None = None
     was: int = 0
     now: int | None = None
-    cut: Source | None = None
+    cut: PassedList | None = None
 
 
 class Lineage:
@@ -72,9 +72,9 @@ class Lineage:
 
     def places(self, span: Span) -> dict[str, int]:
         """Return the rank from 1 by passage id; of repeats only the first counts."""
-        return self.passed(Source(span, len(span.hits or ())))
+        return self.passed(PassedList(span, len(span.hits or ())))
 
-    def passed(self, source: Source) -> dict[str, int]:
+    def passed(self, source: PassedList) -> dict[str, int]:
         """Return the rank in the whole list of each passage that was passed on."""
         if source.span is None:
             return {}
@@ -84,26 +84,26 @@ class Lineage:
             self._ranks[key] = _first((hit[0] for hit in (source.span.hits or ())[start:end]), start)
         return self._ranks[key]
 
-    def sources(self, step: Span | None) -> tuple[Source, ...]:
+    def sources(self, step: Span | None) -> tuple[PassedList, ...]:
         """Return the lists that a step was given, in their order, or () for a search. None: what the route
         returned.
         """
         return self._returned if step is None else self._sources.get(step.id, ())
 
     @cached_property
-    def _returned(self) -> tuple[Source, ...]:
+    def _returned(self) -> tuple[PassedList, ...]:
         """Return the sources of the final ranking. An imported trace may name a wrong one, which counts as
         unknown.
         """
         if (link := self.result.origin) is None:
             return ()
         source = self._source(link, None)
-        return (source if list(self.passed(source)) == list(self.final) else Source(None, link.size),)
+        return (source if list(self.passed(source)) == list(self.final) else PassedList(None, link.size),)
 
     @cached_property
-    def _sources(self) -> dict[int, tuple[Source, ...]]:
+    def _sources(self) -> dict[int, tuple[PassedList, ...]]:
         """The lists of each step; one that was given none, but what others made of lists, has theirs."""
-        found: dict[int, tuple[Source, ...]] = {}
+        found: dict[int, tuple[PassedList, ...]] = {}
         for step in sorted(self._spans.values(), key=lambda span: span.id):
             found[step.id] = tuple(self._source(link, step) for link in _links(step))
             if not found[step.id] and not is_search(step):
@@ -112,11 +112,11 @@ class Lineage:
                 found[step.id] = tuple({(one.start, one.size, id(one.span)): one for one in behind}.values())
         return found
 
-    def _source(self, link: Link, step: Span | None) -> Source:
+    def _source(self, link: Link, step: Span | None) -> PassedList:
         span = self._earlier(link, step)
         if span is None or span.hits is None:
-            return Source(None, link.size)
-        return Source(span, link.size, link.start)
+            return PassedList(None, link.size)
+        return PassedList(span, link.size, link.start)
 
     def _earlier(self, link: Link, step: Span | None) -> Span | None:
         """Return the step that a link names; an imported one may name none, or one that was not done yet."""
@@ -158,14 +158,16 @@ class Lineage:
             return True
         return None if span.id < self._unknown_until else False
 
-    def loss(self, id: str, depth: int) -> Loss | None:
+    def loss(self, id: str, depth: int) -> LossPoint | None:
         """Return the last step that took a passage out of the top `depth`; if none ever had it there, the
         last that dropped it, or None if it was not lost or never found.
         """
         rank = self.final.get(id)
         if rank is not None and rank <= depth:
             return None
-        earlier: dict[int, Loss] = {}  # what was made before a step: no step is given what comes after it
+        earlier: dict[
+            int, LossPoint
+        ] = {}  # what was made before a step: no step is given what comes after it
         for span in self.line:
             now = self.places(span).get(id)
             if (now is None or now > depth) and (loss := self._lost_by(span, id, now, depth, earlier)):
@@ -173,8 +175,8 @@ class Lineage:
         return self._lost_by(None, id, rank, depth, earlier)
 
     def _lost_by(
-        self, step: Span | None, id: str, now: int | None, depth: int, earlier: Mapping[int, Loss]
-    ) -> Loss | None:
+        self, step: Span | None, id: str, now: int | None, depth: int, earlier: Mapping[int, LossPoint]
+    ) -> LossPoint | None:
         """See `loss`, of what `step` was given and put at `now`, or of how it got lost before."""
         sources = self.sources(step)
         placed = self._placed_by(step, sources, id, now)
@@ -188,41 +190,47 @@ class Lineage:
             if loss.before is not None and loss.was <= depth:
                 return loss
         if any(source.unknown for source in placed):
-            return Loss(step, now=now)
+            return LossPoint(step, now=now)
         if unknown := next((loss for loss in before if loss.before is None), None):
             return unknown
         return next(iter([*passed, *cut, *before]), None) if now is None else None
 
-    def _passed(self, step: Span | None, given: Sequence[Source], id: str, now: int | None) -> list[Loss]:
+    def _passed(
+        self, step: Span | None, given: Sequence[PassedList], id: str, now: int | None
+    ) -> list[LossPoint]:
         """Return the lists that passed it on to `step`, best rank first."""
         ranked = ((source.span, self.passed(source).get(id)) for source in given)
-        found = [Loss(step, span, was, now) for span, was in ranked if span is not None and was is not None]
+        found = [
+            LossPoint(step, span, was, now) for span, was in ranked if span is not None and was is not None
+        ]
         return sorted(found, key=lambda loss: loss.was)
 
-    def _cut(self, step: Span | None, given: Sequence[Source], id: str, now: int | None) -> list[Loss]:
+    def _cut(
+        self, step: Span | None, given: Sequence[PassedList], id: str, now: int | None
+    ) -> list[LossPoint]:
         """Return the lists with it of which the route passed on a part without it, best rank first."""
         found = []
         for source in given:
             if source.span is not None and id not in self.passed(source):
                 was = self.places(source.span).get(id)
-                found += [Loss(step, source.span, was, now, source)] if was is not None else []
+                found += [LossPoint(step, source.span, was, now, source)] if was is not None else []
         return sorted(found, key=lambda loss: loss.was)
 
-    def _through(self, given: Sequence[Source], id: str) -> list[Span]:
+    def _through(self, given: Sequence[PassedList], id: str) -> list[Span]:
         """Return the lists to follow it back through: those with it first, by its rank there."""
         spans = {source.span.id: source.span for source in given if source.span is not None}
         return sorted(spans.values(), key=lambda span: self.places(span).get(id, float("inf")))
 
     def _placed_by(
-        self, step: Span | None, given: Sequence[Source], id: str, now: int | None
-    ) -> Sequence[Source]:
+        self, step: Span | None, given: Sequence[PassedList], id: str, now: int | None
+    ) -> Sequence[PassedList]:
         """Return the lists that can have put it at `now`: of lists put one behind another the first with
         it.
         """
         if now is None or step is None or not (isinstance(step.output, Fusion) and step.output.in_turn):
             return given
         end = 0
-        found: list[Source] = []
+        found: list[PassedList] = []
         for source in given:
             end += source.size
             if id in self.passed(source):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from core.analysis.lineage import Lineage, Loss, Source, is_search
+from core.analysis.lineage import Lineage, LossPoint, PassedList, is_search
 from core.analysis.loss_evidence import (
     Unmet,
     abstained,
@@ -278,7 +278,7 @@ class PassageTrace:
         words = f"It does not meet the filter{many} {' and '.join(clauses)}{by}: no search could find it."
         return LossEvidence("removed by a filter", None, words, read)
 
-    def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> LossEvidence:
+    def _not_recorded(self, loss: LossPoint | None, best: Stage | None, rank: int | None) -> LossEvidence:
         """Explain that the passage was, or may have been, in a list that the route did not record."""
         step = loss.step if loss is not None else None
         words = "The route's own code made its final list"
@@ -289,7 +289,9 @@ class PassageTrace:
         words = f"{before}{words}, {UNKNOWN}{end}."
         return LossEvidence("not recorded", rank, words, step, best.rank if best is not None else None)
 
-    def _explained(self, id: str, loss: Loss, before: Span, rank: int | None, depth: int) -> LossEvidence:
+    def _explained(
+        self, id: str, loss: LossPoint, before: Span, rank: int | None, depth: int
+    ) -> LossEvidence:
         step, was = loss.step, loss.was
         found = f"At rank {was} in {self.called(before)}"
         if loss.cut is not None:
@@ -337,7 +339,7 @@ class PassageTrace:
         places = self.flow.places(step)
         return sum(now is not None and id in places and places[id] < now for id in output.ids)
 
-    def _cut(self, step: Span | None, source: Source) -> str:
+    def _cut(self, step: Span | None, source: PassedList) -> str:
         """Explain that the route passed on a part of a list."""
         if step is None:
             of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
@@ -410,7 +412,7 @@ class PassageTrace:
         words = f"{_upper(self._at(best))}, but the final ranking does not use that list{end}."
         return LossEvidence("list not used", rank, words, best.span, best.rank)
 
-    def _just_cut(self, loss: Loss) -> bool:
+    def _just_cut(self, loss: LossPoint) -> bool:
         """Return whether only the length of a list left the passage out."""
         by_length = Fusion | Search | ScoreCut
         return loss.step is None or (loss.cut is None and isinstance(loss.step.output, by_length))
@@ -468,7 +470,7 @@ class PassageTrace:
     def _at(self, stage: Stage) -> str:
         return f"at rank {stage.rank} in {self.called(stage.span)}"
 
-    def _in_each(self, lists: Sequence[Source], id: str) -> str:
+    def _in_each(self, lists: Sequence[PassedList], id: str) -> str:
         """Its rank in each list that was fused."""
         ranks = [
             (self.called(one.span), self.flow.passed(one).get(id)) for one in lists if one.span is not None
@@ -486,7 +488,7 @@ class PassageTrace:
         pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
         return f"scored only the first {pool}" if isinstance(pool, int) and pool < was else None
 
-    def _after(self, loss: Loss, rank: int | None) -> str:
+    def _after(self, loss: LossPoint, rank: int | None) -> str:
         return self._end(loss.now, rank)
 
     def _end(self, now: int | None, rank: int | None) -> str:

@@ -14,7 +14,7 @@ from core.store.playlists import PlaylistEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RouteFinds:
     """A route's labelled passages: the number in its top, and the best rank of any."""
 
     result: RouteResult
@@ -22,7 +22,7 @@ class Found:
     best: int | None
 
 
-def found(run: Run, gold: Mapping[str, int], depth: int) -> list[Found]:
+def found(run: Run, gold: Mapping[str, int], depth: int) -> list[RouteFinds]:
     """Return the routes with a ranking: most relevant passages in the top `depth` first, then by the best
     rank.
     """
@@ -30,7 +30,7 @@ def found(run: Run, gold: Mapping[str, int], depth: int) -> list[Found]:
     rows = []
     for result in worked(run):
         at = sorted(rank for id, rank in ranks(result.hits).items() if id in wanted)
-        rows.append(Found(result, sum(rank <= depth for rank in at), at[0] if at else None))
+        rows.append(RouteFinds(result, sum(rank <= depth for rank in at), at[0] if at else None))
     return sorted(rows, key=lambda one: (-one.in_top, one.best or 10**9))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from core.analysis.run_view import top
-from core.analysis.searches import Searched, found_in, searches
+from core.analysis.searches import RecordedSearch, found_in, searches
 from core.domain.outputs import Decision, Rewrite, ShortAnswer
 from core.domain.types import RouteResult, Run, Span
 from core.steps.decompose import references
@@ -84,7 +84,7 @@ def _grow(nodes: dict[str, Branch], root: Branch, span: Span, one: Rewrite) -> N
         _hang(nodes, above, Branch(text, span.name))
 
 
-def _searched(nodes: dict[str, Branch], root: Branch, one: Searched, latest: Branch) -> Branch:
+def _searched(nodes: dict[str, Branch], root: Branch, one: RecordedSearch, latest: Branch) -> Branch:
     if one.text is None:
         return latest
     if one.text not in nodes:

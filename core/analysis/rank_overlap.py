@@ -131,7 +131,7 @@ def _common(short: Sequence[str], long: Sequence[str]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RankRow:
     """A passage: its id, its name, its gold grade (0 without a label), and its rank in each route with a
     result, in the routes' order; None if a route does not have it.
     """
@@ -156,7 +156,7 @@ def contenders(run: Run, *, depth: int, limit: int) -> list[str]:
 
 def rank_rows(
     run: Run, *, depth: int, limit: int = 40, gold: Mapping[str, int] | None = None, lit: str | None = None
-) -> list[Row]:
+) -> list[RankRow]:
     """Return the `contenders` with their ranks; a passage `lit` that is not among them gets the last row."""
     ids = contenders(run, depth=depth, limit=limit)
     if lit is not None and lit not in ids:
@@ -164,7 +164,8 @@ def rank_rows(
     tables = [ranks(result.hits) for result in worked(run)]
     grades = gold or {}
     return [
-        Row(id, title_of(run, id), grades.get(id, 0), tuple(table.get(id) for table in tables)) for id in ids
+        RankRow(id, title_of(run, id), grades.get(id, 0), tuple(table.get(id) for table in tables))
+        for id in ids
     ]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.analysis.trace_diff import (
-    Change,
+    ChangedValue,
     RankingDiff,
     StepDiff,
     changes,
@@ -23,13 +23,13 @@ TOLD_ELSEWHERE = ("routes",)  # settings that the comparison of routes says in f
 
 
 @dataclass(frozen=True, slots=True)
-class RouteDiff:
+class RunRouteDiff:
     """One route in both runs; `result` are the fields of its outcome that differ, but for the ranking."""
 
     before: RouteResult
     after: RouteResult
-    parameters: tuple[Change, ...]
-    result: tuple[Change, ...]
+    parameters: tuple[ChangedValue, ...]
+    result: tuple[ChangedValue, ...]
     ranking: RankingDiff
     steps: tuple[StepDiff, ...]
 
@@ -50,15 +50,15 @@ class RunDiff:
     do not; routes that only one of them has are not among `routes`.
     """
 
-    asked: tuple[Change, ...]
-    settings: tuple[Change, ...]
+    asked: tuple[ChangedValue, ...]
+    settings: tuple[ChangedValue, ...]
     equal: int
-    routes: tuple[RouteDiff, ...]
+    routes: tuple[RunRouteDiff, ...]
     only_before: tuple[RouteResult, ...]
     only_after: tuple[RouteResult, ...]
 
     @property
-    def differing(self) -> tuple[RouteDiff, ...]:
+    def differing(self) -> tuple[RunRouteDiff, ...]:
         """Return the routes in which anything differs."""
         return tuple(route for route in self.routes if not route.same)
 
@@ -84,7 +84,7 @@ def run_diff(before: Run, after: Run) -> RunDiff:
     names = {*before.settings, *after.settings} - set(TOLD_ELSEWHERE)
     old, new = _keyed(before.results), _keyed(after.results)
     return RunDiff(
-        tuple(Change(name, *pair) for name, pair in asked.items() if not equal(*pair)),
+        tuple(ChangedValue(name, *pair) for name, pair in asked.items() if not equal(*pair)),
         settings,
         len(names) - len(settings),
         tuple(route_diff(old[key], new[key]) for key in old if key in new),
@@ -93,15 +93,15 @@ def run_diff(before: Run, after: Run) -> RunDiff:
     )
 
 
-def route_diff(before: RouteResult, after: RouteResult) -> RouteDiff:
+def route_diff(before: RouteResult, after: RouteResult) -> RunRouteDiff:
     """Compare what one route did in two runs."""
     fields = ("status", "error", "answer", "citations", "abstained")
     outcome = [(name, getattr(before, name), getattr(after, name)) for name in fields]
-    return RouteDiff(
+    return RunRouteDiff(
         before,
         after,
         changes(before.parameters, after.parameters),
-        tuple(Change(*one) for one in outcome if not equal(*one[1:])),
+        tuple(ChangedValue(*one) for one in outcome if not equal(*one[1:])),
         ranking_diff(before.hits, after.hits),
         steps_diff(before.spans, after.spans),
     )

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from core.analysis.run_diff import RouteDiff, RunDiff
-from core.analysis.trace_diff import MISSING, Change, RankingDiff, StepDiff
+from core.analysis.run_diff import RunDiff, RunRouteDiff
+from core.analysis.trace_diff import MISSING, ChangedValue, RankingDiff, StepDiff
 
 LONG = 60  # characters of a value
 ASKED = {
@@ -34,7 +34,7 @@ def headline(diff: RunDiff) -> str:
     return f"{' '.join(parts)}. {_routes(diff)}"
 
 
-def why(diff: RunDiff, route: RouteDiff) -> str:
+def why(diff: RunDiff, route: RunRouteDiff) -> str:
     """Return why a route differs: its parameters, its inputs, or the first step with another result."""
     if route.parameters:
         return f"because {'; '.join(was(change) for change in route.parameters)}"
@@ -47,7 +47,7 @@ def why(diff: RunDiff, route: RouteDiff) -> str:
     return f"from {_step(route, apart)}"
 
 
-def came_to(route: RouteDiff) -> str:
+def came_to(route: RunRouteDiff) -> str:
     """Describe the change of a route's result."""
     status = next((was(change) for change in route.result if change.name == "status"), None)
     if status is not None:  # all else follows from it
@@ -74,7 +74,7 @@ def ranking(diff: RankingDiff) -> str:
     return f"{top}; first difference at rank {diff.first}; Jaccard@10 {diff.overlap:.2f}"
 
 
-def was(change: Change) -> str:
+def was(change: ChangedValue) -> str:
     """`name` was this and is that; of a list, what it lost and gained."""
     old, new = change.before, change.after
     if isinstance(old, list | tuple) and isinstance(new, list | tuple) and (old or new):
@@ -98,12 +98,12 @@ def _list(items: Sequence[Any]) -> str:
     return ", ".join(map(value, items[:5])) + (f" and {len(items) - 5} more" if len(items) > 5 else "")
 
 
-def first_apart(route: RouteDiff) -> StepDiff | None:
+def first_apart(route: RunRouteDiff) -> StepDiff | None:
     """Return the first step that differs, or that only one of the two traces has."""
     return next((step for step in route.steps if not step.same), None)
 
 
-def _settings(settings: Sequence[Change]) -> str:
+def _settings(settings: Sequence[ChangedValue]) -> str:
     if not settings:
         return "the same settings"
     return f"{_count(len(settings), 'setting')} changed: {'; '.join(map(was, settings))}"
@@ -130,7 +130,7 @@ def _routes(diff: RunDiff) -> str:
     return " ".join(sentences)
 
 
-def _step(route: RouteDiff, apart: StepDiff) -> str:
+def _step(route: RunRouteDiff, apart: StepDiff) -> str:
     number = route.steps.index(apart) + 1
     span = apart.before or apart.after
     named = f"step {number}, “{span.name if span else ''}”"

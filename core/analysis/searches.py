@@ -15,7 +15,7 @@ Key = str | tuple[str, ...]  # a text, or the step and the texts of a vector of 
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class RecordedSearch:
     """One list of search hits. `text` is None if the search used a vector of more than one text: `step`
     computed it, from `mean` and perhaps more. Without a step the route computed the vector itself.
     """
@@ -33,7 +33,7 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TextFinds:
     """The passages that one text of a route found, by id, in the order of their best rank. `text` is "" for a
     search with a vector that `step`, or without a step the route itself, computed from `mean`. `found`: in
     the top of a search with it. `only`: those of `found` that no other text of the route found. `kept`: those
@@ -51,7 +51,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SearchOutcome:
     """The effect of rewriting on a run, routes by title. `finds`: (text, passage) for labelled passages that
     one rewrite of the run found and no other query did; a vector of several texts is named by its step and
     the first of them. `losses`: (route, passage) for passages that the question finds by the same search and
@@ -65,23 +65,23 @@ class Outcome:
     losses: tuple[tuple[str, str], ...]
 
 
-def searches(result: RouteResult) -> list[Searched]:
+def searches(result: RouteResult) -> list[RecordedSearch]:
     """Return the route's searches in order; one with several texts at once is one for each."""
-    found: list[Searched] = []
+    found: list[RecordedSearch] = []
     known = asked(result)
     for span in top(result):
         one = known.get(span.id)
         if isinstance(span.output, SampleSearches):
             lists = zip(span.output.texts, span.output.lists, strict=False)
-            found += [Searched(text, span, hits) for text, hits in lists]
+            found += [RecordedSearch(text, span, hits) for text, hits in lists]
         elif one is not None and span.hits is not None:
             maker = one.maker.name if one.maker is not None else ""
             mean = () if one.text else one.every
-            found.append(Searched(one.text or None, span, span.hits, mean, "" if one.text else maker))
+            found.append(RecordedSearch(one.text or None, span, span.hits, mean, "" if one.text else maker))
     return found
 
 
-def finds(run: Run, result: RouteResult, depth: int) -> list[Found]:
+def finds(run: Run, result: RouteResult, depth: int) -> list[TextFinds]:
     """Return the hits of each text of the route in its top `depth`, in the order of searching. Where the
     route did not search with the question, what other routes found with it in the same way goes first.
     """
@@ -97,13 +97,13 @@ def finds(run: Run, result: RouteResult, depth: int) -> list[Found]:
         only = tuple(id for id in ids if id not in others)
         kept = tuple(id for id in only if id in final)
         if isinstance(key, str):
-            rows.append(Found(key, ids, only, kept, elsewhere=elsewhere and key == question))
+            rows.append(TextFinds(key, ids, only, kept, elsewhere=elsewhere and key == question))
         else:
-            rows.append(Found("", ids, only, kept, key[1:], key[0]))
+            rows.append(TextFinds("", ids, only, kept, key[1:], key[0]))
     return rows
 
 
-def found_in(made: Sequence[Searched], depth: int) -> dict[Key, tuple[str, ...]]:
+def found_in(made: Sequence[RecordedSearch], depth: int) -> dict[Key, tuple[str, ...]]:
     """Return the hits of searches in their top `depth`, by their keys."""
     places: dict[Key, dict[str, int]] = {}
     for search in made:
@@ -113,7 +113,7 @@ def found_in(made: Sequence[Searched], depth: int) -> dict[Key, tuple[str, ...]]
     return {key: tuple(sorted(best, key=best.__getitem__)) for key, best in places.items()}
 
 
-def _plain(run: Run, own: Sequence[Searched]) -> list[Searched]:
+def _plain(run: Run, own: Sequence[RecordedSearch]) -> list[RecordedSearch]:
     """Return the searches of all routes that ended with the question as it is, made by the same steps as
     those of `own` with another text.
     """
@@ -165,14 +165,14 @@ def standing_for(result: RouteResult, id: str) -> list[tuple[Span, str]]:
     return [(span, key) for span, key in keyed if key]
 
 
-def outcome(run: Run, gold: Mapping[str, int], depth: int) -> Outcome:
+def outcome(run: Run, gold: Mapping[str, int], depth: int) -> SearchOutcome:
     """Return the effect of rewriting on the run, judged by the top `depth` of every search."""
     routes = worked(run)
     anew = [one for one in routes if changed(run, one)]
     silent = [one for one in routes if not searches(one)]
     same = [one for one in routes if one not in anew and one not in silent]
     wanted = relevant(gold)
-    return Outcome(
+    return SearchOutcome(
         tuple(one.title for one in anew),
         tuple(one.title for one in same),
         tuple(one.title for one in silent),
@@ -201,7 +201,7 @@ def _lost(run: Run, result: RouteResult, wanted: Sequence[str], depth: int) -> l
     return [id for id in wanted if id in plain and id not in has]
 
 
-def _top(one: Searched, depth: int) -> list[str]:
+def _top(one: RecordedSearch, depth: int) -> list[str]:
     return [id for id, _ in one.hits[:depth]]
 
 
@@ -210,7 +210,7 @@ LONGEST = 70  # characters of a text that a sentence quotes
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchInput:
     """`texts`, or the vector that `maker` made of them; no text: the route made the vector itself."""
 
     texts: tuple[str, ...] = ()
@@ -250,23 +250,27 @@ class Asked:
         return output if isinstance(output, Embedding) else None
 
 
-def asked(result: RouteResult) -> dict[int, Asked]:
+def asked(result: RouteResult) -> dict[int, SearchInput]:
     """Return the text of each search, by span."""
     known = {span.id: span for span in result.spans}
     found = ((span.id, _asked(span, known)) for span in result.spans)
     return {id: one for id, one in found if one is not None}
 
 
-def _asked(span: Span, known: Mapping[int, Span]) -> Asked | None:
+def _asked(span: Span, known: Mapping[int, Span]) -> SearchInput | None:
     if not isinstance(span.output, Search | SampleSearches):
         return None
     if span.output.texts:
-        return Asked(span.output.texts)
+        return SearchInput(span.output.texts)
     link = next((link for link in span.links if link.arg in VECTORS), None)
     if link is None:
         return None
     maker = known.get(link.span) if link.span is not None else None
-    return Asked(maker.output.texts, maker) if maker and isinstance(maker.output, Embedding) else Asked()
+    return (
+        SearchInput(maker.output.texts, maker)
+        if maker and isinstance(maker.output, Embedding)
+        else SearchInput()
+    )
 
 
 def _cut(text: str) -> str:

@@ -15,7 +15,7 @@ from core.domain.text import searchable
 from core.domain.types import Passage, RouteResult, Run, Span
 
 
-class Words(Protocol):
+class TermStatistics(Protocol):
     """The corpus methods this module uses."""
 
     @property
@@ -47,7 +47,7 @@ class Contribution:
         return self.asked * self.idf * self.tf
 
 
-def contributions(corpus: Words, text: str, passage: Passage) -> list[Contribution]:
+def contributions(corpus: TermStatistics, text: str, passage: Passage) -> list[Contribution]:
     """Return the terms of `text`, largest part first, those the passage lacks last; their parts add up to its
     score.
 

@@ -16,7 +16,7 @@ ROUTES = "the routes' own time between steps"
 
 
 @dataclass(slots=True)
-class Spent:
+class TimeShare:
     """Milliseconds by where they are from, and how many distinct pieces of work they are."""
 
     kind: SpanKind | None  # None: the routes' own time between their steps
@@ -56,26 +56,26 @@ def sources(result: RouteResult) -> dict[int, Source]:
     return rank
 
 
-def by_kind(run: Run) -> list[Spent]:
+def by_kind(run: Run) -> list[TimeShare]:
     """Each kind of step's own time, the most first; a step's time does not hold that of the calls below it,
     and what several routes took over from one counts once, where it was done.
     """
     found = _spent(run, lambda span: span.kind)
     between = [between_ms(result) for result in run.results if result.status != "unavailable"]
     if sum(between) > 0:
-        rest = Spent(None, ROUTES, count=len(between))
+        rest = TimeShare(None, ROUTES, count=len(between))
         rest.ms["now"] = sum(between)
         found.append(rest)
     return sorted(found, key=lambda one: -one.total)
 
 
-def by_step(run: Run) -> list[Spent]:
+def by_step(run: Run) -> list[TimeShare]:
     """Sum the same times by the step's name."""
     return sorted(_spent(run, lambda span: (span.kind, span.name)), key=lambda one: -one.total)
 
 
-def _spent(run: Run, group: Callable[[Span], Hashable]) -> list[Spent]:
-    found: dict[Hashable, Spent] = {}
+def _spent(run: Run, group: Callable[[Span], Hashable]) -> list[TimeShare]:
+    found: dict[Hashable, TimeShare] = {}
     done = {f"{result.route}#{span.id}" for result in run.results for span in result.spans}
     for result in run.results:
         own = own_ms(result)
@@ -84,7 +84,7 @@ def _spent(run: Run, group: Callable[[Span], Hashable]) -> list[Spent]:
                 continue
             if span.shared_with:  # the route that did it is not in the run: it counts where it comes first
                 done.add(span.shared_with)
-            one = found.setdefault(group(span), Spent(span.kind, span.name))
+            one = found.setdefault(group(span), TimeShare(span.kind, span.name))
             one.ms[span.cached or "now"] += own[span.id]
             one.count += 1
     return list(found.values())

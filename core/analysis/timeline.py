@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.analysis.critical_path import critical, ended, timed
 from core.analysis.latency_percentiles import NEEDED, Latency
 from core.analysis.run_view import worked
-from core.analysis.time_breakdown import Spent, clocks
+from core.analysis.time_breakdown import TimeShare, clocks
 from core.domain.format import STEP_KINDS, brief, milliseconds
 from core.domain.types import RouteResult, Run
 from core.store.traces import Traces
@@ -68,7 +68,7 @@ def wall_in_words(run: Run) -> str:
     return f"{sentences} The routes ran {ran}." if isinstance(ran, str) and ran else sentences
 
 
-def spent_in_words(found: Sequence[Spent]) -> str:
+def spent_in_words(found: Sequence[TimeShare]) -> str:
     """Return sentences on the kinds of step that took the time; `found` has the most first."""
     total = sum(one.total for one in found)
     if not total:
@@ -81,7 +81,7 @@ def spent_in_words(found: Sequence[Spent]) -> str:
     return sentences
 
 
-def label(one: Spent) -> str:
+def label(one: TimeShare) -> str:
     """Return the name of a kind of step in charts."""
     return STEP_KINDS[one.kind] if one.kind else one.name
 

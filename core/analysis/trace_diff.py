@@ -29,7 +29,7 @@ MISSING = Missing.MISSING
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedValue:
     """A value that differs; MISSING where one of the two has none."""
 
     name: str
@@ -63,10 +63,10 @@ class StepDiff:
 
     before: Span | None
     after: Span | None
-    inputs: tuple[Change, ...] = ()
-    output: Change | None = None
+    inputs: tuple[ChangedValue, ...] = ()
+    output: ChangedValue | None = None
     hits: RankingDiff | None = None
-    error: Change | None = None
+    error: ChangedValue | None = None
     elsewhere: bool = False
 
     @property
@@ -127,11 +127,13 @@ def steps_diff(before: Sequence[Span], after: Sequence[Span]) -> tuple[StepDiff,
 
 def changes(
     before: Mapping[str, Any], after: Mapping[str, Any], *, leave_out: Sequence[str] = ()
-) -> tuple[Change, ...]:
+) -> tuple[ChangedValue, ...]:
     """Return the values that differ between two mappings, in alphabetical order of their names."""
     pairs = ((n, before.get(n, MISSING), after.get(n, MISSING)) for n in sorted({*before, *after}))
     return tuple(
-        Change(name, old, new) for name, old, new in pairs if name not in leave_out and not equal(old, new)
+        ChangedValue(name, old, new)
+        for name, old, new in pairs
+        if name not in leave_out and not equal(old, new)
     )
 
 
@@ -144,14 +146,14 @@ def _step(
     if before.hits is not None or after.hits is not None:
         hits = ranking_diff(_ranking(before.hits), _ranking(after.hits))
     was, now = (_lasting(span.output) for span in step)
-    output = None if equal(was, now) else Change("output", was, now)
-    error = None if before.error == after.error else Change("error", before.error, after.error)
+    output = None if equal(was, now) else ChangedValue("output", was, now)
+    error = None if before.error == after.error else ChangedValue("error", before.error, after.error)
     return StepDiff(before, after, inputs, output, hits, error)
 
 
 def _links(
     step: tuple[Span, Span], traces: tuple[Sequence[Span], Sequence[Span]], same_place: Mapping[int, int]
-) -> list[Change]:
+) -> list[ChangedValue]:
     """Describe the arguments that come from another step, or from another part of its output, in one of the
     two traces.
     """
@@ -168,7 +170,7 @@ def _links(
     names = sorted({**was, **now})
     apart = [name for name in names if not (name in was and name in now and same(was[name], now[name]))]
     return [
-        Change(name, _in_words(was.get(name), traces[0]), _in_words(now.get(name), traces[1]))
+        ChangedValue(name, _in_words(was.get(name), traces[0]), _in_words(now.get(name), traces[1]))
         for name in apart
     ]
 

@@ -19,7 +19,7 @@ class Walked:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class NodePosition:
     """A node's position in the drawing of a walk: `column` 0 (start), 1 (phrases reached) or 2 (passages),
     and its height in that column, from 0 at the top to 1.
     """
@@ -46,7 +46,7 @@ def looked(result: RouteResult) -> Entities | None:
     return next((one for one in found if not one.seeds), None)
 
 
-def placed(walk: Walk) -> list[Placed]:
+def placed(walk: Walk) -> list[NodePosition]:
     """Return a place for each node: passages by rank, starting points by weight, other phrases at the mean
     height of their neighbours, so that few lines cross.
     """
@@ -63,7 +63,7 @@ def placed(walk: Walk) -> list[Placed]:
     mean = {at: sum(some) / len(some) if some else 1.0 for at, some in near.items()}
     heights |= _spread(sorted(columns[1], key=lambda at: mean[at]))
     column = {at: number for number, some in columns.items() for at in some}
-    return [Placed(column[at], heights[at]) for at in range(len(walk.nodes))]
+    return [NodePosition(column[at], heights[at]) for at in range(len(walk.nodes))]
 
 
 def _spread(nodes: Sequence[int]) -> dict[int, float]:

@@ -28,7 +28,7 @@ from core.domain.filters import Filter
 from core.domain.outputs import Reply
 from core.domain.types import EVIDENCE, Answer, AnswerStyle, Query, Remembered, Tokens
 from core.steps.decisions import Decided
-from core.steps.memo import Charge, Memo, Work, under_way
+from core.steps.memo import CallCharge, Memo, Work, under_way
 from core.steps.trace import OpenSpan, Trace
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Context:
         self.turned.add(step)
         return outcome.turned(self.forced[step])
 
-    def take_call(self) -> Charge:
+    def take_call(self) -> CallCharge:
         """Count a model call; raises BudgetSpent when no further one is allowed. One look, as parallel calls
         would else all see the last one free.
         """
@@ -168,12 +168,12 @@ class Context:
         if spent:
             self.trace.cut_short()
             raise BudgetSpent(spent)
-        charge = Charge()
+        charge = CallCharge()
         if (work := under_way()) is not None:
             work.charges.append(charge)
         return charge
 
-    def spend(self, charge: Charge, tokens: int) -> None:
+    def spend(self, charge: CallCharge, tokens: int) -> None:
         """Count the tokens of a call."""
         with self.lock:
             charge.tokens += tokens
@@ -199,7 +199,7 @@ class Context:
             self.tokens += sum(charge.tokens for charge in unpaid)
             self.used |= {work.key, *work.inner}
 
-    def _unpaid(self, work: Work) -> list[Charge]:
+    def _unpaid(self, work: Work) -> list[CallCharge]:
         if work.key in self.used:
             return []
         return [charge for charge in work.charges if self.used.isdisjoint(charge.inside)]

@@ -20,7 +20,7 @@ PLAIN = frozenset((str, int, float, bool, type(None)))  # told by their own repr
 
 
 @dataclass(slots=True)
-class Charge:
+class CallCharge:
     """One model call and its tokens. `inside`: the steps within a piece of work that it was made in, from the
     outermost: a route that has had one of them has paid for the call.
     """
@@ -45,7 +45,7 @@ class Work:
     cached: Reuse | None = None
     cut_short: bool = False  # by its route's own budget, time or Stop: nobody else's result
     # all model calls the step needs by itself, whichever route made them
-    charges: list[Charge] = field(default_factory=list)
+    charges: list[CallCharge] = field(default_factory=list)
     inner: set[str] = field(default_factory=set)  # keys of the steps inside it
 
     def include(self, part: Work) -> None:
@@ -53,7 +53,7 @@ class Work:
         if part.key in self.inner:
             return
         self.inner |= {part.key, *part.inner}
-        self.charges += [Charge(one.tokens, (part.key, *one.inside)) for one in part.charges]
+        self.charges += [CallCharge(one.tokens, (part.key, *one.inside)) for one in part.charges]
 
 
 _UNDER_WAY: ContextVar[Work | None] = ContextVar(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from core.analysis.what_if.fusion import Fusion
-from core.analysis.what_if.fusion_change import Row, given
+from core.analysis.what_if.fusion import ReplayedFusion
+from core.analysis.what_if.fusion_change import ShareRow, given
 from ui.charts.style import KINDS, add_bar_ends, chart, ink, row_axis, words
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ NAME_CHARACTERS = 42  # of a passage's name
 HATCHES = ("", "/", "x", ".")  # after all tints are used
 
 
-def colours(fusion: Fusion) -> list[tuple[str, str]]:
+def colours(fusion: ReplayedFusion) -> list[tuple[str, str]]:
     """Return a colour and a hatching for each list: colour by kind of step, tints within a kind."""
     if fusion.method == "marginal":
         return [(KINDS["RERANKER"][1], ""), (KINDS["GUARDRAIL"][1], "/")]
@@ -40,8 +40,8 @@ def tint(colour: str, by: float) -> str:
 
 
 def share_bars(
-    fusion: Fusion,
-    rows: Sequence[Row],
+    fusion: ReplayedFusion,
+    rows: Sequence[ShareRow],
     names: Sequence[str],
     title: Callable[[str], str],
     *,
@@ -100,7 +100,7 @@ def share_bars(
     return figure
 
 
-def label(row: Row, name: str) -> str:
+def label(row: ShareRow, name: str) -> str:
     """Return a passage's rank, its earlier rank if it moved, and its name; bold and graded if labelled."""
     rank = str(row.after or "–")
     if row.before != row.after:
@@ -109,7 +109,7 @@ def label(row: Row, name: str) -> str:
     return f"{rank}  <b>{name} ◆{row.grade}</b>" if row.grade > 0 else f"{rank}  {name}"
 
 
-def describe_shares(rows: Sequence[Row], names: Sequence[str]) -> str:
+def describe_shares(rows: Sequence[ShareRow], names: Sequence[str]) -> str:
     """Describe how much of the scores each list contributes."""
     parts = given(rows, names)
     if not parts:
@@ -120,7 +120,7 @@ def describe_shares(rows: Sequence[Row], names: Sequence[str]) -> str:
     return f"Composition of the scores of these {len(rows)} passages: {shares}."
 
 
-def _place(row: Row, n: int) -> str:
+def _place(row: ShareRow, n: int) -> str:
     """Return the passage's rank in the list as text, or "" for parts of MMR, which are not lists."""
     if len(row.places) != len(row.shares):
         return ""
@@ -128,10 +128,10 @@ def _place(row: Row, n: int) -> str:
     return f"rank {place} there<br>" if place is not None else "not in it<br>"
 
 
-def _inside(row: Row, n: int) -> str:
+def _inside(row: ShareRow, n: int) -> str:
     listed = len(row.places) == len(row.shares) and row.places[n] is not None and row.shares[n]
     return str(row.places[n]) if listed else ""
 
 
-def _part(row: Row, part: float) -> str:
+def _part(row: ShareRow, part: float) -> str:
     return f", {part / row.score:.0%} of the score" if row.score > 0 and part >= 0 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from core.analysis.walks import Placed
+from core.analysis.walks import NodePosition
 from core.domain.outputs import Walk
 from ui.charts.style import chart, ink, words
 
@@ -27,7 +27,9 @@ ON_DARK = {"#0072B2": "#56B4E9"}
 LABEL_CHARACTERS = 26
 
 
-def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark: bool = False) -> Figure:
+def walk_map(
+    walk: Walk, places: Sequence[NodePosition], names: Sequence[str], *, dark: bool = False
+) -> Figure:
     """Draw the walk: a node's area is its share of the walk's time, and `names` are the nodes' labels."""
     rows = max((sum(place.column == column for place in places) for column in range(3)), default=1)
     figure = chart(
@@ -80,10 +82,10 @@ def walk_map(walk: Walk, places: Sequence[Placed], names: Sequence[str], *, dark
     return figure
 
 
-def _between(a: Placed, b: Placed) -> float:
+def _between(a: NodePosition, b: NodePosition) -> float:
     """Return where an edge passes: left of the column if it joins two nodes there, clear of their labels."""
     return (a.column + b.column) / 2 - (0.2 if a.column == b.column else 0)
 
 
-def _middle(a: Placed, b: Placed) -> float:
+def _middle(a: NodePosition, b: NodePosition) -> float:
     return (a.height + b.height) / 2

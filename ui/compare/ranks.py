@@ -8,7 +8,7 @@ from functools import lru_cache
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.rank_overlap import Row, rank_rows, strength
+from core.analysis.rank_overlap import RankRow, rank_rows, strength
 from core.analysis.run_view import worked
 from core.analysis.term_contributions import Marker
 from core.domain.format import milliseconds
@@ -24,7 +24,7 @@ CAPTION = "Rank of each passage in each route. A stronger colour means a higher 
 _NO_RANK = Markup("<td></td>")
 
 
-def rows_of(run: Run, view: View) -> list[Row]:
+def rows_of(run: Run, view: View) -> list[RankRow]:
     """Return the best passages with their ranks, by the ranks of the chosen route if one is chosen."""
     rows = rank_rows(run, depth=view.depth, gold=view.gold, lit=view.lit)
     order = [result.route for result in worked(run)]
@@ -36,7 +36,7 @@ def rows_of(run: Run, view: View) -> list[Row]:
 
 
 def matrix(
-    run: Run, view: View, rows: Sequence[Row], marker: Marker | None, waiting: Sequence[Waiting] = ()
+    run: Run, view: View, rows: Sequence[RankRow], marker: Marker | None, waiting: Sequence[Waiting] = ()
 ) -> Markup:
     """Return passages as rows with their name and one line, and routes as columns with coloured ranks."""
     results, numbers = worked(run), numbered(run)
@@ -85,7 +85,7 @@ def _head(result: RouteResult, view: View, *, many: bool) -> Markup:
 
 
 def _row(
-    run: Run, view: View, row: Row, numbers: Mapping[str, int], marker: Marker | None, blank: Markup
+    run: Run, view: View, row: RankRow, numbers: Mapping[str, int], marker: Marker | None, blank: Markup
 ) -> Markup:
     passage, number = run.passages.get(row.id), numbers.get(row.id)
     name = names.named(run.corpus, passage) if passage else row.name

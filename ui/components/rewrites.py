@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from markupsafe import Markup
 
 from core.analysis.run_view import asked_again, below, source, worked
-from core.analysis.searches import Found, changed, finds, rewrites, searches
+from core.analysis.searches import TextFinds, changed, finds, rewrites, searches
 from core.domain.format import milliseconds
 from core.domain.outputs import FiltersRead, Rewrite
 from core.domain.rank_changes import ranks
@@ -158,7 +158,7 @@ def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -
     return table_of(head, body, css="rs-transform-finds")
 
 
-def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> Markup:
+def _row(run: Run, result: RouteResult, one: TextFinds, gold: Mapping[str, int]) -> Markup:
     query: object = cut(one.text, 240)
     if one.text == run.query.text:
         query = tag("span", f"the question{', in other routes' if one.elsewhere else ''}", css="dim")

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.what_if.fusion import Fusion
+from core.analysis.what_if.fusion import ReplayedFusion
 from core.domain.errors import BadInput
 from core.domain.format import between, number
 from core.domain.types import RouteResult, Run
@@ -24,7 +24,9 @@ SPLIT = "fusion_split"
 ALL = "all"
 
 
-def draw(run: Run, result: RouteResult, fusion: Fusion, changes: Mapping[str, Any], *, ranks: bool) -> None:
+def draw(
+    run: Run, result: RouteResult, fusion: ReplayedFusion, changes: Mapping[str, Any], *, ranks: bool
+) -> None:
     """Draw the effect of the changes on the labelled questions."""
     st.markdown("##### Effect on all labelled questions")
     survey = batch_run.batch_ran(run.corpus, result, _settled(result), "fusion_survey", models=False)
@@ -59,7 +61,7 @@ def _settled(result: RouteResult) -> dict[str, Any]:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the fused lists of all questions")
-def _base(key: str, _survey: BatchRun, route: str, _fusion: Fusion, ranks: bool) -> Base:  # noqa: ARG001
+def _base(key: str, _survey: BatchRun, route: str, _fusion: ReplayedFusion, ranks: bool) -> Base:  # noqa: ARG001
     return base(_survey, route, _fusion, ranks=ranks)
 
 

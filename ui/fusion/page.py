@@ -10,8 +10,8 @@ from markupsafe import Markup
 from core.analysis.metrics import titled
 from core.analysis.rank_overlap import halves
 from core.analysis.run_view import worked
-from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
-from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows
+from core.analysis.what_if.fusion import FusionOutcome, ReplayedFusion, fusions, outcome, recompute, shares
+from core.analysis.what_if.fusion_change import ShareRow, arrow, list_names, moved, places, rows
 from core.analysis.what_if.parameters import as_parameters
 from core.analysis.what_if.parameters import controls as controls_of
 from core.domain.errors import BadInput
@@ -85,7 +85,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         labelled.draw(run, result, fusion, changes, ranks=made.hits is not None)
 
 
-def _choose(run: Run, found: Mapping[str, list[Fusion]]) -> tuple[RouteResult, Fusion]:
+def _choose(run: Run, found: Mapping[str, list[ReplayedFusion]]) -> tuple[RouteResult, ReplayedFusion]:
     results = {result.route: result for result in run.results}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         name = route_choice(run, list(found), ROUTE)
@@ -110,11 +110,11 @@ def _choose(run: Run, found: Mapping[str, list[Fusion]]) -> tuple[RouteResult, F
     return results[name], steps[step]
 
 
-def _of(fusion: Fusion) -> str:
+def _of(fusion: ReplayedFusion) -> str:
     return f"{len(fusion.lists)} lists" if fusion.method != "marginal" else "one list"
 
 
-def _stale(made: Outcome) -> None:
+def _stale(made: FusionOutcome) -> None:
     """Draw which steps were not rerun with the changed values."""
     if not made.stale:
         return
@@ -127,7 +127,7 @@ def _stale(made: Outcome) -> None:
 
 
 def _ranks(
-    run: Run, result: RouteResult, made: Outcome, fused: tuple[Scored, Scored], gold: Mapping[str, int]
+    run: Run, result: RouteResult, made: FusionOutcome, fused: tuple[Scored, Scored], gold: Mapping[str, int]
 ) -> None:
     """Describe where the labelled passages moved and how this question's metrics changed."""
     whole = made.hits is not None
@@ -172,7 +172,7 @@ def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
     )
 
 
-def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> None:
+def _bars(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[str, ...]) -> None:
     st.markdown("##### Score by list", help=term(METHODS[fusion.method]))
     words = describe_shares(shown[:TOP], names)
     inside = " The number in each segment is the passage's rank in that list."
@@ -186,7 +186,7 @@ def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) ->
         show(_table(run, fusion, shown, names))
 
 
-def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> Markup:
+def _table(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[str, ...]) -> Markup:
     """Return ranks before and after, and in each list."""
     lists = names if fusion.method != "marginal" else ("input rank",)
     head = tag(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from core.analysis.time_breakdown import Spent, by_kind, by_step
+from core.analysis.time_breakdown import TimeShare, by_kind, by_step
 from core.analysis.timeline import label, percent, spent_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import Run
@@ -45,12 +45,12 @@ def draw(run: Run) -> None:
     )
 
 
-def _shares(found: Sequence[Spent]) -> str:
+def _shares(found: Sequence[TimeShare]) -> str:
     total = sum(one.total for one in found) or 1.0
     return ", ".join(f"{percent(one.total / total)} {label(one)}" for one in found[:4])
 
 
-def _table(title: str, found: Sequence[Spent], names: Sequence[str], notes: Sequence[str] = ()) -> Markup:
+def _table(title: str, found: Sequence[TimeShare], names: Sequence[str], notes: Sequence[str] = ()) -> Markup:
     total = sum(one.total for one in found) or 1.0
     most = max((one.total for one in found), default=1.0) or 1.0
     heads = [tag("th", title), tag("th", "", css="wide")]

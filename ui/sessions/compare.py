@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis.run_diff import RouteDiff, RunDiff, run_diff
+from core.analysis.run_diff import RunDiff, RunRouteDiff, run_diff
 from core.analysis.run_diff_text import headline
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
@@ -49,7 +49,7 @@ def _compared(before: Run, after: Run, diff: RunDiff) -> None:
     draw_route(diff, route, before, after)
 
 
-def _pick(diff: RunDiff) -> RouteDiff:
+def _pick(diff: RunDiff) -> RunRouteDiff:
     """Draw the choice of a route whose traces to show, at first the first that differs."""
     ordered = [
         *sorted(diff.differing, key=lambda one: one.same_result),

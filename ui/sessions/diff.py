@@ -6,9 +6,9 @@ import re
 
 from markupsafe import Markup
 
-from core.analysis.run_diff import RouteDiff, RunDiff
+from core.analysis.run_diff import RunDiff, RunRouteDiff
 from core.analysis.run_diff_text import came_to, value, was, why
-from core.analysis.trace_diff import MISSING, Change
+from core.analysis.trace_diff import MISSING, ChangedValue
 from core.domain.format import milliseconds
 from ui.app.markup import EMPTY, join, table_of, tag
 from ui.components.rewrites import word_diff
@@ -65,7 +65,7 @@ def side(given: object) -> Markup:
     return tag("span", value(given), dir="auto")
 
 
-def _route(diff: RunDiff, route: RouteDiff) -> Markup:
+def _route(diff: RunDiff, route: RunRouteDiff) -> Markup:
     reason = why(diff, route)
     return tag(
         "tr",
@@ -77,7 +77,7 @@ def _route(diff: RunDiff, route: RouteDiff) -> Markup:
     )
 
 
-def _row(name: str, change: Change) -> Markup:
+def _row(name: str, change: ChangedValue) -> Markup:
     before, after = change.before, change.after
     if name == "Question":
         both = tag("td", word_diff(str(before), str(after)), colspan="2", dir="auto")

@@ -6,10 +6,10 @@ import json
 
 from markupsafe import Markup
 
-from core.analysis.run_diff import RouteDiff, RunDiff
+from core.analysis.run_diff import RunDiff, RunRouteDiff
 from core.analysis.run_diff_text import came_to, ranking, was, why
 from core.analysis.run_view import facts, texts
-from core.analysis.trace_diff import DEPTH, Change, StepDiff
+from core.analysis.trace_diff import DEPTH, ChangedValue, StepDiff
 from core.domain.format import milliseconds
 from core.domain.outputs import Output
 from core.domain.rank_changes import moves
@@ -23,7 +23,7 @@ MAX_COMPARED = 4000  # characters of a text that are compared word by word
 ARROWS = {"better": "▲", "worse": "▼", "new": "new", "same": ""}
 
 
-def draw_route(diff: RunDiff, route: RouteDiff, before: Run, after: Run) -> None:
+def draw_route(diff: RunDiff, route: RunRouteDiff, before: Run, after: Run) -> None:
     """Return everything about one route in both runs, as one element."""
     parts = [_sentence(diff, route)]
     changed = {change.name: change for change in route.result}
@@ -43,13 +43,13 @@ def draw_route(diff: RunDiff, route: RouteDiff, before: Run, after: Run) -> None
     show(tag("div", *parts, css="rs"))
 
 
-def _sentence(diff: RunDiff, route: RouteDiff) -> Markup:
+def _sentence(diff: RunDiff, route: RunRouteDiff) -> Markup:
     if route.same:
         return tag("p", f"{route.before.title} gave the same result in both runs.")
     return tag("p", tag("b", route.before.title), " ", words(f"{why(diff, route)}: {came_to(route)}."))
 
 
-def _rankings(route: RouteDiff, before: Run, after: Run) -> Markup:
+def _rankings(route: RunRouteDiff, before: Run, after: Run) -> Markup:
     """Return both top tens side by side, with the rank changes."""
     first, second = route.before.hits[:DEPTH], route.after.hits[:DEPTH]
     moved = moves(route.before.hits, route.after.hits, DEPTH)
@@ -90,7 +90,7 @@ def _title(hits: Ranking, n: int, run: Run) -> Markup:
     return tag("span", cut(name, 80), title=where + cut(passage.text, 300), dir="auto")
 
 
-def _trace(route: RouteDiff) -> Markup:
+def _trace(route: RunRouteDiff) -> Markup:
     """Return the steps of both runs in order, each with its differences."""
     depths = (_depths(route.before.spans), _depths(route.after.spans))
     heads = [tag("th", "Step"), tag("th", "First", css="num"), tag("th", "Second", css="num")]
@@ -180,7 +180,7 @@ def _text(given: Output) -> str:
     return json.dumps(told, ensure_ascii=False, indent=1) if told else ""
 
 
-def _sides(change: Change) -> Markup:
+def _sides(change: ChangedValue) -> Markup:
     return join([side(change.before or "none"), " → ", side(change.after or "none")])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import streamlit as st
 
 from core.analysis.run_view import worked
-from core.analysis.searches import Outcome, outcome
+from core.analysis.searches import SearchOutcome, outcome
 from core.domain.types import Run
 from ui.app.markup import cut, md, show
 from ui.app.names import title_of
@@ -39,7 +39,7 @@ def draw(run: Run) -> None:
     tabs(views, TAB)
 
 
-def describe_rewrites(run: Run, found: Outcome, gold: Mapping[str, int]) -> list[str]:
+def describe_rewrites(run: Run, found: SearchOutcome, gold: Mapping[str, int]) -> list[str]:
     """Describe in a few sentences what rewriting changed."""
     count = len(found.changed) + len(found.same) + len(found.silent)
     if not count:

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from core.analysis.lineage import Lineage, Source
+from core.analysis.lineage import Lineage, PassedList
 from core.domain.errors import BadInput
 from core.domain.fusion import Norm, linear, rrf
 from core.domain.outputs import Fusion as Fused
@@ -33,7 +33,7 @@ PARTS = ("relevance", "similarity to selected passages")  # of an MMR score
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion:
+class ReplayedFusion:
     """A step that fused lists or reordered one, with all it takes to do it again.
 
     `values` are its settings by name ("k", "weights.1"); `sources` say where the lists are from; `lack` why
@@ -45,14 +45,14 @@ class Fusion:
     method: Method
     values: Mapping[str, Any]
     lists: tuple[Ranking, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[PassedList, ...] = ()
     near: tuple[float, ...] = ()
     pairs: tuple[int, ...] = ()
     lack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FusionOutcome:
     """The effect of a changed fusion on a route: its ranking, or None if later steps derived the ranking from
     the fused list. `stale` are the later steps, which were not repeated.
     """
@@ -61,7 +61,7 @@ class Outcome:
     stale: tuple[Span, ...]
 
 
-def fusions(result: RouteResult) -> list[Fusion]:
+def fusions(result: RouteResult) -> list[ReplayedFusion]:
     """Return the route's steps that fused lists by rank, score or fitted weights, or chose by MMR, in
     order.
     """
@@ -70,7 +70,7 @@ def fusions(result: RouteResult) -> list[Fusion]:
     return [fusion for fusion in found if fusion is not None]
 
 
-def recompute(fusion: Fusion, changes: Changes) -> Scored:
+def recompute(fusion: ReplayedFusion, changes: Changes) -> Scored:
     """Return the fused ranking with `changes` over the step's settings; "pool" cuts each list before it is
     fused.
 
@@ -82,7 +82,7 @@ def recompute(fusion: Fusion, changes: Changes) -> Scored:
     return tuple((hit.passage.id, hit.score) for hit in _fused(fusion, _cut(fusion, values), values))
 
 
-def shares(fusion: Fusion, changes: Changes) -> Shares:
+def shares(fusion: ReplayedFusion, changes: Changes) -> Shares:
     """Return the share of each list in each passage's score, in the order of the lists: the sum, from the
     first on, is the score. Of MMR the two parts (see PARTS) of each chosen passage's score at the time it was
     chosen.
@@ -106,17 +106,17 @@ def shares(fusion: Fusion, changes: Changes) -> Shares:
     return {id: tuple(part.get(id, 0.0) for part in parts) for id in ids}
 
 
-def outcome(result: RouteResult, fusion: Fusion, fused: Scored) -> Outcome:
+def outcome(result: RouteResult, fusion: ReplayedFusion, fused: Scored) -> FusionOutcome:
     """Return the outcome of the route with `fused` instead of the step's list."""
     at = next((n for n, span in enumerate(result.spans) if span.id == fusion.span.id), len(result.spans))
     stale = tuple(span for span in result.spans[at + 1 :] if span.parent is None)
     origin = result.origin
     if origin is None or origin.span != fusion.span.id:
-        return Outcome(None, stale)
-    return Outcome(fused[origin.start : origin.start + origin.size], stale)
+        return FusionOutcome(None, stale)
+    return FusionOutcome(fused[origin.start : origin.start + origin.size], stale)
 
 
-def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion | None:
+def counterpart(result: RouteResult, fusion: ReplayedFusion, *, ranks: bool) -> ReplayedFusion | None:
     """Return the step of another run of the route that corresponds to `fusion`: the first of its name over as
     many lists, and with `ranks` the one that makes the route's ranking; None if that run has no such step.
     """
@@ -127,7 +127,7 @@ def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion |
     return like[0] if like else None
 
 
-def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
+def settings(fusion: ReplayedFusion, changes: Changes) -> dict[str, Any]:
     """Return the step's settings with `changes` over them. Raises BadInput for one that it does not have."""
     if fusion.lack:
         raise BadInput(f"“{fusion.span.name}” cannot be recomputed: {fusion.lack}")
@@ -139,7 +139,7 @@ def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
     return values
 
 
-def _read(span: Span, flow: Lineage) -> Fusion | None:
+def _read(span: Span, flow: Lineage) -> ReplayedFusion | None:
     """Return the step as a fusion, or None if it is not a fusion that can be repeated with other values."""
     output, args = span.output, span.args
     method: Method = "marginal"
@@ -158,10 +158,10 @@ def _read(span: Span, flow: Lineage) -> Fusion | None:
     called = "its list" if len(sources) == 1 else f"list {by_hand}"
     lack = BY_HAND.format(called) if by_hand else ""
     near, pairs = (output.near, output.alike) if isinstance(output, Selection) else ((), ())
-    return _checked(Fusion(span, method, values, lists, sources, near, pairs, lack))
+    return _checked(ReplayedFusion(span, method, values, lists, sources, near, pairs, lack))
 
 
-def _checked(fusion: Fusion) -> Fusion:
+def _checked(fusion: ReplayedFusion) -> ReplayedFusion:
     """Only what gives the stored ranking again is trusted with other values: a run may come from anywhere."""
     if fusion.lack:
         return fusion
@@ -174,19 +174,19 @@ def _checked(fusion: Fusion) -> Fusion:
     return fusion if same else replace(fusion, lack=OTHER)
 
 
-def _ranking(source: Source) -> Ranking:
+def _ranking(source: PassedList) -> Ranking:
     """Return a list as fusion takes it; only ids and scores matter to it."""
     hits = source.span.hits or () if source.span is not None else ()
     part = hits[source.start : source.start + source.size]
     return tuple(Hit(Passage(id, "", "", ""), score) for id, score in part)
 
 
-def _cut(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Ranking, ...]:
+def _cut(fusion: ReplayedFusion, values: Mapping[str, Any]) -> tuple[Ranking, ...]:
     pool = values.get("pool")
     return fusion.lists if pool is None else tuple(ranking[:pool] for ranking in fusion.lists)
 
 
-def _fused(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Ranking:
+def _fused(fusion: ReplayedFusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Ranking:
     weights = _weights(values, len(lists))
     if fusion.method == "fitted":
         return ordered(lists, _fitted(fusion, lists, values))
@@ -196,12 +196,12 @@ def _fused(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]
     return linear(lists, weights=weights, norm=norm)
 
 
-def _one(fusion: Fusion, ranking: Ranking, weight: float, values: Mapping[str, Any]) -> Ranking:
+def _one(fusion: ReplayedFusion, ranking: Ranking, weight: float, values: Mapping[str, Any]) -> Ranking:
     """Apply the same function to one list alone."""
     return _fused(fusion, (ranking,), {**values, "weights.0": weight})
 
 
-def _fitted(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Shares:
+def _fitted(fusion: ReplayedFusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Shares:
     """Return the parts of fitted weights, each list's times what stands in for its weight: 1 as it was
     fitted.
     """
@@ -214,7 +214,7 @@ def _weights(values: Mapping[str, Any], count: int) -> tuple[float, ...]:
     return tuple(values[f"weights.{n}"] for n in range(count))
 
 
-def _picks(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Any, ...]:
+def _picks(fusion: ReplayedFusion, values: Mapping[str, Any]) -> tuple[Any, ...]:
     size = min(values["pool"], len(fusion.lists[0]))
     if size > len(fusion.near):
         raise BadInput(f"a pool of {size}: the run stores similarities for {len(fusion.near)} passages only")
@@ -224,7 +224,7 @@ def _picks(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return mmr(wanted, alike, values["lam"], values["k"])
 
 
-def _reordered(fusion: Fusion, values: Mapping[str, Any]) -> Scored:
+def _reordered(fusion: ReplayedFusion, values: Mapping[str, Any]) -> Scored:
     ids = [hit.passage.id for hit in fusion.lists[0]]
     chosen = [ids[pick.row] for pick in _picks(fusion, values)]
     return tuple((id, 1 / rank) for rank, id in enumerate(dict.fromkeys((*chosen, *ids)), 1))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.analysis.lineage import Lineage, Source
-from core.analysis.searches import Asked, asked
-from core.analysis.what_if.fusion import PARTS, Fusion, Shares
+from core.analysis.lineage import Lineage, PassedList
+from core.analysis.searches import SearchInput, asked
+from core.analysis.what_if.fusion import PARTS, ReplayedFusion, Shares
 from core.domain.types import RouteResult, Scored
 
 OWN = "a list made by the route's own code"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ShareRow:
     """One passage: its rank from 1 before and after, in each list, what each gives to its score, and that.
 
     None where it is not ranked; `shares` are empty where the score is not made of parts.
@@ -33,7 +33,7 @@ class Row:
         return sum(self.shares, 0.0)
 
 
-def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str, ...]:
+def list_names(result: RouteResult, fusion: ReplayedFusion, question: str) -> tuple[str, ...]:
     """Return the names of the lists: by the step that made them, what it searched with if that is not the
     question, and the part that was taken; equal names are numbered.
     """
@@ -47,7 +47,7 @@ def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str,
     )
 
 
-def _name(source: Source, texts: Mapping[int, Asked], question: str) -> str:
+def _name(source: PassedList, texts: Mapping[int, SearchInput], question: str) -> str:
     """ "" for a list of unknown origin."""
     if source.span is None:
         return "" if source.size else "an empty list"
@@ -57,7 +57,7 @@ def _name(source: Source, texts: Mapping[int, Asked], question: str) -> str:
 
 
 def rows(
-    fusion: Fusion,
+    fusion: ReplayedFusion,
     before: Scored,
     after: Scored,
     shares: Shares,
@@ -65,7 +65,7 @@ def rows(
     *,
     limit: int,
     also: Sequence[str] = (),
-) -> list[Row]:
+) -> list[ShareRow]:
     """Return the first `limit` passages after the change, then those of `also` that are ranked before or
     after.
     """
@@ -74,7 +74,7 @@ def rows(
     ids = [id for id, _ in after[:limit]]
     ids += [id for id in dict.fromkeys(also) if id not in ids and (id in was or id in now)]
     return [
-        Row(
+        ShareRow(
             id,
             was.get(id),
             now.get(id),
@@ -93,7 +93,7 @@ def places(ranking: Scored) -> dict[str, int]:
     return {id: rank for rank, id in enumerate(dict.fromkeys(id for id, _ in ranking), 1)}
 
 
-def given(rows: Sequence[Row], names: Sequence[str]) -> list[tuple[str, float]]:
+def given(rows: Sequence[ShareRow], names: Sequence[str]) -> list[tuple[str, float]]:
     """Return the share of each list in the scores of `rows`, 0 to 1; nothing if there is no score."""
     totals = [sum(row.shares[n] for row in rows if row.shares) for n in range(len(names))]
     whole = sum(totals)

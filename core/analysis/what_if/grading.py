@@ -34,7 +34,7 @@ class Bands:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GradingCase:
     """One question's grades; `present`: whether a relevant passage is among those graded."""
 
     question: str
@@ -130,7 +130,7 @@ def again(judged: Round, threshold: float, gain: float) -> tuple[Next, Reason | 
     return next_round(judged.mean, judged.before, judged.number, threshold, gain, judged.rounds)
 
 
-def tally(cases: Sequence[Case], low: float, high: float) -> Tally:
+def tally(cases: Sequence[GradingCase], low: float, high: float) -> Tally:
     """Count the decisions of the thresholds over `cases`."""
     decided = [(case, graded.decide(case.grades, low, high)) for case in cases]
     return Tally(
@@ -143,7 +143,7 @@ def tally(cases: Sequence[Case], low: float, high: float) -> Tally:
     )
 
 
-def sweep(cases: Sequence[Case], edge: Edge, low: float, high: float) -> list[Tally]:
+def sweep(cases: Sequence[GradingCase], edge: Edge, low: float, high: float) -> list[Tally]:
     """Tallies with `edge` from 0 to 1 and the other threshold as given, moved along where it is passed."""
     tried = [step / STEPS for step in range(STEPS + 1)]
     if edge == "high":

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.analysis.what_if.fusion import Fusion
+from core.analysis.what_if.fusion import ReplayedFusion
 from core.domain.parameters import member
 from core.domain.types import Span
 from core.routes.declare import ParameterSpec, Route
@@ -77,7 +77,7 @@ def argument(span: Span, name: str) -> Any:
     return member(span.args, name)
 
 
-def controls(route: Route | None, fusion: Fusion, names: Sequence[str]) -> list[Control]:
+def controls(route: Route | None, fusion: ReplayedFusion, names: Sequence[str]) -> list[Control]:
     """Return the controls of `fusion`; the settings that a parameter of its route set, with its bounds.
 
     `names` are what the lists are called.
@@ -101,7 +101,7 @@ def controls(route: Route | None, fusion: Fusion, names: Sequence[str]) -> list[
 
 
 def _control(
-    group: tuple[str, ...], fusion: Fusion, parameter: ParameterSpec | None, names: Sequence[str]
+    group: tuple[str, ...], fusion: ReplayedFusion, parameter: ParameterSpec | None, names: Sequence[str]
 ) -> Control:
     rest = _rest(parameter)
     name, help, called = (
@@ -137,11 +137,11 @@ def _rest(parameter: ParameterSpec | None) -> tuple[str, ...]:
     return ("weights.0",) if parameter is not None and parameter.tunes == SHARE else ()
 
 
-def _longest(fusion: Fusion) -> int:
+def _longest(fusion: ReplayedFusion) -> int:
     return max(map(len, fusion.lists), default=0)
 
 
-def _bounds(fusion: Fusion, name: str) -> tuple[float, float]:
+def _bounds(fusion: ReplayedFusion, name: str) -> tuple[float, float]:
     """Return sensible bounds if no parameter sets them; MMR's pool ends where its span does."""
     if name in ("lam", SHARE):
         return 0.0, 1.0

@@ -19,7 +19,7 @@ BYTES = 4  # of a token of plain text, about; a token has one at least
 
 
 @dataclass(slots=True)
-class Charge:
+class DailyCharge:
     """What is known of a call under way."""
 
     sent: bool = False  # its request reached the service
@@ -34,16 +34,16 @@ class Charge:
         return -(-size // BYTES) if self.sent or self.answer else 0
 
 
-_charge: ContextVar[Charge | None] = ContextVar("charge", default=None)
+_charge: ContextVar[DailyCharge | None] = ContextVar("charge", default=None)
 
 
-def current() -> Charge:
+def current() -> DailyCharge:
     """Return the charge of the call this thread makes; one that nobody reads outside of a call."""
-    return _charge.get() or Charge()
+    return _charge.get() or DailyCharge()
 
 
 @contextmanager
-def charged(request: LLMRequest, daily: int | None, cancel: threading.Event) -> Iterator[Charge]:
+def charged(request: LLMRequest, daily: int | None, cancel: threading.Event) -> Iterator[DailyCharge]:
     """Charge whoever asks for the call made inside, also if it is stopped or fails.
 
     Wait as long as other calls of theirs may use the rest of the `daily` tokens. Raises NotAllowed and
@@ -54,7 +54,7 @@ def charged(request: LLMRequest, daily: int | None, cancel: threading.Event) -> 
         raise NotAllowed(why)
     limited = daily is not None and bool(who.account)
     id = _reserved(request, daily, who, cancel) if limited and daily is not None else ""
-    charge = Charge()
+    charge = DailyCharge()
     token = _charge.set(charge)
     try:
         yield charge
@@ -63,7 +63,7 @@ def charged(request: LLMRequest, daily: int | None, cancel: threading.Event) -> 
         people.settle(id, charge.tokens(request), who)
 
 
-def noting(charge: Charge, written: Callable[[str], None] | None) -> Callable[[str], None] | None:
+def noting(charge: DailyCharge, written: Callable[[str], None] | None) -> Callable[[str], None] | None:
     """Return `written` that also notes what was received."""
     if written is None:
         return None

@@ -314,7 +314,7 @@ class ChatClient:
         return bytes(answer.content)
 
     async def _call(
-        self, fields: dict[str, Any], told: Callable[[str], None] | None, charge: charging.Charge
+        self, fields: dict[str, Any], told: Callable[[str], None] | None, charge: charging.DailyCharge
     ) -> tuple[bytes, float]:
         """Return the body of the answer and its milliseconds, without those of the first import."""
         import httpx2

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.analysis.metrics import by_question, titled
-from core.analysis.what_if.fusion import Changes, Fusion, counterpart, outcome, recompute
+from core.analysis.what_if.fusion import Changes, ReplayedFusion, counterpart, outcome, recompute
 from core.domain.types import RouteResult, Scored
 from core.evaluation import statistics
 from core.evaluation.finding import Finding
@@ -21,7 +21,7 @@ Values = Mapping[str, Mapping[str, float]]  # question -> metric -> value
 class Asked:
     """One question of a batch run: the step to change, None if the run has no such step, and the ranking."""
 
-    fusion: Fusion | None
+    fusion: ReplayedFusion | None
     hits: Scored
 
 
@@ -40,7 +40,7 @@ class Base:
     unlabelled: int
 
 
-def base(survey: BatchRun, route: str, fusion: Fusion, *, ranks: bool) -> Base:
+def base(survey: BatchRun, route: str, fusion: ReplayedFusion, *, ranks: bool) -> Base:
     """Return the questions of a finished `survey` at which `route` can be changed as `fusion` of another run
     was.
     """

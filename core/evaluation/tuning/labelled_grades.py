@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.analysis.run_view import Recorded, gradings, recorded
-from core.analysis.what_if.grading import Case, finite
+from core.analysis.what_if.grading import GradingCase, finite
 from core.domain.outputs import Decision, Grading, PassageGrade, WebGrades
 from core.domain.types import RouteResult, Span
 from core.evaluation.dataset import LabelledSet
@@ -21,7 +21,7 @@ class Graded:
     relevant nor that none is; for the `ungraded` ones there are no grades.
     """
 
-    cases: tuple[Case, ...]
+    cases: tuple[GradingCase, ...]
     unlabelled: int
     ungraded: int
 
@@ -42,7 +42,7 @@ def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str)
         relevant = {id for id, grade in grades.items() if grade >= labelled.relevant_from}
         judged = found[0].output.grades
         present = any(one.id in relevant for one in judged)
-        cases.append(Case(question.id, finite(judged), present, question.split))
+        cases.append(GradingCase(question.id, finite(judged), present, question.split))
     return Graded(tuple(cases), unlabelled, ungraded)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from core.analysis.run_view import Recorded, gradings, recorded
-from core.analysis.what_if.fusion import Fusion, fusions, outcome, recompute, settings
+from core.analysis.what_if.fusion import ReplayedFusion, fusions, outcome, recompute, settings
 from core.analysis.what_if.grading import Gate, again, at, by_best, by_mean, gates
 from core.analysis.what_if.parameters import CALIBRATED, sets
 from core.domain.errors import BadInput
@@ -34,7 +34,7 @@ class Way:
     parameters: tuple[ParameterSpec, ...]
     ran: Values
     results: Mapping[str, RouteResult]
-    steps: Mapping[str, Fusion] = field(default_factory=dict)
+    steps: Mapping[str, ReplayedFusion] = field(default_factory=dict)
     untouched: frozenset[str] = frozenset()
 
     def rankings(self, question: str, values: Values) -> tuple[Scored, ...]:
@@ -96,7 +96,7 @@ def _set(span: Span, parameters: Sequence[ParameterSpec]) -> bool:
 
 def _fusion(
     result: RouteResult, touched: Sequence[Span], parameters: Sequence[ParameterSpec]
-) -> Fusion | None:
+) -> ReplayedFusion | None:
     """Return the fusion that makes the route's ranking, if it is all that the parameters set."""
     if len(touched) != 1:
         return None
@@ -110,7 +110,7 @@ def _fusion(
     )
 
 
-def _again(result: RouteResult, fusion: Fusion, changes: Values) -> tuple[Scored, ...]:
+def _again(result: RouteResult, fusion: ReplayedFusion, changes: Values) -> tuple[Scored, ...]:
     try:
         fused = recompute(fusion, changes)
         now = settings(fusion, changes)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from core.analysis.lineage import Lineage, Loss, Source
+from core.analysis.lineage import Lineage, LossPoint, PassedList
 from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import Fusion
 from core.domain.types import Query, RouteResult, Span, Turn
@@ -67,7 +67,7 @@ def taken(call: Call) -> list[Given]:
     return [one for one in lists if one.arg == f"found[{best}]"]
 
 
-def in_words(source: Source) -> tuple[int | None, int, int]:
+def in_words(source: PassedList) -> tuple[int | None, int, int]:
     return source.span.id if source.span is not None else None, source.start, source.size
 
 
@@ -122,7 +122,7 @@ def lost(made: Truth, names: dict[int, str], id: str, depth: int, rank: int | No
     return None if rank is not None and rank <= depth else loss(None, rank)
 
 
-def as_told(found: Loss | None):
+def as_told(found: LossPoint | None):
     if found is None:
         return None
     step, before = found.step, found.before

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.lineage import Lineage, Source
+from core.analysis.lineage import Lineage, PassedList
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import (
@@ -231,7 +231,7 @@ def test_what_follows_a_head_that_was_ordered_anew_is_not_cut():
 def test_a_list_of_the_routes_own_making_is_said_and_nothing_is_guessed():
     own = span(4, "rerank", "RERANKER", "fae", output=Rerank(), links=[Link("hits", None, 3)])
     result = route([SPARSE, EMBED, DENSE, own], "fae")
-    assert Lineage(result).sources(own) == (Source(None, 3),)
+    assert Lineage(result).sources(own) == (PassedList(None, 3),)
     one = fate(result, "b")
     assert (one.kind, one.rank, one.was, one.step) == ("not recorded", None, 2, own)
     assert one.words == (
@@ -481,7 +481,7 @@ def test_a_link_that_no_step_can_have_is_taken_for_the_routes_own_making():
     for wrong in (2, 3, 99):
         odd = span(2, "rerank", "RERANKER", "ab", output=Rerank(), links=[Link("hits", wrong, 2)])
         result = route([SPARSE, odd, searched(3, "cd")], "ab", origin=2)
-        assert Lineage(result).sources(odd) == (Source(None, 2),)
+        assert Lineage(result).sources(odd) == (PassedList(None, 2),)
 
 
 def test_of_a_passage_that_a_list_repeats_each_place_counts():

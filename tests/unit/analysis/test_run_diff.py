@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.analysis.run_diff import RouteDiff, run_diff
+from core.analysis.run_diff import RunRouteDiff, run_diff
 from core.analysis.run_diff_text import came_to, first_apart, headline, ranking, value, was, why
-from core.analysis.trace_diff import MISSING, Change, RankingDiff, StepDiff, ranking_diff, steps_diff
+from core.analysis.trace_diff import MISSING, ChangedValue, RankingDiff, StepDiff, ranking_diff, steps_diff
 from core.domain.outputs import Pass, Reply, Rewrite, Waited
 from core.domain.types import Hit, Link, Passage, Query, Span, Turn
 from tests.runs import make_run
@@ -38,7 +38,7 @@ def fused(id, *made, size=2):
 
 def mirrored(one):
     """What is to come out with the two runs exchanged."""
-    if isinstance(one, Change):
+    if isinstance(one, ChangedValue):
         return replace(one, before=one.after, after=one.before)
     if isinstance(one, RankingDiff):
         counts = {**one.counts, "better": one.counts["worse"], "worse": one.counts["better"]}
@@ -53,8 +53,8 @@ def mirrored(one):
             one.error and mirrored(one.error),
             one.elsewhere,
         )
-    assert isinstance(one, RouteDiff)
-    return RouteDiff(
+    assert isinstance(one, RunRouteDiff)
+    return RunRouteDiff(
         one.after,
         one.before,
         tuple(map(mirrored, one.parameters)),
@@ -194,7 +194,7 @@ def test_one_parameter_changed_is_exactly_that():
     )
     found = run_diff(first, second)
     (route,) = found.differing
-    assert route.parameters == (Change("k", 60, 10),)
+    assert route.parameters == (ChangedValue("k", 60, 10),)
     assert (route.result, route.ranking.same, route.same_result) == ((), True, True)
     assert all(step.same for step in route.steps)
     assert (found.asked, found.settings) == ((), ())
@@ -209,7 +209,7 @@ def test_a_setting_that_one_run_lacks_is_told_and_routes_are_not_told_twice():
     first = replace(RUN, settings={"llm": "a", "routes": ["x"], "timing": "shared"})
     second = replace(RUN, settings={"llm": "b", "routes": ["y"], "timing": "shared", "session": "s"})
     found = run_diff(first, second)
-    assert found.settings == (Change("llm", "a", "b"), Change("session", MISSING, "s"))
+    assert found.settings == (ChangedValue("llm", "a", "b"), ChangedValue("session", MISSING, "s"))
     assert found.equal == 1
     assert "with 2 settings changed: `llm` was a and is b; `session` was not set and is s." in headline(found)
     assert "8 routes in both runs, none differs." in headline(found)
@@ -284,7 +284,7 @@ def test_steps_are_aligned_around_one_that_was_added():
         ("fuse", "fuse"),
     ]
     assert [step.same for step in found] == [False, False, True, True]  # fused were the same lists
-    assert found[1].inputs == (Change("text", MISSING, "new words"),)
+    assert found[1].inputs == (ChangedValue("text", MISSING, "new words"),)
 
 
 def test_a_step_that_fuses_another_list_differs():
@@ -292,11 +292,13 @@ def test_a_step_that_fuses_another_list_differs():
     after = [before[0], span(2, "other"), fused(3, 1, 2)]
     assert steps_diff(before, before)[2].same
     assert steps_diff(before, [*before[:2], fused(3, 1, 1)])[2].inputs == (
-        Change("lists[1]", "embed", "search, ranks 1 to 2"),
+        ChangedValue("lists[1]", "embed", "search, ranks 1 to 2"),
     )
     found = steps_diff(before, after)
     assert [step.same for step in found] == [True, False, False, False]
-    assert found[3].inputs == (Change("lists[1]", "embed", "other"),), "step 2 of both, but not the same step"
+    assert found[3].inputs == (ChangedValue("lists[1]", "embed", "other"),), (
+        "step 2 of both, but not the same step"
+    )
 
 
 @pytest.mark.parametrize(
@@ -312,7 +314,7 @@ def test_another_part_of_a_list_or_one_made_by_hand_is_a_difference(link, said):
     search, step = span(1, "search", hits=(("a", 1.0), ("b", 0.5))), fused(2, 1, 1)
     other = replace(step, links=(step.links[0], link) if link else step.links[:1])
     (change_,) = steps_diff([search, step], [search, other])[1].inputs
-    assert change_ == Change("lists[1]", "search, ranks 1 to 2", said)
+    assert change_ == ChangedValue("lists[1]", "search, ranks 1 to 2", said)
 
 
 def test_branches_that_end_in_another_order_are_no_difference():
@@ -339,9 +341,9 @@ def test_work_that_another_route_did_has_its_steps_there():
 
 
 def test_a_list_that_changed_is_told_by_what_it_lost_and_gained():
-    assert was(Change("answered", ["a", "b"], ["b", "c", "d"])) == "`answered` lost a and gained c, d"
-    assert was(Change("x", [1, 2], [2, 1])) == "`x` was [1, 2] and is [2, 1]"
-    assert was(Change("x", [], list("abcdefg"))) == "`x` gained a, b, c, d, e and 2 more"
+    assert was(ChangedValue("answered", ["a", "b"], ["b", "c", "d"])) == "`answered` lost a and gained c, d"
+    assert was(ChangedValue("x", [1, 2], [2, 1])) == "`x` was [1, 2] and is [2, 1]"
+    assert was(ChangedValue("x", [], list("abcdefg"))) == "`x` gained a, b, c, d, e and 2 more"
 
 
 def test_the_first_step_that_came_to_something_else_is_the_reason():
@@ -368,7 +370,7 @@ def test_the_first_step_that_came_to_something_else_is_the_reason():
 def test_an_answer_that_differs_is_told():
     found = run_diff(change(RUN, "bm25", answer="Yes."), change(RUN, "bm25", answer="No.", citations=("a",)))
     (route,) = found.differing
-    assert route.result == (Change("answer", "Yes.", "No."), Change("citations", (), ("a",)))
+    assert route.result == (ChangedValue("answer", "Yes.", "No."), ChangedValue("citations", (), ("a",)))
     assert (came_to(route), why(found, route)) == ("different answer", "though no step differs")
 
 

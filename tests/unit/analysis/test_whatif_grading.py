@@ -11,7 +11,7 @@ from core.analysis.grades import decided, findings, held
 from core.analysis.run_view import Recorded, gradings, strippings
 from core.analysis.thresholds import changed, in_words
 from core.analysis.what_if.grading import (
-    Case,
+    GradingCase,
     again,
     at,
     bands,
@@ -59,7 +59,7 @@ def some(*values):
 
 
 def case(present, *values, split="dev"):
-    return Case("q", finite(some(*values)), present, split)
+    return GradingCase("q", finite(some(*values)), present, split)
 
 
 @pytest.fixture
@@ -364,7 +364,7 @@ def test_a_tally_worked_by_hand():
 
 @given(st.lists(st.tuples(st.booleans(), grade_lists), max_size=12), edges)
 def test_along_a_curve_raising_a_threshold_never_trusts_more(given_cases, pair):
-    cases = [Case(str(n), finite(grades), present) for n, (present, grades) in enumerate(given_cases)]
+    cases = [GradingCase(str(n), finite(grades), present) for n, (present, grades) in enumerate(given_cases)]
     for edge, action, sign in (("high", "correct", -1), ("low", "incorrect", 1)):
         curve = sweep(cases, edge, *pair)
         counts = [one.counts[action] * sign for one in curve]
