@@ -13,7 +13,8 @@ import argparse
 import json
 import sys
 
-from core.backends.evaluators import LIGHTWEIGHT, SHIPPED, trained, write
+from core.backends.evaluators import LIGHTWEIGHT, SHIPPED, trained
+from core.backends.trained_files import write_trained
 from core.cli.common import ProgressBar
 from core.corpus import catalogue
 from core.domain import settings
@@ -66,7 +67,7 @@ def main() -> None:
     home = engine.settings.home
     paths = [trained(home, name) for name in corpora] if given.own else [SHIPPED / f"{LIGHTWEIGHT}.json"]
     for path in () if given.dry else paths:
-        write(evaluator, path)
+        write_trained(evaluator, path)
         sys.stderr.write(f"written: {path}\n")
 
 

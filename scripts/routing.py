@@ -18,7 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from core.backends.question_classifier import CLASSES, SHIPPED, QuestionClass, trained, write
+from core.backends.question_classifier import CLASSES, SHIPPED, QuestionClass, trained
+from core.backends.trained_files import write_trained
 from core.cli.common import ProgressBar
 from core.domain import settings
 from core.domain.errors import BadInput, RouteScopeError
@@ -110,7 +111,7 @@ def main() -> None:
             sys.stdout.write(f"{kind}: {', '.join(f'{one.route} {one.gain:+.3f}' for one in some)}\n")
     if not given.dry:
         path = trained(engine.settings.home) if given.own else SHIPPED
-        write(classifier, path)
+        write_trained(classifier, path)
         sys.stderr.write(f"written: {path}\n")
 
 

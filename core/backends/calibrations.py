@@ -6,16 +6,16 @@ and take precedence.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from core.backends.base import LLM
+from core.backends.trained_files import write_trained
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT
 
@@ -103,11 +103,8 @@ def subject(llm: LLM) -> str:
 
 def write(calibration: DecisionCalibration, folder: Path) -> Path:
     """Store it as JSON in `folder`; `read` gives the same back."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / file_name(calibration.decision, calibration.model)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(asdict(calibration), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_trained(calibration, path)
     return path
 
 

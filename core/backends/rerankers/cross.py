@@ -1,13 +1,14 @@
-"""Cross-encoders: of sentence-transformers by name or folder, or of a package in ONNX."""
+"""Rerankers that read question and passage as a pair: of sentence-transformers, in ONNX, or by yes and no."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from core.backends.admission import ModelQueue
 from core.backends.named_models import NamedModel, Packaged, packaged_folder, place
@@ -18,21 +19,17 @@ from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailabl
 from core.domain.text import searchable
 from core.domain.types import Passage
 
-PACKAGED_BATCH = (
-    1  # weights of 8 bits: the score of a pair depends on the others in its batch, which gain no time
-)
-BATCH = 8  # pairs between two looks at the clock; a processor gains little from more
 
+class BatchReranker(ABC):
+    """Scores pairs of question and passage in batches, between which it looks at the clock and at Stop."""
 
-class PackagedCrossEncoder:
-    """A cross-encoder in ONNX out of a package. Scores are logits, as those of `CrossEncoderReranker`."""
+    name: str
+    share = 1.0
+    batch = 8  # pairs between two looks at the clock; a processor gains little from more
+    at_once = 1.0  # threads: tokenizers of transformers are not safe to share between them
 
-    def __init__(self, model: NamedModel) -> None:
-        """Load it; raises Unavailable if the package is not installed or its files are not the known ones."""
-        packaged = cast("Packaged", model.packaged)
-        folder = packaged_folder(packaged)
-        self.name, self.share = model.name, model.share
-        self._model = OnnxText(folder, folder / packaged.file, model.tokens)
+    def __init__(self) -> None:
+        self._turns = ModelQueue()
 
     def rerank(
         self,
@@ -42,109 +39,95 @@ class PackagedCrossEncoder:
         timeout: float = 60.0,
         cancel: threading.Event | None = None,
     ) -> list[float]:
-        """One score a passage; passages of like length share a batch."""
-        encoded = self._model.encode([(text, searchable(one.title, one.text)) for one in passages])
+        """One score a passage, in their order; passages of like length share a batch.
 
-        def scores(some: Sequence[Any]) -> list[float]:
-            logits = self._model.run([one.ids for one in some], [one.type_ids for one in some])
-            found: list[float] = logits[:, 0].tolist()
-            return found
+        Raises Cancelled, ModelTimedOut after `timeout` seconds, and ModelFailed where a score is not finite.
+        """
+        with self._turns.slot(self.at_once, cancel):
+            pairs = self._pairs(text, passages)
+            order = sorted(range(len(pairs)), key=lambda at: self._size(pairs[at]))
+            scores = [0.0] * len(pairs)
+            deadline = time.monotonic() + timeout
+            for start in range(0, len(order), self.batch):
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled(f"stopped while {self.name} was scoring")
+                if time.monotonic() > deadline:
+                    raise ModelTimedOut(
+                        f"{self.name} scored {start} of {len(pairs)} passages in {timeout:.3g} s; give fewer"
+                    )
+                some = order[start : start + self.batch]
+                for at, score in zip(some, self._scores([pairs[at] for at in some]), strict=True):
+                    if not math.isfinite(score):
+                        raise ModelFailed(f"{self.name} gave passage {passages[at].id!r} the score {score}")
+                    scores[at] = score
+        return scores
 
-        return in_batches(
-            scores,
-            encoded,
-            [one.id for one in passages],
-            PACKAGED_BATCH,
-            size=lambda pair: len(pair.ids),
-            name=self.name,
-            timeout=timeout,
-            cancel=cancel,
-        )
+    @abstractmethod
+    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
+        """Return what the model reads of the question and each passage."""
+
+    def _size(self, pair: Any) -> int:
+        return len(pair)
+
+    @abstractmethod
+    def _scores(self, batch: Sequence[Any]) -> list[float]:
+        """Return the score of each pair of a batch."""
 
 
-class CrossEncoderReranker:
+class PackagedCrossEncoder(BatchReranker):
+    """A cross-encoder in ONNX out of a package. Scores are logits, as those of `CrossEncoderReranker`."""
+
+    batch = 1  # weights of 8 bits: a pair's score depends on the others in its batch, which gain no time
+    at_once = float("inf")
+
+    def __init__(self, model: NamedModel) -> None:
+        """Load it; raises Unavailable if the package is not installed or its files are not the known ones."""
+        super().__init__()
+        packaged = cast("Packaged", model.packaged)
+        folder = packaged_folder(packaged)
+        self.name, self.share = model.name, model.share
+        self._model = OnnxText(folder, folder / packaged.file, model.tokens)
+
+    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
+        return self._model.encode([(text, searchable(one.title, one.text)) for one in passages])
+
+    def _size(self, pair: Any) -> int:
+        return len(pair.ids)
+
+    def _scores(self, batch: Sequence[Any]) -> list[float]:
+        logits = self._model.run([one.ids for one in batch], [one.type_ids for one in batch])
+        found: list[float] = logits[:, 0].tolist()
+        return found
+
+
+class CrossEncoderReranker(BatchReranker):
     """Scores are the model's logits: what an activation after them would add can make distinct ones equal."""
-
-    share = 1.0
 
     def __init__(self, name: str) -> None:
         """Load the model; raises Unavailable when it cannot be loaded, or is no reranker."""
+        super().__init__()
         self.name = name
         self._model = load("CrossEncoder", place(name, "reranker"))
         if (labels := self._model.num_labels) != 1:
             raise Unavailable(
                 f"cross-encoder {name!r} sorts pairs into {labels} classes; a reranker gives one score"
             )
-        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
 
-    def rerank(
-        self,
-        text: str,
-        passages: Sequence[Passage],
-        *,
-        timeout: float = 60.0,
-        cancel: threading.Event | None = None,
-    ) -> list[float]:
-        """One score a passage; passages of like length share a batch."""
-        pairs = [(clean(text), clean(searchable(passage.title, passage.text))) for passage in passages]
-        with self._turns.slot(cancel=cancel):
-            return in_batches(
-                self._scores,
-                pairs,
-                [one.id for one in passages],
-                BATCH,
-                size=lambda pair: len(pair[1]),
-                name=self.name,
-                timeout=timeout,
-                cancel=cancel,
-            )
+    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
+        return [(clean(text), clean(searchable(passage.title, passage.text))) for passage in passages]
 
-    def _scores(self, batch: Sequence[tuple[str, str]]) -> list[float]:
+    def _size(self, pair: Any) -> int:
+        return len(pair[1])
+
+    def _scores(self, batch: Sequence[Any]) -> list[float]:
         from torch.nn import Identity
 
         found: list[float] = self._model.predict(
-            batch, batch_size=BATCH, show_progress_bar=False, activation_fn=Identity()
+            batch, batch_size=self.batch, show_progress_bar=False, activation_fn=Identity()
         ).tolist()
         return found
 
 
-T = TypeVar("T")
-
-
-def in_batches(
-    scores_of: Callable[[list[T]], list[float]],
-    pairs: Sequence[T],
-    ids: Sequence[str],
-    batch: int,
-    *,
-    size: Callable[[T], int],
-    name: str,
-    timeout: float,
-    cancel: threading.Event | None,
-) -> list[float]:
-    """One score a pair, in their order; pairs of like `size` share a batch. `ids` are of their passages.
-
-    Raises Cancelled, ModelTimedOut after `timeout` seconds, and ModelFailed where a score is not finite.
-    """
-    order = sorted(range(len(pairs)), key=lambda at: size(pairs[at]))
-    scores = [0.0] * len(pairs)
-    deadline = time.monotonic() + timeout
-    for start in range(0, len(order), batch):
-        if cancel is not None and cancel.is_set():
-            raise Cancelled(f"stopped while {name} was scoring")
-        if time.monotonic() > deadline:
-            raise ModelTimedOut(
-                f"{name} scored {start} of {len(pairs)} passages in {timeout:.3g} s; give fewer"
-            )
-        some = order[start : start + batch]
-        for at, score in zip(some, scores_of([pairs[at] for at in some]), strict=True):
-            if not math.isfinite(score):
-                raise ModelFailed(f"{name} gave passage {ids[at]!r} the score {score}")
-            scores[at] = score
-    return scores
-
-
-YES_BATCH = 4  # pairs between two looks at the clock
 BEFORE = (
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the"
     ' Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
@@ -152,17 +135,18 @@ BEFORE = (
 AFTER = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 
-class YesReranker:
+class YesReranker(BatchReranker):
     """Scores are log P(yes) - log P(no) of the next token, whose sigmoid is P(yes) among the two: odds keep
     apart what probabilities near 1 make equal.
 
     Source: Zhang et al. 2025, "Qwen3 Embedding", arXiv:2506.05176, section 2, and the model card's template.
     """
 
-    share = 1.0
+    batch = 4
 
     def __init__(self, setting: str, model: NamedModel) -> None:
         """Load the model; raises Unavailable when it cannot be loaded, or has no yes and no."""
+        super().__init__()
         self.name = setting
         self._task = model.query
         where = place(setting, "reranker")
@@ -185,36 +169,16 @@ class YesReranker:
         )
         most = getattr(self._model.config, "max_position_embeddings", model.tokens)
         self._room = min(model.tokens, most) - len(self._before) - len(self._after)
-        self._turns = ModelQueue()  # tokenizers of transformers are not safe to share between threads
 
-    def rerank(
-        self,
-        text: str,
-        passages: Sequence[Passage],
-        *,
-        timeout: float = 60.0,
-        cancel: threading.Event | None = None,
-    ) -> list[float]:
-        """One score a passage; passages of like length share a batch. A passage that is too long is cut."""
-        pairs = [self._ids(text, searchable(one.title, one.text)) for one in passages]
-        with self._turns.slot(cancel=cancel):
-            return in_batches(
-                self._scores,
-                pairs,
-                [one.id for one in passages],
-                YES_BATCH,
-                size=len,
-                name=self.name,
-                timeout=timeout,
-                cancel=cancel,
-            )
+    def _pairs(self, text: str, passages: Sequence[Passage]) -> list[Any]:
+        return [self._ids(text, searchable(one.title, one.text)) for one in passages]
 
     def _ids(self, text: str, passage: str) -> list[int]:
         asked = f"<Instruct>: {self._task}\n<Query>: {clean(text)}\n<Document>: {clean(passage)}"
         middle = self._tokenizer.encode(asked, add_special_tokens=False)[: max(1, self._room)]
         return [*self._before, *middle, *self._after]
 
-    def _scores(self, batch: Sequence[list[int]]) -> list[float]:
+    def _scores(self, batch: Sequence[Any]) -> list[float]:
         import torch
 
         longest = max(map(len, batch))  # filled up on the left: the last place is each one's last token

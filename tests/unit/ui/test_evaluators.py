@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.evaluators import FEATURES, SHIPPED, Evaluator, Which, logistic, read, trained, write
+from core.backends.evaluators import FEATURES, SHIPPED, Evaluator, Which, logistic, read, trained
+from core.backends.trained_files import write_trained
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
 from core.engine.request import Request
@@ -62,7 +63,7 @@ def test_what_is_shipped_can_be_read_and_says_how_it_was_made(name: Which) -> No
 
 
 def test_one_trained_for_a_corpus_goes_first_there_alone(tmp_path: Path) -> None:
-    write(GIVEN, trained(tmp_path, "tiny"))
+    write_trained(GIVEN, trained(tmp_path, "tiny"))
     own = read("lightweight", tmp_path, "tiny")
     assert (own.coefficients, own.low, own.high) == (GIVEN.coefficients, 0.2, 0.6)
     assert own.source == str(tmp_path / "evaluators" / "tiny.json")
@@ -92,7 +93,7 @@ def test_a_damaged_evaluator_is_refused_with_the_way_to_get_one(
     tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     path = trained(tmp_path, "tiny")
-    write(GIVEN, path)
+    write_trained(GIVEN, path)
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(Unavailable, match=r"scripts\.evaluator") as caught:
         read("lightweight", tmp_path, "tiny")
