@@ -125,13 +125,7 @@ class HostedEmbedder:
 
     def _batch(self, texts: list[str], use: Use, end: float, cancel: threading.Event) -> Matrix:
         """One request; where it holds too much for the service, several, and smaller ones from then on."""
-        spec = self.spec
-        reply = self._endpoint.post(
-            self._body(texts, use),
-            timeout=max(0.01, end - time.monotonic()),
-            cancel=cancel,
-            once_s=spec.timeout_s,
-        )
+        reply = self._post(texts, use, end, cancel)
         if reply.status == 200:
             return self._read(reply.data, len(texts))
         if reply.status in (400, 422) and self._base64 and _NO_ENCODING.search(reply.data):
@@ -153,17 +147,17 @@ class HostedEmbedder:
         """Embed as much of a text as the service accepts, removing a quarter at a time."""
         while len(text) > MIN_TEXT_CHARS:
             text = text[: len(text) * 3 // 4]
-            reply = self._endpoint.post(
-                self._body([text], use),
-                timeout=max(0.01, end - time.monotonic()),
-                cancel=cancel,
-                once_s=self.spec.timeout_s,
-            )
+            reply = self._post([text], use, end, cancel)
             if reply.status == 200:
                 return self._read(reply.data, 1)
             if not self._too_long(reply):
                 break
         raise self._endpoint.refusal(reply)
+
+    def _post(self, texts: list[str], use: Use, end: float, cancel: threading.Event) -> HttpReply:
+        left = max(0.01, end - time.monotonic())
+        body = self._body(texts, use)
+        return self._endpoint.post(body, timeout=left, cancel=cancel, once_s=self.spec.timeout_s)
 
     @staticmethod
     def _too_long(reply: HttpReply) -> bool:
@@ -178,23 +172,15 @@ class HostedEmbedder:
             use
         )
         body: dict[str, Any] = {"model": spec.model, **({"input_type": kind} if kind else {})}
+        encoding = "base64" if self._base64 else "float"
         if spec.kind == "cohere":
-            body |= {"texts": texts, "embedding_types": ["base64" if self._base64 else "float"]}
-            body["truncate"] = "END"
-            if spec.dimensions:
-                body["output_dimension"] = spec.dimensions
-        elif spec.kind == "voyage":
-            body |= {"input": texts, "truncation": True}
-            if self._base64:
-                body["encoding_format"] = "base64"
-            if spec.dimensions:
-                body["output_dimension"] = spec.dimensions
+            body |= {"texts": texts, "embedding_types": [encoding], "truncate": "END"}
         else:
-            body["input"] = texts
-            if self._base64 or spec.encoding == "float":
-                body["encoding_format"] = "base64" if self._base64 else "float"
-            if spec.dimensions:
-                body["dimensions"] = spec.dimensions
+            body |= {"input": texts, **({"truncation": True} if spec.kind == "voyage" else {})}
+            if self._base64 or (spec.encoding == "float" and spec.kind != "voyage"):
+                body["encoding_format"] = encoding
+        if spec.dimensions:
+            body["output_dimension" if spec.kind in ("cohere", "voyage") else "dimensions"] = spec.dimensions
         return {**body, **more}
 
     def _read(self, data: bytes, count: int) -> Matrix:

@@ -154,9 +154,7 @@ def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> N
             document.pop(name, None)
         else:
             document[name] = value
-    text = tomlkit.dumps(document)
-    load(**{name: value for name, value in tomllib.loads(text).items() if not _from_environment(name)})
-    _replace(home / FILE, text)
+    _store(tomlkit.dumps(document), home)
     people.record("settings", ", ".join(sorted(changes)))
 
 
@@ -183,9 +181,7 @@ def write_role(who: str, role: people.Role | None, home: Path) -> None:
         roles[name] = role
     if person.account and people.role_of(person.account, dict(roles)) != "owner":
         raise BadInput(f"{person.account} would no longer be an owner; let another owner change that")
-    text = tomlkit.dumps(document)
-    load(**{key: value for key, value in tomllib.loads(text).items() if not _from_environment(key)})
-    _replace(home / FILE, text)
+    _store(tomlkit.dumps(document), home)
     people.record("role", f"{name}: {role or 'none'}")
 
 
@@ -263,8 +259,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path} is nested too deeply") from None
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a temporary file, then rename it: a crash leaves the old file or the new one."""
+def _store(text: str, home: Path) -> None:
+    """Check the new text of the settings file, then replace the file at once: a crash leaves the old one or
+    the new one. Raises BadInput, Unavailable.
+    """
+    load(**{name: value for name, value in tomllib.loads(text).items() if not _from_environment(name)})
+    path = home / FILE
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600

@@ -21,6 +21,7 @@ from core.domain.outputs import NOTHING, Embedding, Output, Pass, Reply, Rerank,
 from core.domain.settings import Settings
 from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
 from core.engine import returned_corpus
+from core.steps.external import links_to
 from core.store import Store
 from core.store.trace_sources.values import FEEDBACK
 from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
@@ -305,12 +306,7 @@ class _Made:
         given = [span for span in candidates if span.hits and ids & {id for id, _ in span.hits}]
         if not given:
             return ()
-        names = ["hits"] if len(given) == 1 else [f"lists[{at}]" for at in range(len(given))]
-        links = [Link(arg, span.id, len(span.hits or ())) for arg, span in zip(names, given, strict=True)]
-        known = {id for span in given for id, _ in span.hits or ()}
-        if others := len(ids - known):
-            links.append(Link(f"lists[{len(given)}]", None, others))
-        return tuple(links)
+        return links_to(ids, [(span.id, [id for id, _ in span.hits or ()]) for span in given])
 
 
 class _Steps:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from core.backends.admission import aside
@@ -38,6 +38,10 @@ class _Listed:
 
     span: int
     hits: Ranking
+
+    @property
+    def ids(self) -> list[str]:
+        return [hit.passage.id for hit in self.hits]
 
 
 class AskExternal(Generate):
@@ -197,16 +201,19 @@ def _ranking(matched: Matched, hits: Sequence[ForeignHit]) -> Ranking:
     )
 
 
-def _links(ranking: Ranking, given: Sequence[_Listed]) -> tuple[Link, ...]:
-    """Link a list to its source lists, and add a link of unknown origin if it contains passages of none of
-    them.
+def links_to(ids: Iterable[str], lists: Sequence[tuple[int, Collection[str]]]) -> tuple[Link, ...]:
+    """Link a list of passages to its source lists, each the id of a span and its passages, and add a link of
+    unknown origin if it contains passages of none of them.
     """
-    args = ["hits"] if len(given) == 1 else [f"lists[{at}]" for at in range(len(given))]
-    links = [Link(arg, one.span, len(one.hits)) for arg, one in zip(args, given, strict=True)]
-    known = {hit.passage.id for one in given for hit in one.hits}
-    if others := sum(hit.passage.id not in known for hit in ranking):
-        links.append(Link(f"lists[{len(given)}]", None, others))
+    args = ["hits"] if len(lists) == 1 else [f"lists[{at}]" for at in range(len(lists))]
+    links = [Link(arg, span, len(own)) for arg, (span, own) in zip(args, lists, strict=True)]
+    if others := len(set(ids).difference(*(own for _, own in lists))):
+        links.append(Link(f"lists[{len(lists)}]", None, others))
     return tuple(links)
+
+
+def _links(ranking: Ranking, given: Sequence[_Listed]) -> tuple[Link, ...]:
+    return links_to((hit.passage.id for hit in ranking), [(one.span, one.ids) for one in given])
 
 
 def _searches(stage: PipelineStage) -> bool:
