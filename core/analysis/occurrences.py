@@ -10,7 +10,7 @@ from core.domain.types import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Occurrence:
     """A list somewhere in a run that had a passage."""
 
     route: str
@@ -20,14 +20,14 @@ class Held:
     text: str | None  # searched with, where the step is a search
 
 
-def held(funnels: Iterable[PassageTrace], id: str) -> list[Held]:
+def held(funnels: Iterable[PassageTrace], id: str) -> list[Occurrence]:
     """Return each list of a run's routes that has the passage, best rank first; a shared list comes once."""
-    found: dict[object, Held] = {}
+    found: dict[object, Occurrence] = {}
     for funnel in funnels:
         for stage in funnel.stages(id):
             if stage.rank is not None:
                 text = funnel.asked(stage.span)
                 same = (stage.span.name, text, stage.span.hits)
                 result = funnel.result
-                found.setdefault(same, Held(result.route, result.title, stage.span, stage.rank, text))
+                found.setdefault(same, Occurrence(result.route, result.title, stage.span, stage.rank, text))
     return sorted(found.values(), key=lambda one: one.rank)
