@@ -6,9 +6,11 @@ with the address but never a password.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.pgvector import PgVectorIndex, StoredVectors
-from core.backends.postgres import Connection, PostgresServer
+from core.backends.base import Matrix
+from core.backends.pgvector import WORDS_OF, PassageTable, PgVectorIndex, StoredVectors, literal
+from core.backends.postgres import VECTOR_EXTENSION, Connection, PostgresServer
 from core.backends.sparse import BM25Index
-from core.corpus import manifest, served_tables
+from core.corpus import manifest
 from core.corpus.corpus import Corpus
 from core.corpus.passages import KEPT, Listed, PassageStore, Stored
 from core.corpus.types import Document
-from core.domain.errors import IndexDamaged, Unavailable
+from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.once import Recent
 from core.domain.postgres import Dsn, escaped, unescaped
 from core.domain.program import COMMAND
@@ -34,9 +37,18 @@ from core.domain.types import Passage
 if TYPE_CHECKING:
     from psycopg.sql import Composable
 
-    from core.backends.base import Matrix
     from core.corpus.stages import Stages
 
+SCHEMA = "routescope_corpora"
+LINKS, BUILD_EFFORT = 32, 120  # of the HNSW graph, as of the local one: with pgvector's usual 16 and 64 a
+# million passages have a recall@10 of .92 at the greatest ef_search there is
+MOST_DIMENSIONS = 2_000  # that pgvector's HNSW takes
+MOST_MEMORY_MB = 4_096  # for a graph while it is built
+LOCK = 0x52745349  # key of the advisory lock under which indexes are made
+BATCH = 1_000  # passages sent together
+Tick = Callable[[int, int], None]
+Documents = Iterable[tuple[str, str, str, Mapping[str, str]]]  # id, title, text, metadata
+Passages = Iterable[tuple[int, Passage, Mapping[str, str]]]
 SAMPLE, SAMPLE_S = 200, 60.0  # passages used as questions to measure recall, and the longest it may take
 AT_ONCE = 500  # rows fetched together
 LOOK_S = 1.0  # between two looks at how far an index is
@@ -250,17 +262,271 @@ def metadata(found: Any) -> dict[str, str]:
     }
 
 
-def shape_of(tables: served_tables.Names) -> Shape:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The tables of one index."""
+
+    passages: str
+    documents: str
+
+
+def table_names(corpus: str, fingerprint: str) -> Names:
+    """Return the names of an index' tables: PostgreSQL allows 63 bytes, a corpus' name up to 80."""
+    key = f"{hashlib.sha256(corpus.encode()).hexdigest()[:8]}_{fingerprint}"
+    return Names(f"passages_{key}", f"documents_{key}")
+
+
+def relation(table: str) -> Composable:
+    """Quote one of our tables."""
+    from psycopg import sql
+
+    return sql.Identifier(SCHEMA, table)
+
+
+def record_of(connection: Connection, corpus: str, fingerprint: str) -> Mapping[str, Any] | None:
+    """Return the record of a complete index, or None."""
+    if connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.indexes",)).fetchone()[0] is None:
+        return None
+    found = connection.execute(
+        f"SELECT info FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint = %s", (corpus, fingerprint)
+    ).fetchone()
+    return dict(found[0]) if found else None
+
+
+def prepare(connection: Connection, server: PostgresServer) -> None:
+    """Our schema, the extension and the table of indexes, unless they are there; one process at a time."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+    if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+        known = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+        if not connection.execute(known).fetchone():
+            raise Unavailable(
+                f"the server of {server.dsn} has no pgvector: install it there (https://github.com/pgvector/"
+                "pgvector), then run this again"
+            )
+        from psycopg import errors
+
+        try:
+            with connection.transaction():
+                connection.execute("CREATE EXTENSION vector")
+        except errors.InsufficientPrivilege:
+            raise Unavailable(
+                f"pgvector is not switched on in {server.dsn}, and its role may not: {VECTOR_EXTENSION}"
+            ) from None
+    if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (SCHEMA,)).fetchone():
+        connection.execute(f"CREATE SCHEMA {SCHEMA}")
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS {SCHEMA}.indexes (name text NOT NULL, fingerprint text NOT NULL,"
+        " info jsonb NOT NULL, made timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (name, fingerprint))"
+    )
+
+
+def configuration(connection: Connection, language: str) -> str:
+    """PostgreSQL's text search configuration of a language; "simple", words as they are, for others."""
+    found = connection.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", (language,)).fetchone()
+    return language if found else "simple"
+
+
+def fill(
+    connection: Connection,
+    tables: Names,
+    documents: Documents,
+    passages: Passages,
+    vectors: Matrix,
+    language: str,
+    tick: Tick,
+) -> None:
+    """Make the tables and put all into them; `vectors`, shape (n, dim), in the order of rows."""
+    from psycopg import sql
+
+    dim = vectors.shape[1]
+    passage_table, document_table = relation(tables.passages), relation(tables.documents)
+    for table in (passage_table, document_table):
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
+    connection.execute(
+        sql.SQL(
+            'CREATE TABLE {} (id text COLLATE "C" NOT NULL, title text NOT NULL, text text NOT NULL,'
+            " meta jsonb NOT NULL)"
+        ).format(document_table)
+    )
+    connection.execute(
+        sql.SQL(
+            'CREATE TABLE {} (row int NOT NULL, id text COLLATE "C" NOT NULL, document text COLLATE "C"'
+            " NOT NULL, title text NOT NULL, text text NOT NULL, start int NOT NULL, stop int NOT NULL,"
+            " meta jsonb NOT NULL, vector vector({}) NOT NULL, words tsvector GENERATED ALWAYS AS"
+            " (to_tsvector({}::regconfig, left(title || ' ' || text, {}))) STORED)"
+        ).format(passage_table, sql.Literal(dim), sql.Literal(language), sql.Literal(WORDS_OF))
+    )
+    rows = (_record(_text(id), _text(title), _text(text), _json(meta)) for id, title, text, meta in documents)
+    _copied(connection, document_table, "id, title, text, meta", rows)
+    count = len(vectors)
+    head = struct.pack(">HH", dim, 0)
+
+    def records() -> Iterator[bytes]:
+        for row, passage, meta in passages:
+            tick(row, count)
+            yield _record(
+                struct.pack(">i", row),
+                _text(passage.id),
+                _text(passage.doc_id),
+                _text(passage.title),
+                _text(passage.text),
+                struct.pack(">i", passage.start),
+                struct.pack(">i", passage.end),
+                _json(meta),
+                head + vectors[row].astype(">f4").tobytes(),
+            )
+
+    _copied(connection, passage_table, "row, id, document, title, text, start, stop, meta, vector", records())
+    tick(count, count)
+
+
+def add_keys(connection: Connection, tables: Names) -> None:
+    """Create the indexes for finding passages by row, id, document, word and metadata."""
+    from psycopg import sql
+
+    passages, documents = relation(tables.passages), relation(tables.documents)
+    for statement in (
+        "ALTER TABLE {p} ADD PRIMARY KEY (row)",
+        "CREATE UNIQUE INDEX ON {p} (id)",
+        "CREATE INDEX ON {p} (document, start)",
+        "CREATE INDEX ON {p} USING gin (words)",
+        "ALTER TABLE {d} ADD PRIMARY KEY (id)",
+    ):
+        connection.execute(sql.SQL(statement).format(p=passages, d=documents))
+    for table in (passages, documents):
+        connection.execute(sql.SQL("ANALYZE {}").format(table))
+
+
+def add_graph(connection: Connection, tables: Names, dim: int, memory_mb: int) -> None:
+    """Create the HNSW graph of the vectors."""
+    from psycopg import sql
+
+    if dim > MOST_DIMENSIONS:
+        raise BadInput(
+            f"vectors of {dim} dimensions: pgvector's HNSW takes {MOST_DIMENSIONS} at most; raise "
+            "the setting exact_below above the number of passages to search exactly"
+        )
+    connection.execute("SELECT set_config('maintenance_work_mem', %s, true)", (f"{memory_mb}MB",))
+    connection.execute(
+        sql.SQL(
+            "CREATE INDEX ON {} USING hnsw (vector vector_ip_ops) WITH (m = {}, ef_construction = {})"
+        ).format(relation(tables.passages), sql.Literal(LINKS), sql.Literal(BUILD_EFFORT))
+    )
+
+
+def activate(connection: Connection, corpus: str, fingerprint: str, info: Mapping[str, Any]) -> None:
+    """Activate an index: it exists from the commit on."""
+    connection.execute(
+        f"INSERT INTO {SCHEMA}.indexes (name, fingerprint, info) VALUES (%s, %s, %s)"
+        " ON CONFLICT (name, fingerprint) DO UPDATE SET info = excluded.info, made = now()",
+        (corpus, fingerprint, json.dumps(info)),
+    )
+
+
+def drop_tables(connection: Connection, corpus: str, keep: str = "") -> list[str]:
+    """Delete the indexes of a corpus but the one with fingerprint `keep`; the fingerprints deleted."""
+    from psycopg import sql
+
+    if connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.indexes",)).fetchone()[0] is None:
+        return []
+    gone = [
+        fingerprint
+        for (fingerprint,) in connection.execute(
+            f"DELETE FROM {SCHEMA}.indexes WHERE name = %s AND fingerprint <> %s RETURNING fingerprint",
+            (corpus, keep),
+        ).fetchall()
+    ]
+    for fingerprint in gone:
+        tables = table_names(corpus, fingerprint)
+        for table in (tables.passages, tables.documents):
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(relation(table)))
+    return gone
+
+
+def table_size(connection: Connection, tables: Names) -> int:
+    """Return the bytes on the server, indexes included."""
+    found: int = connection.execute(
+        "SELECT coalesce(sum(pg_total_relation_size(c)), 0)::bigint FROM unnest(%s::regclass[]) AS c",
+        ([f"{SCHEMA}.{tables.passages}", f"{SCHEMA}.{tables.documents}"],),
+    ).fetchone()[0]
+    return found
+
+
+def memory_for(count: int, dim: int) -> int:
+    """Megabytes of maintenance_work_mem that a graph needs to be built in memory, within bounds: one that
+    does not fit takes many times as long.
+    """
+    return int(min(MOST_MEMORY_MB, max(64, count * (4 * dim + 500) * 1.2 / 2**20)))
+
+
+def searched(tables: Names, dim: int, language: str, index: str) -> PassageTable:
+    """Return the passages of an index for search; `index` is "hnsw", or "" for exact search."""
+    from psycopg import sql
+
+    return PassageTable(
+        relation=relation(tables.passages),
+        key=sql.Identifier("row"),
+        match=sql.SQL("row = ANY(%s)"),
+        vector=sql.Identifier("vector"),
+        dim=dim,
+        row_of=list,
+        key_of=list,
+        index=index,
+        meta=lambda name: (sql.SQL("(meta ->> {})").format(literal(name)), True),
+        words=sql.Identifier("words"),
+        language=language,
+    )
+
+
+def search_of(
+    server: PostgresServer, tables: Names, count: int, dim: int, language: str, kind: str
+) -> PgVectorIndex:
+    """Open the search of an index; `kind` is "hnsw" or "flat"."""
+    return PgVectorIndex(server, searched(tables, dim, language, "hnsw" if kind == "hnsw" else ""), count)
+
+
+def _copied(connection: Connection, table: Composable, columns: str, rows: Iterable[bytes]) -> None:
+    """Send rows by COPY in its binary form, which takes a third of the time of text for vectors."""
+    from psycopg import sql
+
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(table, sql.SQL(columns))
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0))
+        waiting: list[bytes] = []
+        for row in rows:
+            waiting.append(row)
+            if len(waiting) == BATCH:
+                copy.write(b"".join(waiting))
+                waiting.clear()
+        copy.write(b"".join(waiting) + struct.pack(">h", -1))
+
+
+def _record(*fields: bytes) -> bytes:
+    return struct.pack(">h", len(fields)) + b"".join(
+        part for one in fields for part in (struct.pack(">i", len(one)), one)
+    )
+
+
+def _text(text: str) -> bytes:
+    return escaped(text).encode()
+
+
+def _json(meta: Mapping[str, str]) -> bytes:
+    kept = {escaped(name): escaped(value) for name, value in meta.items()}
+    return b"\x01" + json.dumps(kept, ensure_ascii=False).encode()
+
+
+def shape_of(tables: Names) -> Shape:
     """Return the SQL for reading the passages of an index built here."""
     from psycopg import sql
 
     return Shape(
-        relation=served_tables.relation(tables.passages),
+        relation=relation(tables.passages),
         select=sql.SQL("row, id, document, title, text, start, stop"),
         key=sql.SQL("row"),
         match=sql.SQL("row = ANY(%s)"),
         meta=sql.SQL("meta"),
-        documents=served_tables.relation(tables.documents),
+        documents=relation(tables.documents),
     )
 
 
@@ -269,7 +535,7 @@ def passages_of(folder: Path, info: manifest.CorpusInfo, dsn: Dsn | None) -> Pas
     if not info.place:
         return PassageStore(folder / manifest.PASSAGES)
     server = server_of(dsn or Dsn(info.place))
-    return ServedPassages(server, shape_of(served_tables.names(info.name, info.fingerprint)))
+    return ServedPassages(server, shape_of(table_names(info.name, info.fingerprint)))
 
 
 class ServedCorpus(Corpus):
@@ -279,16 +545,14 @@ class ServedCorpus(Corpus):
         self._folder = folder
         info = manifest.verify(folder)
         server = server_of(dsn_of(info.name, info.place, settings))
-        tables = served_tables.names(info.name, info.fingerprint)
-        known = server.read(lambda connection: served_tables.there(connection, info.name, info.fingerprint))
+        tables = table_names(info.name, info.fingerprint)
+        known = server.read(lambda connection: record_of(connection, info.name, info.fingerprint))
         if known is None:
             raise Unavailable(
                 f"the tables of corpus {info.name} are no longer in {server.dsn}: "
                 f"run {COMMAND} index {info.name}"
             )
-        index = served_tables.index(
-            server, tables, info.passages, info.dim, str(known["words"]), info.vector_index
-        )
+        index = search_of(server, tables, info.passages, info.dim, str(known["words"]), info.vector_index)
         words = BM25Index(folder / manifest.BM25, info.passages)
         self._open(info, ServedPassages(server, shape_of(tables)), StoredVectors(index), words, index)
 
@@ -302,15 +566,15 @@ class Place:
 
     def known(self, fingerprint: str) -> Mapping[str, Any] | None:
         """Return the record of a complete index in the database, or None."""
-        return self.server.read(lambda c: served_tables.there(c, self.name, fingerprint))
+        return self.server.read(lambda c: record_of(c, self.name, fingerprint))
 
     def vectors(self, info: manifest.CorpusInfo) -> Former | None:
         """Return the vectors of an earlier index, or None if it no longer exists."""
         known = self.known(info.fingerprint)
         if known is None:
             return None
-        tables = served_tables.names(self.name, info.fingerprint)
-        index = served_tables.index(self.server, tables, info.passages, info.dim, "simple", "flat")
+        tables = table_names(self.name, info.fingerprint)
+        index = search_of(self.server, tables, info.passages, info.dim, "simple", "flat")
         return Former(index, (info.passages, info.dim))
 
     def put(
@@ -326,40 +590,38 @@ class Place:
 
         What is interrupted leaves nothing behind. Raises Unavailable, BadInput, Cancelled.
         """
-        tables = served_tables.names(self.name, fingerprint)
+        tables = table_names(self.name, fingerprint)
         recall = 1.0
         with self.server.writing(stages.cancel) as connection:
-            served_tables.prepare(connection, self.server)
-            words = served_tables.configuration(connection, language.partition("/")[0])
+            prepare(connection, self.server)
+            words = configuration(connection, language.partition("/")[0])
             with stages.stage("send to PostgreSQL"):
-                served_tables.fill(
-                    connection, tables, _documents(store), store.everything(), vectors, words, stages.tick
-                )
+                fill(connection, tables, _documents(store), store.everything(), vectors, words, stages.tick)
             with stages.stage("index words in PostgreSQL"):
-                served_tables.keys(connection, tables)
+                add_keys(connection, tables)
             if approximate:
                 count, dim = vectors.shape
                 with stages.stage("index vectors"), self._watched(connection, stages):
-                    served_tables.graph(connection, tables, dim, served_tables.memory_for(count, dim))
-            size = served_tables.size(connection, tables)
+                    add_graph(connection, tables, dim, memory_for(count, dim))
+            size = table_size(connection, tables)
             told = {"words": words, "recall": recall, "bytes": size, "dim": vectors.shape[1]}
-            served_tables.record(connection, self.name, fingerprint, told)
+            activate(connection, self.name, fingerprint, told)
         if approximate:
             with stages.stage("check"):
                 recall = self._recall(tables, vectors)
             with self.server.writing() as connection:
-                served_tables.record(connection, self.name, fingerprint, {**told, "recall": recall})
+                activate(connection, self.name, fingerprint, {**told, "recall": recall})
         return recall, size
 
     def clear(self, keep: str = "") -> None:
         """Delete the tables of this corpus but those of the index `keep`."""
         with self.server.writing() as connection:
-            served_tables.drop(connection, self.name, keep)
+            drop_tables(connection, self.name, keep)
 
-    def _recall(self, tables: served_tables.Names, vectors: Matrix) -> float:
+    def _recall(self, tables: Names, vectors: Matrix) -> float:
         count, dim = vectors.shape
         sample = np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False)
-        index = served_tables.index(self.server, tables, count, dim, "simple", "hnsw")
+        index = search_of(self.server, tables, count, dim, "simple", "hnsw")
         return index.recall(sample.tolist(), seconds=SAMPLE_S)
 
     @contextmanager

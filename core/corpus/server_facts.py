@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.backends.postgres import Connection
-from core.corpus import catalogue, served_tables, table
+from core.corpus import catalogue, served, table
 from core.corpus.served import dsn_of, server_of
 from core.domain.errors import Unavailable
 from core.domain.postgres import Dsn
@@ -38,14 +38,14 @@ def of(known: catalogue.Known, settings: Settings) -> Facts:
         if known.info is None:
             raise Unavailable(known.reason)
         dsn, needed = dsn_of(known.name, known.info.place, settings), "SELECT, INSERT, DELETE"
-        tables = served_tables.names(known.name, known.info.fingerprint)
+        tables = served.table_names(known.name, known.info.fingerprint)
 
     def read(connection: Connection) -> tuple[Any, ...]:
         oid = (
             named
             if known.kind == "table"
             else connection.execute(
-                "SELECT to_regclass(%s)::oid::bigint", (f"{served_tables.SCHEMA}.{tables.passages}",)
+                "SELECT to_regclass(%s)::oid::bigint", (f"{served.SCHEMA}.{tables.passages}",)
             ).fetchone()[0]
         )
         if oid is None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from core.backends import fusion_weights, postgres
 from core.backends.pgvector import PgVectorIndex
 from core.cli import main
-from core.corpus import catalogue, index, manifest, served, served_tables, server_facts, table
+from core.corpus import catalogue, index, manifest, served, server_facts, table
 from core.corpus.browse import browse
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, Unavailable
@@ -247,10 +247,10 @@ def test_every_model_free_route_runs_over_each_kind_and_ranks_alike(kinds, tmp_p
 def test_full_text_is_its_own_route_and_not_bm25(kinds, tmp_path):
     hits = kinds.kept.search_full_text("refund parcel", 20)
     with psycopg.connect(kinds.dsn) as connection:
-        tables = served_tables.names("kept", kinds.kept.fingerprint)
+        tables = served.table_names("kept", kinds.kept.fingerprint)
         wanted = connection.execute(
             f"SELECT id, ts_rank_cd(words, 'refund | parcel')::float8"
-            f" FROM {served_tables.SCHEMA}.{tables.passages}"
+            f" FROM {served.SCHEMA}.{tables.passages}"
             " WHERE words @@ 'refund | parcel' ORDER BY 2 DESC, row LIMIT 20"
         ).fetchall()
     assert ranked(hits) == wanted
@@ -363,7 +363,7 @@ def test_the_command_builds_it_and_no_password_is_kept_or_shown(tmp_path, monkey
     found = catalogue.current("team", settings)
     assert manifest.read(found.folder)[0].place == ""
     with psycopg.connect(dsn) as connection:
-        assert connection.execute(f"SELECT count(*) FROM {served_tables.SCHEMA}.indexes").fetchone() == (0,)
+        assert connection.execute(f"SELECT count(*) FROM {served.SCHEMA}.indexes").fetchone() == (0,)
 
 
 def test_a_second_home_takes_the_index_over_and_embeds_nothing(tmp_path, monkeypatch):
@@ -395,13 +395,13 @@ def test_a_changed_source_embeds_only_what_is_new_and_leaves_one_index(tmp_path,
     assert (after.size, after.info.reused) == (before.size + 1, before.size)
     with psycopg.connect(dsn) as connection:
         tables = connection.execute(
-            "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (served_tables.SCHEMA,)
+            "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (served.SCHEMA,)
         ).fetchone()
     assert tables == (3,)
     index.remove("kept", settings=settings)
     with psycopg.connect(dsn) as connection:
         left = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-        assert connection.execute(left, (served_tables.SCHEMA,)).fetchall() == [("indexes",)]
+        assert connection.execute(left, (served.SCHEMA,)).fetchall() == [("indexes",)]
 
 
 class Broken:
@@ -422,9 +422,7 @@ class Broken:
 
 def nothing_left(dsn):
     with psycopg.connect(dsn) as connection:
-        found = connection.execute("SELECT to_regclass(%s)", (f"{served_tables.SCHEMA}.indexes",)).fetchone()[
-            0
-        ]
+        found = connection.execute("SELECT to_regclass(%s)", (f"{served.SCHEMA}.indexes",)).fetchone()[0]
         return found is None or connection.execute(f"SELECT count(*) FROM {found}").fetchone() == (0,)
 
 
@@ -445,18 +443,18 @@ def test_a_full_disk_of_the_server_is_one_line_and_leaves_nothing(tmp_path):
 def test_a_connection_lost_in_the_middle_leaves_nothing_and_the_next_build_stands(tmp_path, monkeypatch):
     dsn, folder = fresh(), documents(tmp_path / "beir")
     settings = made(tmp_path / "home")
-    plain = served_tables.keys
+    plain = served.add_keys
 
     def lost(connection, tables):
         with psycopg.connect(dsn, autocommit=True) as other:
             other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
         plain(connection, tables)
 
-    monkeypatch.setattr(served_tables, "keys", lost)
+    monkeypatch.setattr(served, "add_keys", lost)
     with pytest.raises(Unavailable, match=r"connection to postgresql://postgres@.* was lost"):
         build(settings, folder, dsn)
     assert nothing_left(dsn)
-    monkeypatch.setattr(served_tables, "keys", plain)
+    monkeypatch.setattr(served, "add_keys", plain)
     embedded = []
     embed = HashEmbedder.embed
     monkeypatch.setattr(
@@ -503,7 +501,7 @@ def test_tables_that_are_gone_are_told_with_the_way_out(tmp_path):
     settings = made(tmp_path / "home")
     build(settings, folder, dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA {served_tables.SCHEMA} CASCADE")
+        connection.execute(f"DROP SCHEMA {served.SCHEMA} CASCADE")
     with pytest.raises(Unavailable, match=r"no longer in postgresql://.*index kept"):
         index.open_corpus("kept", settings=settings)
     assert index.build("kept", "kept", settings=settings).size == 121
