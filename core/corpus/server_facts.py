@@ -10,7 +10,6 @@ from core.backends.postgres import Connection
 from core.corpus import catalogue, served, table
 from core.corpus.served import dsn_of, server_of
 from core.domain.errors import Unavailable
-from core.domain.postgres import Dsn
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -29,25 +28,19 @@ class Facts:
 
 def of(known: catalogue.Known, settings: Settings) -> Facts:
     """Look at the server of a corpus. Raises Unavailable where it cannot be reached or the corpus is gone."""
-    if known.kind == "table":
-        spec = settings.corpora[known.name]
-        dsn = Dsn(spec.dsn.get_secret_value())
-        found = table.look(known.name, settings)
-        named, needed = found.oid, "SELECT"
-    else:
-        if known.info is None:
-            raise Unavailable(known.reason)
-        dsn, needed = dsn_of(known.name, known.info.place, settings), "SELECT, INSERT, DELETE"
-        tables = served.table_names(known.name, known.info.fingerprint)
+    if known.info is None:
+        raise Unavailable(known.reason)
+    dsn = dsn_of(known.name, known.info.place, settings)
+    in_place = known.kind == "table"
+    needed = "SELECT" if in_place else "SELECT, INSERT, DELETE"
+    named = table.look(known.name, settings).oid if in_place else None
+    tables = served.table_names(known.name, known.info.fingerprint)
 
     def read(connection: Connection) -> tuple[Any, ...]:
-        oid = (
-            named
-            if known.kind == "table"
-            else connection.execute(
-                "SELECT to_regclass(%s)::oid::bigint", (f"{served.SCHEMA}.{tables.passages}",)
-            ).fetchone()[0]
-        )
+        built = f"{served.SCHEMA}.{tables.passages}"
+        (oid,) = connection.execute(
+            "SELECT coalesce(%s, to_regclass(%s)::oid::bigint)", (named, built)
+        ).fetchone()
         if oid is None:
             raise Unavailable(f"the tables of corpus {known.name} are no longer in {dsn}; index it again")
         row: tuple[Any, ...] = connection.execute(
@@ -62,11 +55,10 @@ def of(known: catalogue.Known, settings: Settings) -> Facts:
 
     version, pgvector, role, clock, may, kinds = server_of(dsn).read(read)
     behind = time.time() - clock
-    read_only = known.kind == "table"
     detail = (
         f"{dsn}: PostgreSQL {version.split()[0]}, pgvector {pgvector or 'missing'}; vectors searched "
         f"{'by ' + kinds if kinds else 'exactly, without an index'}; role {role} may"
-        f"{'' if may else ' not'} {'read' if read_only else 'read and write'} it"
+        f"{'' if may else ' not'} {'read' if in_place else 'read and write'} it"
     )
     fixes = []
     if pgvector and tuple(int(part) for part in pgvector.split(".")[:2]) < OLDEST:
@@ -80,6 +72,6 @@ def of(known: catalogue.Known, settings: Settings) -> Facts:
             f"the server's clock is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} this "
             "machine's; set one of them right"
         )
-    if read_only and not kinds:
+    if in_place and not kinds:
         fixes.append("a table of many rows is searched quicker with an index: CREATE INDEX ... USING hnsw")
     return Facts(detail, "; ".join(fixes))

@@ -66,8 +66,6 @@ class Source:
 
         `note` gets the record of each file.
         """
-        if self.kind == "table":
-            raise BadInput(f"corpus {self.name} is a table that is searched in place: it is not indexed")
         if self.path is not None:
             return read(self.path, self.chunking, report, check, self.reading, note)
         from core.corpus import pydocs
@@ -96,7 +94,7 @@ class Source:
 
     def content(self, read: Collection[str] = endings.READ) -> str:
         """Return a hash of the names and bytes of the files; "" for a source that is too large."""
-        if self.path is None or self.kind == "table":
+        if self.path is None:
             return ""
         files = readable_files(self.path, read=read)
         if sum(file.stat().st_size for file in files) > MOST_HASHED:

@@ -13,7 +13,6 @@ import json
 import logging
 import shutil
 import tempfile
-import threading
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +44,7 @@ from core.corpus.served import (
 from core.corpus.source import Source, is_slug
 from core.corpus.types import Document
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
-from core.domain.once import Recent
+from core.domain.once import Once
 from core.domain.postgres import Dsn, escaped, unescaped
 from core.domain.program import COMMAND
 from core.domain.settings import CorpusSettings, Settings
@@ -89,9 +88,8 @@ class Examined:
     unit: bool  # True if all vectors have length 1
 
 
-_lock = threading.Lock()
-_looked: Recent[tuple[str, str], tuple[float, Found | RouteScopeError]] = Recent(64)
-_known: Recent[tuple[str, str], Examined] = Recent(16)  # by name and fingerprint
+_looked: Once[tuple[str, str], tuple[float, Found | RouteScopeError]] = Once(64)
+_known: Once[tuple[str, str], Examined] = Once(16)  # by name and fingerprint
 
 
 def names(settings: Settings) -> list[str]:
@@ -104,20 +102,18 @@ def look(name: str, settings: Settings) -> Found:
     corpus, Unavailable if it cannot be read.
     """
     spec = settings.corpora[name]
-    key, now = (name, repr(spec) + spec.dsn.get_secret_value() + settings.embedder), time.monotonic()
-    with _lock:
-        seen = _looked.get(key)
-    if seen is None or now - seen[0] >= LOOK_AGAIN_S:
+
+    def looked() -> tuple[float, Found | RouteScopeError]:
         try:
-            found: Found | RouteScopeError = _look(name, spec, settings)
+            return time.monotonic(), _look(name, spec, settings)
         except RouteScopeError as error:  # not asked again at each click either
-            found = error
-        seen = (now, found)
-        with _lock:
-            _looked[key] = seen
-    if isinstance(seen[1], RouteScopeError):
-        raise seen[1]
-    return seen[1]
+            return time.monotonic(), error
+
+    key = name, repr(spec) + spec.dsn.get_secret_value() + settings.embedder
+    _, found = _looked.get(key, looked, lambda seen: time.monotonic() - seen[0] < LOOK_AGAIN_S)
+    if isinstance(found, RouteScopeError):
+        raise found
+    return found
 
 
 @cache
@@ -464,14 +460,7 @@ def _changes(connection: Connection, oid: int) -> list[int]:
 def _examined(name: str, settings: Settings) -> Examined:
     """Return the content of a table with the sorted ids of its passages."""
     spec, found = settings.corpora[name], look(name, settings)
-    key = (name, found.fingerprint)
-    with _lock:
-        known = _known.get(key)
-    if known is None:
-        known = _examine(name, spec, found, settings)
-        with _lock:
-            _known[key] = known
-    return known
+    return _known.get((name, found.fingerprint), lambda: _examine(name, spec, found, settings))
 
 
 def _examine(name: str, spec: CorpusSettings, found: Found, settings: Settings) -> Examined:
