@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,6 +40,7 @@ from core.evaluation.chunkings import measuring
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.question_formats import read_columns
+from core.evaluation.runner import Course
 from core.evaluation.spec import SEED, Spec
 from core.evaluation.summary import check_baseline
 
@@ -262,21 +264,19 @@ def evaluate(
         if build:
             for one in (origin, *others):
                 ensure(one, settings, report)
-
-        def told(done: int, total: int) -> None:
-            report("questions", done, total)
-
+        course: Course = {
+            "fresh": fresh,
+            "retry": retry_failed,
+            "progress": partial(report, "questions"),
+            "workers": at,
+        }
         if others and folder is not None:
             group = measuring.prepare(engine, spec, found, origin.path)
-            figures = measuring.perform(
-                engine, group, out=folder, fresh=fresh, retry=retry_failed, progress=told, workers=at
-            )
+            figures = measuring.perform(engine, group, out=folder, **course)
             _check_whole(figures, folder)
             return evaluation(folder)
         ready = prepare(engine, spec, found, origin.path)
-        figures, labelled, outcomes = perform(
-            engine, ready, out=folder, fresh=fresh, retry=retry_failed, progress=told, workers=at
-        )
+        figures, labelled, outcomes = perform(engine, ready, out=folder, **course)
     _check_whole(figures, folder)
     return Evaluated(
         labelled.name if folder is None else folder.name,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from core.cli.common import ProgressBar, emit, note, stoppable
 from core.cli.text import amount, one_line, table
@@ -13,11 +14,11 @@ from core.domain.format import size
 from core.evaluation.chunkings.report import rows
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import WorkPlace
     from core.corpus.source import Source
     from core.domain.settings import Settings
     from core.engine.engine import Engine
     from core.evaluation.dataset import Found
+    from core.evaluation.runner import Course
     from core.evaluation.spec import Spec
 
 MARKS = {"better": "+", "worse": "-", "no difference shown": "="}
@@ -56,11 +57,9 @@ def measure(
     source: Source,
     out: Path,
     *,
-    fresh: bool,
-    retry: bool,
     max_failed: float,
-    workers: WorkPlace | None,
     as_json: bool,
+    **course: Unpack[Course],
 ) -> int:
     """Ask, save and print; the exit code."""
     from core.evaluation.chunkings import measuring
@@ -72,16 +71,8 @@ def measure(
         note(f"warning: {warning}")
     bar = ProgressBar("q")
     with stoppable() as asked:
-        figures = measuring.perform(
-            engine,
-            group,
-            out=out,
-            fresh=fresh,
-            retry=retry,
-            ended=asked.is_set,
-            workers=workers,
-            progress=lambda done, total: bar("questions", done, total),
-        )
+        course["ended"], course["progress"] = asked.is_set, partial(bar, "questions")
+        figures = measuring.perform(engine, group, out=out, **course)
     bar.close()
     for warning in figures["warnings"]:
         if warning not in group.warnings:

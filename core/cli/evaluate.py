@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from core.domain.types import AnswerBy, AnswerOrder
     from core.engine.engine import Engine
     from core.evaluation.dataset import Found
+    from core.evaluation.runner import Course
     from core.routes.declare import Route
 
 MAX_FAILED = 0.05  # share of the questions at which a route may fail
@@ -222,6 +224,7 @@ def eval_(
     if judge and others:
         raise BadInput("--judge and --chunkings cannot be combined; give one")
     judging = filling.plan(engine, spec, source.path) if judge else None
+    course: Course = {"fresh": fresh, "retry": retry_failed, "workers": workers}
     if others:
         for other in others:
             ensure(other, now)
@@ -232,11 +235,9 @@ def eval_(
             found,
             source,
             folder,
-            fresh=fresh,
-            retry=retry_failed,
             max_failed=max_failed,
-            workers=workers,
             as_json=as_json,
+            **course,
         )
     ensure(source, now)
     if embedders is not None:
@@ -246,16 +247,8 @@ def eval_(
         note(f"warning: {warning}")
     bar = ProgressBar("q")
     with stoppable() as stop:
-        figures, drawn, outcomes = perform(
-            engine,
-            ready,
-            out=out,
-            fresh=fresh,
-            retry=retry_failed,
-            ended=stop.is_set,
-            workers=workers,
-            progress=lambda done, total: bar("questions", done, total),
-        )
+        course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
+        figures, drawn, outcomes = perform(engine, ready, out=out, **course)
         if judging is not None and not figures["interrupted"]:
             figures = filling.added(
                 engine,

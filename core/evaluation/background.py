@@ -15,6 +15,7 @@ from core.evaluation.chunkings.measuring import Group
 from core.evaluation.experiment import Prepared, perform, prepare
 from core.evaluation.experiment_store import LABELLED, opened, place
 from core.evaluation.journal import AnotherEvaluation
+from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
@@ -61,48 +62,26 @@ class Evaluating(BackgroundJob):
         return (time.perf_counter() - self._asked) / new * (self.total - self.finished)
 
     def _do(self) -> None:
+        course: Course = {
+            "retry": self._retry,
+            "progress": self._follow,
+            "warn": self.warnings.append,
+            "ended": self._cancel.is_set,
+        }
         if self.ready.spec.audit:
-            audit.perform(
-                self._engine,
-                self.ready,
-                self.folder,
-                retry=self._retry,
-                progress=self._follow,
-                warn=self.warnings.append,
-                ended=self._cancel.is_set,
-                said=self._said,
-            )
-        elif self.group is not None:
-            measuring.perform(
-                self._engine,
-                self.group,
-                out=self.folder,
-                retry=self._retry,
-                progress=self._follow,
-                warn=self.warnings.append,
-                ended=self._cancel.is_set,
-                workers=self._workers,
-            )
-        else:
-            try:
-                self._perform(fresh=False)
-            except AnotherEvaluation:
-                if not self._renew:
-                    raise
-                self._perform(fresh=True)
-
-    def _perform(self, *, fresh: bool) -> None:
-        perform(
-            self._engine,
-            self.ready,
-            out=self.folder,
-            fresh=fresh,
-            retry=self._retry,
-            progress=self._follow,
-            warn=self.warnings.append,
-            ended=self._cancel.is_set,
-            workers=self._workers,
-        )
+            audit.perform(self._engine, self.ready, self.folder, said=self._said, **course)
+            return
+        course["workers"] = self._workers
+        if self.group is not None:
+            measuring.perform(self._engine, self.group, out=self.folder, **course)
+            return
+        try:
+            perform(self._engine, self.ready, out=self.folder, **course)
+        except AnotherEvaluation:
+            if not self._renew:
+                raise
+            course["fresh"] = True
+            perform(self._engine, self.ready, out=self.folder, **course)
 
     def _follow(self, done: int, _total: int) -> None:
         if self._first is None:

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, get_args
 
 from core.analysis.answers import checked
 from core.analysis.run_view import below
@@ -37,6 +37,7 @@ from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
 from core.steps.decisions import FORCED
 
 if TYPE_CHECKING:
+    from core.backends.workers.place import WorkPlace
     from core.evaluation.journal import Journal
     from core.store import Store
 
@@ -48,6 +49,17 @@ UNWRITTEN = 8  # runs that may wait to be written: each holds megabytes
 CLASSIFY = "classify by features"  # the step whose decision is a question's class
 DISPATCH = "choose the route"  # the step whose decision is the route that a router chose
 _SAID = {CLASSIFY: "class", DISPATCH: "route"}
+
+
+class Course(TypedDict, total=False):
+    """How the questions of an evaluation are asked; see core.evaluation.experiment.perform."""
+
+    fresh: bool
+    retry: bool
+    progress: Progress
+    warn: Callable[[str], None]
+    ended: Ended
+    workers: WorkPlace | None
 
 
 class Asks(Protocol):

@@ -93,7 +93,7 @@ def test_hostile_guidelines_stay_text_and_a_damaged_record_is_told(visit, parcel
 def test_the_leaderboard_shows_the_range_beside_the_figure_of_people(view, visit, parcels):
     measured(visit, parcels)
     spec = Spec("tiny", ("bm25", "dense"), split="all", labels="one")
-    record = filling.record_for(parcels, spec, None)
+    plan = filling.plan(parcels, spec, None)
     folder = experiment_store.place(parcels.settings, "kept")
     figures, drawn, outcomes = perform(parcels, prepare(parcels, spec), out=folder)
     plain = view("evaluate.py")
@@ -105,7 +105,7 @@ def test_the_leaderboard_shows_the_range_beside_the_figure_of_people(view, visit
         figures,
         drawn,
         outcomes,
-        record,
+        plan,
         out=folder,
         cancel=threading.Event(),
         progress=lambda _done, _of: None,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
@@ -18,11 +18,11 @@ from core.evaluation.audit.loops import BASELINE, BASELINES, fires, loops, own
 from core.evaluation.audit.turning import read, turning
 from core.evaluation.comparison import ByRoute
 from core.evaluation.dataset import Found
-from core.evaluation.experiment import Prepared, Progress
+from core.evaluation.experiment import Prepared
 from core.evaluation.experiment_store import LABELLED, opened
 from core.evaluation.model_calibration import calibrated_on
 from core.evaluation.outcome import Outcomes
-from core.evaluation.runner import Ended
+from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
 from core.routes.registry import pick
 
@@ -93,48 +93,22 @@ def perform(
     ready: Prepared,
     out: Path,
     *,
-    fresh: bool = False,
-    retry: bool = False,
-    progress: Progress = lambda _done, _total: None,
-    warn: Callable[[str], None] = lambda _warning: None,
-    ended: Ended = lambda: False,
     said: Sequence[str] = (),
+    **course: Unpack[Course],
 ) -> dict[str, Any]:
     """Ask every question both ways and write the figures into `out`; gives those of audit.json.
 
     What was asked in `out` before is not asked again. BadInput where it holds another audit or evaluation.
     Stopped between questions, or killed, it goes on where it was; stopped, the figures are of what was asked.
     """
-    if not fresh:
+    if not course.get("fresh"):
         _same(out, ready.spec)
     plan = ready.plan
     turned = {name: sorted(own(name)) for name in ready.spec.audit}
     pairs = {step: fires()[step] for step in sorted({step for some in turned.values() for step in some})}
     conditions = {**experiment.conditions_of(plan, engine), "turned": turned, "pairs": pairs}
-    beside = turning(
-        engine,
-        ready.labelled,
-        plan,
-        turned,
-        out,
-        conditions,
-        fresh=fresh,
-        retry=retry,
-        stale=report.FILES,
-        ended=ended,
-        warn=warn,
-    )
-    figures, labelled, outcomes = experiment.perform(
-        engine,
-        ready,
-        out=out,
-        fresh=fresh,
-        retry=retry,
-        progress=progress,
-        warn=warn,
-        ended=ended,
-        beside=beside,
-    )
+    beside = turning(engine, ready.labelled, plan, turned, out, conditions, report.FILES, course)
+    figures, labelled, outcomes = experiment.perform(engine, ready, out=out, beside=beside, **course)
 
     def executed(of: Outcomes, names: Sequence[str]) -> ByRoute:
         return experiment.executed_of(labelled, of, names, engine, plan.corpus).values

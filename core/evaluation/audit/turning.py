@@ -14,7 +14,7 @@ from core.evaluation.audit.loops import other_way
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import Lines, outcome, plain
 from core.evaluation.outcome import Outcome, Taken
-from core.evaluation.runner import After, Ended, Plan
+from core.evaluation.runner import After, Course, Plan
 
 if TYPE_CHECKING:
     from core.store import Store
@@ -87,25 +87,22 @@ def turning(
     turned: Mapping[str, Collection[str]],
     folder: Path,
     conditions: Mapping[str, Any],
-    *,
-    fresh: bool,
-    retry: bool,
     stale: Sequence[str],
-    ended: Ended,
-    warn: Callable[[str], None],
+    course: Course,
 ) -> Callable[[Store | None], AbstractContextManager[After]]:
     """Return the work of an evaluation next to each question; see core.evaluation.experiment.perform.
     `turned` gives, by route, the steps whose decisions are turned. A question that was turned before, and not
-    rerun since, is not turned again. `fresh` also deletes the files `stale`, which were derived from the
-    discarded results.
+    rerun since, is not turned again. A fresh course also deletes the files `stale`, which were derived from
+    the discarded results.
     """
-    ids = Ids()
+    ids, fresh = Ids(), course.get("fresh", False)
+    ended, warn = course.get("ended", lambda: False), course.get("warn", lambda _warning: None)
 
     @contextmanager
     def beside(runs: Store | None) -> Iterator[After]:
         for name in stale if fresh else ():
             (folder / name).unlink(missing_ok=True)
-        with Turns.within(folder, conditions, fresh=fresh, retry=retry) as lines:
+        with Turns.within(folder, conditions, fresh=fresh, retry=course.get("retry", False)) as lines:
 
             def after(question: Question, outcomes: Mapping[str, Outcome]) -> bool:
                 run = next(one.run for one in outcomes.values())

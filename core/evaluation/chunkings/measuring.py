@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from core.corpus import catalogue, variants
 from core.corpus.source import Source
@@ -32,12 +33,11 @@ from core.evaluation.journal import Journal
 from core.evaluation.labels_file import place
 from core.evaluation.matched_labels import resolved
 from core.evaluation.outcome import Outcomes
-from core.evaluation.runner import Ended
+from core.evaluation.runner import Course
 from core.evaluation.spec import Spec
 from core.routes.registry import pick
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import WorkPlace
     from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
 
@@ -122,12 +122,7 @@ def perform(
     group: Group,
     *,
     out: Path | None = None,
-    fresh: bool = False,
-    retry: bool = False,
-    progress: Progress = lambda _done, _total: None,
-    warn: Callable[[str], None] = lambda _warning: None,
-    ended: Ended = lambda: False,
-    workers: WorkPlace | None = None,
+    **course: Unpack[Course],
 ) -> dict[str, Any]:
     """Ask every question over every chunking and give the figures of core.evaluation.chunkings.report.
 
@@ -138,7 +133,8 @@ def perform(
     first = group.parts[base]
     warnings = dict.fromkeys((*group.warnings, *first.warnings))
     if out is not None:
-        _begin(engine, out, first, fresh=fresh)
+        _begin(engine, out, first, fresh=course.get("fresh", False))
+    progress = course.get("progress")
     own = Tokens(engine.corpus(base))
     labelled = {id: ranges(found, own) for id, found in group.placed.items()}
     values: dict[str, report.Values] = {}
@@ -147,17 +143,9 @@ def perform(
     for name in (*(name for name in group.parts if name != base), base):  # the list says finished at the end
         part = group.parts[name]
         folder = out if out is None or name == base else out / FOLDER / str(variants.key_of(name))
-        figures, drawn, outcomes = experiment.perform(
-            engine,
-            part,
-            out=folder,
-            fresh=fresh,
-            retry=retry,
-            warn=warn,
-            ended=ended,
-            workers=workers,
-            progress=lambda asked, _, before=done: progress(before + asked, group.total),  # type: ignore[misc]
-        )
+        if progress is not None:
+            course["progress"] = partial(_follow, progress, done, group.total)
+        figures, drawn, outcomes = experiment.perform(engine, part, out=folder, **course)
         done += len(drawn.questions) * group.spec.repeats
         warnings |= dict.fromkeys(f"{name}: {one}" for one in figures["warnings"] if one not in warnings)
         texts, wanted = own, labelled
@@ -186,6 +174,10 @@ def perform(
     if out is not None:
         report.write(out, document, ordered, {base: group.placed, **group.readings})
     return document
+
+
+def _follow(progress: Progress, before: int, total: int, asked: int, _of: int) -> None:
+    progress(before + asked, total)
 
 
 def measured(
