@@ -28,7 +28,7 @@ def test_every_view_of_every_page_is_there_and_fits(tab, kept, path):
         assert page.locator(".rs :is(img, script, iframe, object, embed, form)").count() == 0
 
 
-@pytest.mark.parametrize("path", ["/evaluate"])
+@pytest.mark.parametrize("path", ["/evaluate", "/release"])
 def test_a_figure_is_above_the_fold(tab, kept, path):
     page = tab(f"{path}?evaluation={kept}")
     settle(page)

@@ -24,11 +24,13 @@ def tradeoff(
     metric: str,
     cost: str,
     time: bool,
+    region: tuple[float | None, float | None] = (None, None),
     dark: bool = False,
 ) -> Figure:
     """Draw quality against cost, on a log axis if the cost is a `time` in milliseconds.
 
-    The Pareto front is a line of steps. Only routes on it and the baseline have labels; hovers name the rest.
+    `region` is what limits allow: the lowest quality and the highest cost, None for no limit. The Pareto
+    front is a line of steps. Only routes on it and the baseline have labels; hovers name the rest.
     """
     known = {name: (q, c) for name, (q, c) in points.items() if q is not None and c is not None}
     on = front(points)
@@ -72,6 +74,22 @@ def tradeoff(
             + words(cost, 60)
             + " %{customdata[1]}<extra></extra>",
             cliponaxis=False,
+        )
+    least, most = region
+    if known and region != (None, None):
+        top = max(quality for quality, _ in known.values())
+        figure.add_shape(
+            type="rect",
+            x0=0 if most is None else 0.001,  # a log axis has no 0
+            x1=1 if most is None else most,
+            xref="paper" if most is None else "x",
+            y0=0 if least is None else least,
+            y1=1 if least is None else max(top, least) + 0.05,
+            yref="paper" if least is None else "y",
+            fillcolor=blue,
+            opacity=0.12,
+            line_width=0,
+            layer="below",
         )
     figure.update_traces(textfont={"color": ink(dark=dark)}, selector={"mode": "markers+text"})
     return figure

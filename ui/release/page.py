@@ -8,9 +8,12 @@ import streamlit as st
 
 from core.analysis.metrics import titled
 from core.domain.errors import RouteScopeError
+from core.domain.format import number
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.finding import count
 from core.evaluation.losses import Loss
+from core.evaluation.power import rounded
 from core.evaluation.release import text
 from core.evaluation.release.command import command
 from core.evaluation.release.criteria import Criteria
@@ -22,14 +25,17 @@ from core.evaluation.release.report import report
 from core.evaluation.release.snapshot import snapshot
 from ui.app import account, evaluated, opened
 from ui.app.help_mark import term
-from ui.app.markup import md, show
+from ui.app.markup import md, show, tag
 from ui.app.plot import dark, plot
 from ui.app.tabs import tabs
 from ui.charts.intervals import of_verdict
+from ui.charts.tradeoff import tradeoff
 from ui.components import settle
 from ui.release import against as against_view
 from ui.release import criteria as criteria_view
 from ui.release import ladder, module, regressions, table, worse
+
+TAB = "release_tab"
 
 
 def draw() -> None:
@@ -45,16 +51,24 @@ def draw() -> None:
 
 
 def _decided(measured: Measured, evaluation: Evaluation) -> None:
-    verdict = st.container()
-    with st.expander("What a route must meet", expanded=True, key="release_criteria"):
-        st.caption("Routes that miss any of these limits are rejected.", help=term("release criteria"))
+    card = st.container(border=True, key="release_card")
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        st.markdown("**What a route must meet**", help=term("release criteria"))
         criteria = criteria_view.chosen(measured)
     decision = _decision(
         str(evaluation.folder), experiment_store.stamp(evaluation.folder), criteria, measured
     )
-    with verdict:
-        _verdict(decision, evaluation)
+    with card:
+        _card(decision, evaluation)
+    with left:
+        _figure(decision)
         regressions.summary(measured, decision)
+    with st.expander("Why"):
+        for sentence in (f"**{md(text.headline(decision))}**", *map(md, text.why(decision))):
+            st.markdown(sentence)
+        for sentence in text.equal(decision):
+            st.markdown(md(sentence))
     tabs(
         {
             "Criteria": partial(_table, measured, decision),
@@ -66,18 +80,65 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
             "Report and build": partial(_taken, measured, decision),
             "Python module": partial(module.draw, measured, decision),
         },
-        "release_tab",
+        TAB,
     )
 
 
-def _verdict(decision: Decision, evaluation: Evaluation) -> None:
-    box = {"ship": st.success, "equivalent": st.success, "none": st.error}.get(
-        decision.verdict.decision, st.warning
+def _card(decision: Decision, evaluation: Evaluation) -> None:
+    """Draw the verdict, the two numbers behind it, what would change it, and the next step."""
+    verdict, best = decision.verdict, decision.verdict.best_so_far
+    name = decision.titled(decision.shown)
+    said, css = {
+        "ship": (f"Ship {name}", "passed"),
+        "equivalent": (f"Ship {name}, the cheapest of {len(verdict.equivalent)} equal routes", "passed"),
+        "none": ("Nothing passes: every route misses a limit", "failed"),
+    }.get(verdict.decision, (f"Not enough evidence: {name} is best so far", "open"))
+    mean = decision.of(decision.shown).mean
+    worse = max(0.0, -min((one.low for one in verdict.pairs), default=0.0)) if best else None
+    if verdict.more_questions is not None:
+        change = f"About {count(rounded(verdict.more_questions), 'more questions')} would decide."
+    elif decision.chosen:
+        change = "A loss beyond the margin on new questions, or other limits, would change it."
+    else:
+        change = next((one.text for one in verdict.reasons), "")
+    figures = (
+        (number(mean), f"mean {titled(decision.criteria.metric)}, {count(verdict.questions)}"),
+        (number(worse), f"worse than another route at most; margin {number(verdict.margin)}"),
     )
-    box(f"**{md(text.headline(decision))}**")
-    settle.button(evaluation, decision.verdict.open_pair, "release_settle")
-    for sentence in (*text.why(decision), *text.equal(decision)):
-        st.markdown(md(sentence))
+    show(
+        tag(
+            "div",
+            tag("h2", said, css=f"rs-release-{css}"),
+            *(tag("div", tag("b", value), " ", about) for value, about in figures),
+            tag("div", change, css="dim"),
+            css="rs rs-release-card",
+        )
+    )
+    if decision.chosen is None:
+        settle.button(evaluation, verdict.open_pair, "release_settle")
+    else:
+        st.button("Report and build", key="release_next", type="primary", on_click=_report)
+
+
+def _report() -> None:
+    st.session_state[TAB] = "Report and build"
+
+
+def _figure(decision: Decision) -> None:
+    """Draw quality against time, with the region that the limits allow."""
+    criteria = decision.criteria
+    points = {one.route: (one.mean, one.p95_ms or one.p50_ms) for one in decision.candidates}
+    figure = tradeoff(
+        points,
+        {one.route: one.title for one in decision.candidates},
+        decision.baseline,
+        metric=titled(criteria.metric),
+        cost="95th percentile latency (p95)",
+        time=True,
+        region=(criteria.minimum, criteria.max_p95_ms),
+        dark=dark(),
+    )
+    plot(figure, "release_front", text.headline(decision), table=False)
 
 
 def _table(measured: Measured, decision: Decision) -> None:

@@ -92,6 +92,18 @@ def test_only_the_front_and_the_baseline_carry_names():
     assert "Route C" in [text for trace in tokens.data for text in trace.text or ()]
 
 
+def test_limits_are_a_region_of_the_chart():
+    points = {"a": (0.4, 2.0), "b": (0.6, 20.0)}
+    made = tradeoff(points, NAMES, "a", metric="m", cost="c", time=True, region=(0.5, 10.0))
+    (region,) = made.layout.shapes
+    assert (region.y0, region.x1, region.xref) == (0.5, 10.0, "x")
+    (region,) = tradeoff(
+        points, NAMES, "a", metric="m", cost="c", time=True, region=(0.5, None)
+    ).layout.shapes
+    assert (region.x1, region.xref) == (1, "paper")
+    assert not tradeoff(points, NAMES, "a", metric="m", cost="c", time=True).layout.shapes
+
+
 def test_names_of_points_at_one_height_do_not_stand_at_one_place():
     points = {"a": (0.2, 1.0), "b": (0.600, 10.0), "c": (0.605, 14.0)}
     figure = tradeoff(points, NAMES, "a", metric="m", cost="Median time", time=True)
