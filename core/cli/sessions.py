@@ -29,7 +29,7 @@ ENDINGS = {
 
 
 @click.command("export")
-@click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
+@click.argument("run_ids", metavar="RUN_ID...|EVALUATION", nargs=-1, required=True)
 @click.option(
     "--format",
     "kind",
@@ -46,9 +46,18 @@ ENDINGS = {
     metavar="FILE",
     help="Output file; - is stdout. Default: a file named after the run.",
 )
+@click.option(
+    "--site",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write an evaluation, by name or folder, as a site that needs no server: its leaderboard, "
+    "questions, runs and Why.",
+)
 @output_options
-def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: bool) -> int:
-    """Write stored runs to a file."""
+def export_(run_ids: Sequence[str], kind: Format, out: Path | None, site: Path | None, as_json: bool) -> int:
+    """Write stored runs to a file, or an evaluation to a folder for any web server."""
+    if site is not None:
+        return _site(run_ids, site, as_json=as_json)
     to_stdout = out is not None and str(out) == "-"
     if to_stdout and as_json:
         raise BadInput("--json and --out - both write to stdout; use --out FILE")
@@ -61,6 +70,18 @@ def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: boo
     write_new(file, content)
     document = {"format": kind, "runs": list(run_ids), "path": str(file), "bytes": len(content)}
     emit(document, lambda: f"Wrote {len(run_ids)} runs to {file}", as_json=as_json)
+    return 0
+
+
+def _site(names: Sequence[str], folder: Path, *, as_json: bool) -> int:
+    from core.api.site import write_site
+
+    if len(names) != 1:
+        raise BadInput("--site takes one evaluation, by its name or folder")
+    count = write_site(names[0], folder)
+    index = folder / "index.html"
+    document = {"evaluation": names[0], "path": str(index), "questions": count}
+    emit(document, lambda: f"Wrote {count} questions; open {index}", as_json=as_json)
     return 0
 
 
