@@ -229,6 +229,7 @@ def audit_access(
     stop = cancel or threading.Event()
     corpus = engine.corpus(corpus_name)
     found = AccessAudit(corpus_name, group, where)
+    asking = _Asking(found, routes, progress, stop)
     with tempfile.TemporaryDirectory(prefix="routescope-access-") as folder:
         home = Path(folder)
         store = Store(home / "labelled.sqlite")
@@ -244,14 +245,11 @@ def audit_access(
                 len(forbidden.ids),
             )
             if asked:
-                own = Engine(engine.settings, store)
-                _ask_all(own, corpus_name, routes, asked, where, forbidden, found, "labelled", progress, stop)
+                asking.ask(Engine(engine.settings, store), corpus_name, asked, forbidden, "labelled")
             elif not canaries:
                 raise BadInput(f"no labelled question needs a document that {group!r} may not see")
             if canaries:
-                _with_canaries(
-                    engine, corpus, rules, group, where, routes, canaries, home, found, progress, stop
-                )
+                asking.with_canaries(engine, corpus, _plant(corpus, rules, group, canaries, home), home)
         finally:
             store.close()
     if not any(found.asked.values()):
@@ -323,58 +321,6 @@ def own_questions(corpus: Corpus, folder: Path | None) -> LabelledSet | None:
     return sets.tie(found, corpus)[0]
 
 
-def _ask_all(
-    engine: Engine,
-    corpus: str,
-    routes: Sequence[Route],
-    questions: Sequence[AccessQuestion],
-    where: Sequence[Filter],
-    forbidden: ForbiddenText,
-    found: AccessAudit,
-    stage: str,
-    progress: Progress,
-    stop: threading.Event,
-) -> None:
-    """Ask each question unfiltered, what remembers again in the same session, and all with the filter."""
-    gaps = missing(engine, corpus)
-    lacking = {route.name: why for route in routes if (why := why_not(route, gaps))}
-    found.problems |= {name: why for name, why in lacking.items() if name not in found.asked}
-    able = tuple(route.name for route in routes if route.name not in lacking)
-    remembering = tuple(r.name for r in routes if r.family == "memory" and r.name not in lacking)
-    if not able:
-        return
-    for at, question in enumerate(questions):
-        progress(f"{stage} questions", at, len(questions))
-        plain = Request(
-            Query(question.text),
-            corpus,
-            able,
-            answers="all",
-            session=f"access-{at}",
-            stored=False,
-            style=AnswerStyle(
-                "extract"
-            ),  # copied text leaks no less than a model's, and is the same each time
-        )
-        for request, filtered in (
-            (plain, False),
-            *([(replace(plain, routes=remembering), False)] if remembering else []),
-            (replace(plain, where=tuple(where)), True),
-        ):
-            found.add(_asked(engine, request, stop), question, forbidden, filtered=filtered)
-    progress(f"{stage} questions", len(questions), len(questions))
-
-
-def _asked(engine: Engine, request: Request, stop: threading.Event) -> Run:
-    job = engine.start(request)
-    while not job.done:
-        if stop.wait(0.02):
-            job.cancel()
-            job.wait()
-            raise Cancelled("stopped by the user")
-    return job.snapshot()
-
-
 def _forbidden_evidence(
     corpus: Corpus, where: Sequence[Filter], labelled: LabelledSet | None
 ) -> dict[AccessQuestion, list[str]]:
@@ -432,69 +378,119 @@ def canary(number: int, about: str, like: str) -> Canary:
     return Canary(id, f"{subject} ({name})", text, words, asked)
 
 
-def _with_canaries(
-    engine: Engine,
-    corpus: Corpus,
-    rules: access.Rules,
-    group: str,
-    where: Sequence[Filter],
-    routes: Sequence[Route],
-    count: int,
-    home: Path,
-    found: AccessAudit,
-    progress: Progress,
-    stop: threading.Event,
-) -> None:
-    """Plant canaries in a copy of the index in `home`, and ask for them there."""
-    settings = engine.settings.model_copy(update={"home": home, "database": None})
-    planted = _plant(corpus, rules, group, count, home)
-    origin = catalogue.source(corpus.name, settings=engine.settings)
-    scratch = home / "indexes" / NAME
-    if corpus.folder is not None and not corpus.info.place:  # its vectors need not be made again
-        shutil.copytree(corpus.folder, scratch / corpus.folder.name)
-    answers = engine.settings.home / "cache" / "answers.sqlite"
-    if answers.is_file():  # what a model wrote for enrichments need not be asked for again
-        (home / "cache").mkdir()
-        with (
-            closing(sqlite3.connect(answers)) as known,
-            closing(sqlite3.connect(home / "cache" / "answers.sqlite")) as copy,
-        ):
-            known.backup(copy)
-    begin = gate(settings, confirmed=False)
-    built = index.build(
-        NAME,
-        home / "documents",
-        settings=settings,
-        chunking=origin.chunking if origin.kind != "table" else WHOLE,
-        language=corpus.info.language,
-        progress=progress,
-        cancel=stop,
-        begin=begin,
-    )
-    own = Engine(settings, Store(home / "canaries.sqlite"))
-    try:
-        for name in _enrichments(routes):
-            former = engine.settings.home / "enrichments" / slug(corpus.name) / name
-            there = former.is_dir()
-            if enrichments.recipe(name).uses_llm and not there:
-                continue  # its routes cannot run in the corpus itself either
-            if there:
-                shutil.copytree(former, home / "enrichments" / NAME / name)
-            try:
-                enrichments.build(name, built, settings=settings, progress=progress, cancel=stop, begin=begin)
-            except (Unavailable, ModelFailed, BadInput) as error:
-                found.notes.append(f"the {enrichments.recipe(name).title} could not be made: {error}")
-        forbidden = ForbiddenText(built, where, ())
-        for one in planted:
-            passages = built.document(one.id)[1]
-            forbidden.words |= dict.fromkeys(one.words, passages[0].id)
-        questions = [question for one in planted for question in one.questions]
-        found.canaries = len(planted)
-        _ask_all(own, NAME, routes, questions, where, forbidden, found, "canary", progress, stop)
-    finally:
-        if own.store is not None:
-            own.store.close()
-        built.close()
+class _Asking:
+    """Asks the routes of an audit, and adds what their steps contain."""
+
+    def __init__(
+        self, found: AccessAudit, routes: Sequence[Route], progress: Progress, stop: threading.Event
+    ) -> None:
+        self._found, self._routes, self._progress, self._stop = found, routes, progress, stop
+
+    def ask(
+        self,
+        engine: Engine,
+        corpus: str,
+        questions: Sequence[AccessQuestion],
+        forbidden: ForbiddenText,
+        stage: str,
+    ) -> None:
+        """Ask each question unfiltered, what remembers again in the same session, and all with the filter."""
+        gaps = missing(engine, corpus)
+        lacking = {route.name: why for route in self._routes if (why := why_not(route, gaps))}
+        self._found.problems |= {name: why for name, why in lacking.items() if name not in self._found.asked}
+        able = tuple(route.name for route in self._routes if route.name not in lacking)
+        remembering = tuple(r.name for r in self._routes if r.family == "memory" and r.name not in lacking)
+        if not able:
+            return
+        for at, question in enumerate(questions):
+            self._progress(f"{stage} questions", at, len(questions))
+            plain = Request(
+                Query(question.text),
+                corpus,
+                able,
+                answers="all",
+                session=f"access-{at}",
+                stored=False,
+                style=AnswerStyle(
+                    "extract"
+                ),  # copied text leaks no less than a model's, and is the same each time
+            )
+            for request, filtered in (
+                (plain, False),
+                *([(replace(plain, routes=remembering), False)] if remembering else []),
+                (replace(plain, where=self._found.where), True),
+            ):
+                self._found.add(self._run(engine, request), question, forbidden, filtered=filtered)
+        self._progress(f"{stage} questions", len(questions), len(questions))
+
+    def _run(self, engine: Engine, request: Request) -> Run:
+        job = engine.start(request)
+        while not job.done:
+            if self._stop.wait(0.02):
+                job.cancel()
+                job.wait()
+                raise Cancelled("stopped by the user")
+        return job.snapshot()
+
+    def with_canaries(self, engine: Engine, corpus: Corpus, planted: Sequence[Canary], home: Path) -> None:
+        """Index the documents in `home`, which have canaries among them, and ask for these there."""
+        settings = engine.settings.model_copy(update={"home": home, "database": None})
+        origin = catalogue.source(corpus.name, settings=engine.settings)
+        scratch = home / "indexes" / NAME
+        if corpus.folder is not None and not corpus.info.place:  # its vectors need not be made again
+            shutil.copytree(corpus.folder, scratch / corpus.folder.name)
+        answers = engine.settings.home / "cache" / "answers.sqlite"
+        if answers.is_file():  # what a model wrote for enrichments need not be asked for again
+            (home / "cache").mkdir()
+            with (
+                closing(sqlite3.connect(answers)) as known,
+                closing(sqlite3.connect(home / "cache" / "answers.sqlite")) as copy,
+            ):
+                known.backup(copy)
+        begin = gate(settings, confirmed=False)
+        built = index.build(
+            NAME,
+            home / "documents",
+            settings=settings,
+            chunking=origin.chunking if origin.kind != "table" else WHOLE,
+            language=corpus.info.language,
+            progress=self._progress,
+            cancel=self._stop,
+            begin=begin,
+        )
+        own = Engine(settings, Store(home / "canaries.sqlite"))
+        try:
+            for name in _enrichments(self._routes):
+                former = engine.settings.home / "enrichments" / slug(corpus.name) / name
+                there = former.is_dir()
+                if enrichments.recipe(name).uses_llm and not there:
+                    continue  # its routes cannot run in the corpus itself either
+                if there:
+                    shutil.copytree(former, home / "enrichments" / NAME / name)
+                try:
+                    enrichments.build(
+                        name,
+                        built,
+                        settings=settings,
+                        progress=self._progress,
+                        cancel=self._stop,
+                        begin=begin,
+                    )
+                except (Unavailable, ModelFailed, BadInput) as error:
+                    self._found.notes.append(
+                        f"the {enrichments.recipe(name).title} could not be made: {error}"
+                    )
+            forbidden = ForbiddenText(built, self._found.where, ())
+            for one in planted:
+                passages = built.document(one.id)[1]
+                forbidden.words |= dict.fromkeys(one.words, passages[0].id)
+            questions = [question for one in planted for question in one.questions]
+            self._found.canaries = len(planted)
+            self.ask(own, NAME, questions, forbidden, "canary")
+        finally:
+            if own.store is not None:
+                own.store.close()
+            built.close()
 
 
 def _enrichments(routes: Sequence[Route]) -> list[str]:

@@ -310,7 +310,7 @@ def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
             yield from _spans({"context.span_id": key, **row}, skipped)
     elif (source := source_of(document)) is not None:
         for record in _records(source, document, skipped):
-            yield from _made(lambda record=record: _record(record), skipped)
+            yield from _made(lambda record=record: _span(record), skipped)
     elif "context" in document or "context.trace_id" in document:
         yield from _made(lambda: _openinference(document), skipped)
     elif inside := next((document[name] for name in _PAGES if isinstance(document.get(name), list)), None):
@@ -372,17 +372,19 @@ def _dicts(value: Any, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
 def _otlp_span(span: Mapping[str, Any], service: str) -> ForeignSpan:
     status = span.get("status") or {}
     failed = status.get("code") in (2, "STATUS_CODE_ERROR", "ERROR")
+    own = _attributes(span.get("attributes"))
     return _span(
-        _either(span, "traceId", "trace_id"),
-        _either(span, "spanId", "span_id"),
-        _either(span, "parentSpanId", "parent_span_id"),
-        span.get("name"),
-        None,
-        _either(span, "startTimeUnixNano", "start_time_unix_nano"),
-        _either(span, "endTimeUnixNano", "end_time_unix_nano"),
-        str(status.get("message") or "failed") if failed else None,
-        (own := _attributes(span.get("attributes"))) | _events(span.get("events"), own),
-        service,
+        {
+            "trace_id": _either(span, "traceId", "trace_id"),
+            "span_id": _either(span, "spanId", "span_id"),
+            "parent_id": _either(span, "parentSpanId", "parent_span_id"),
+            "name": span.get("name"),
+            "start": _either(span, "startTimeUnixNano", "start_time_unix_nano"),
+            "end": _either(span, "endTimeUnixNano", "end_time_unix_nano"),
+            "error": status.get("message") or "failed" if failed else None,
+            "attributes": own | _events(span.get("events"), own),
+            "service": service,
+        }
     )
 
 
@@ -417,67 +419,44 @@ def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
         name.removeprefix("attributes."): v for name, v in given.items() if name.startswith("attributes.")
     }
     failed = str(_either(given, "status_code", "statusCode", "status.status_code") or "").endswith("ERROR")
+    message = _either(given, "status_message", "statusMessage", "status.description")
     return _span(
-        _either(given, "context.trace_id", "context.traceId"),
-        _either(given, "context.span_id", "context.spanId"),
-        _either(given, "parent_id", "parentId"),
-        given.get("name"),
-        _either(given, "span_kind", "spanKind"),
-        _either(given, "start_time", "startTime"),
-        _either(given, "end_time", "endTime"),
-        str(_either(given, "status_message", "statusMessage", "status.description") or "failed")
-        if failed
-        else None,
-        attributes | _events(record.get("events"), attributes),
-        str(given.get("resource.attributes.service.name") or ""),
-    )
-
-
-def _record(record: Mapping[str, Any]) -> ForeignSpan:
-    """Read a span as `core.store.trace_sources` produces it."""
-    return _span(
-        record.get("trace_id"),
-        record.get("span_id"),
-        record.get("parent_id"),
-        record.get("name"),
-        record.get("kind"),
-        record.get("start"),
-        record.get("end"),
-        str(record["error"]) if record.get("error") else None,
-        record.get("attributes") or {},
-        str(record.get("service") or ""),
+        {
+            "trace_id": _either(given, "context.trace_id", "context.traceId"),
+            "span_id": _either(given, "context.span_id", "context.spanId"),
+            "parent_id": _either(given, "parent_id", "parentId"),
+            "name": given.get("name"),
+            "kind": _either(given, "span_kind", "spanKind"),
+            "start": _either(given, "start_time", "startTime"),
+            "end": _either(given, "end_time", "endTime"),
+            "error": message or "failed" if failed else None,
+            "attributes": attributes | _events(record.get("events"), attributes),
+            "service": given.get("resource.attributes.service.name"),
+        }
     )
 
 
 # Spans.
 
 
-def _span(
-    trace: Any,
-    id: Any,
-    parent: Any,
-    name: Any,
-    kind: Any,
-    start: Any,
-    end: Any,
-    error: str | None,
-    attributes: Attributes,
-    service: str,
-) -> ForeignSpan:
+def _span(record: Mapping[str, Any]) -> ForeignSpan:
+    """Read a span as `core.store.trace_sources` produces it."""
+    trace, id, parent = (record.get(name) for name in ("trace_id", "span_id", "parent_id"))
     if not isinstance(trace, str) or not trace or not isinstance(id, str) or not id:
         raise ValueError("no trace id or span id")
-    began = _nanoseconds(start)
+    kind, error, attributes = record.get("kind"), record.get("error"), record.get("attributes") or {}
+    began, end = _nanoseconds(record.get("start")), record.get("end")
     span = ForeignSpan(
         storable(trace)[:MAX_NAME],
         storable(id)[:MAX_NAME],
         storable(parent)[:MAX_NAME] if isinstance(parent, str) else "",
-        storable(str(name or "span"))[:MAX_NAME],
+        storable(str(record.get("name") or "span"))[:MAX_NAME],
         _kind(kind, attributes),
         began,
         _nanoseconds(end) if end is not None else began,
-        storable(error) if error else None,
+        storable(str(error)) if error else None,
         attributes,
-        storable(service)[:MAX_NAME],
+        storable(str(record.get("service") or ""))[:MAX_NAME],
     )
     hits, given = _hits(span)
     own: SpanKind = span.kind
