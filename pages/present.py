@@ -20,7 +20,7 @@ def page() -> None:
         st.session_state[playlists.NAME] = next(iter(known), None)
     name = st.session_state[playlists.NAME]
     if st.session_state.get(slide.PLAYING) and name and known[name]:
-        slide.play(name, known[name])
+        slide.play(known[name])
     else:
         playlists.manage(known)
     playing = bool(st.session_state.get(slide.PLAYING))

@@ -1,6 +1,7 @@
 """Present: playlists are made, put in order, and shown one question at a time."""
 
-from core.domain.background_job import jobs
+from core.domain.types import Query
+from core.engine.request import Request
 from core.store import PlaylistEntry
 from tests.pages.reading import plain
 from ui.present import playlists, slide
@@ -103,43 +104,46 @@ def test_an_entry_whose_run_is_gone_says_so_and_the_others_play(visit, stored, e
     assert not app.error
 
 
-def test_a_question_without_a_run_is_run_without_asking_a_model_and_kept(visit, engine):
+def replays(engine):
+    return [job for key, job in slide.begun().items() if key[0] == engine.settings.home]
+
+
+def test_a_question_without_a_run_is_replayed_once_and_adds_no_session(visit, engine):
     engine.store.save_playlist(
         "Demo", [playlists.PlaylistEntry("What about damage?", "tiny", routes=("bm25", "dense"))]
     )
-    app = visit("present.py", playlist="Demo", play="1", at="1")
-    (run_id,) = (id for key, id in slide.begun().items() if key[0] == engine.settings.home)
-    run = engine.job(run_id).wait(20)
-    app.run()
+    for _ in range(3):
+        app = visit("present.py", playlist="Demo", play="1", at="1")
+        (job,) = replays(engine)
+        run = job.wait(20)
+        app.run()
     assert "What about damage?" in html(app)
-    assert entries(engine)[0].run == run.id
     assert run.settings["llm mode"] == "replay"
+    assert engine.store.flush()
+    assert engine.store.count() == 0
+    assert entries(engine)[0].run is None
 
 
-def test_the_runs_of_shown_questions_are_not_remembered_without_end(visit, engine, monkeypatch):
+def test_a_stored_run_of_the_question_is_shown_and_nothing_is_run(visit, engine):
+    run = engine.ask(Request(Query("What about damage?"), "tiny", ("bm25", "dense")))
+    assert engine.store.flush()
+    engine.store.save_playlist("Demo", [PlaylistEntry("What about damage?", "tiny", routes=("dense",))])
+    app = visit("present.py", playlist="Demo", play="1", at="1")
+    assert replays(engine) == []
+    assert engine.store.count() == 1
+    assert any(run.id in link.proto.query_string for link in app.main.get("page_link"))
+
+
+def test_the_replays_of_shown_questions_are_not_held_without_end(visit, engine, monkeypatch):
     monkeypatch.setattr(slide, "BEGUN", 2)
-    slide.begun().clear()
+    slide.begun.clear()
     for n in range(4):
         engine.store.save_playlist("Demo", [PlaylistEntry(f"question {n}", "tiny", routes=("bm25",))])
         visit("present.py", playlist="Demo", play="1", at="1")
     assert [key[3] for key in slide.begun()] == ["question 2", "question 3"]
-    for id in slide.begun().values():
-        engine.job(id).wait()
-
-
-def test_the_same_question_shown_again_is_not_run_again(visit, engine, monkeypatch):
-    one = [playlists.PlaylistEntry("What about damage?", "tiny", routes=("bm25",))]
-    monkeypatch.setattr(playlists, "known", lambda: {"Samples": tuple(one)})
-    for _ in range(3):
-        visit("present.py", playlist="Samples", play="1", at="1")
-        for id in slide.begun().values():
-            if engine.job(id):
-                engine.job(id).wait(20)
-    assert engine.store.count() == 1
-    engine.store.delete(engine.store.sessions()[0].id)
-    jobs.clear()
-    visit("present.py", playlist="Samples", play="1", at="1")
-    assert len([job for job in jobs.known() if job.kind == "question"]) == 1
+    for job in replays(engine):
+        job.wait(20)
+    slide.begun.clear()
 
 
 def test_entries_are_moved_noted_and_taken_out(visit, stored, engine):

@@ -8,8 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from core.analysis.presentation import arranged, found, headline
+from core.analysis.run_view import worked
 from core.corpus.catalogue import current_fingerprint
-from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.once import Recent
@@ -21,18 +21,20 @@ from core.routes.registry import routes
 from core.store.playlists import PlaylistEntry
 from ui.app import account, redraw, state
 from ui.app.data import DATA
-from ui.app.markup import join, md, show, tag
+from ui.app.markup import md, show, tag
 from ui.components.gold import gold_grades
 from ui.components.grid import View, grid
 
 PLAYING, AT = "slide_playing", "slide_at"
 DEPTH = 5
-BEGUN = 1000  # questions shown without a run whose runs are remembered
+COLUMNS = 5  # routes whose hits a slide has room for; all are in the list of scores
+BEGUN = 32  # replays that are held; each has some megabytes
+LOOKED_AT = 500  # stored runs of a corpus among which one of a question is looked for
 POLL_S = 0.3  # seconds between looks at a run under way
 
 
-def play(name: str, entries: Sequence[PlaylistEntry]) -> None:
-    """Draw the current slide and start the next one's run."""
+def play(entries: Sequence[PlaylistEntry]) -> None:
+    """Draw the current slide and begin the replay of the next one."""
     at = min(max(0, st.session_state.get(AT, 0)), len(entries) - 1)
     st.session_state[AT] = at
     st.html(DATA / "slide.css")
@@ -48,9 +50,7 @@ def play(name: str, entries: Sequence[PlaylistEntry]) -> None:
     if job is not None and not job.done:
         _wait(job)
         return
-    if job is not None:
-        _keep(name, at, entry, run.id)
-    _result(run, entry)
+    _result(run, entry, stored=job is None)
     if at + 1 < len(entries):
         try:
             _run(entries[at + 1])
@@ -87,15 +87,16 @@ def _leave() -> None:
 
 
 @st.cache_resource(show_spinner=False)
-def begun() -> Recent[tuple[object, ...], str]:
-    """Return the cache of runs started for questions without one, so that each is started once."""
-    return Recent(200)
+def begun() -> Recent[tuple[object, ...], Job]:
+    """Return the replays of questions without a stored run, so that each is made once; none is stored."""
+    return Recent(BEGUN)
 
 
 def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
-    """Return the entry's run, and its job if started here.
+    """Return the entry's run, and its job if it is replayed here.
 
-    Without a stored run, the question is replayed from recordings.
+    That is the entry's own run, else the newest stored one of its question over the current index, else a
+    replay from recordings, which is not stored.
     """
     engine = state.engine()
     if entry.run:
@@ -103,6 +104,7 @@ def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
     chosen = tuple(one for one in entry.routes if one in routes())
     names = chosen or tuple(one.name for one in routes().values() if one.first)
     fingerprint = current_fingerprint(entry.corpus, settings=engine.settings)
+    query = Query(entry.question, entry.history)
     key = (
         engine.settings.home,
         entry.corpus,
@@ -112,27 +114,23 @@ def _run(entry: PlaylistEntry) -> tuple[Run, Job | None]:
         names,
         account.key(),
     )
-    if key in begun():
-        try:
-            return state.find(begun()[key])
-        except RouteScopeError:
-            begun().pop(key)  # deleted meanwhile: it is run once more
-    request = Request(Query(entry.question, entry.history), entry.corpus, names, mode="replay")
-    while len(begun()) >= BEGUN:
-        begun().pop(next(iter(begun())), None)
-    begun()[key] = engine.start(request).id
-    return state.find(begun()[key])
+    if key not in begun():
+        if (stored := _stored(query, entry.corpus, fingerprint, names)) is not None:
+            return stored, None
+        begun()[key] = engine.start(Request(query, entry.corpus, names, mode="replay", stored=False))
+    job = begun()[key]
+    return job.snapshot(), job
 
 
-def _keep(name: str, at: int, entry: PlaylistEntry, run_id: str) -> None:
-    """Save the run of an entry in its playlist, which then shows the same run again."""
+def _stored(query: Query, corpus: str, fingerprint: str | None, names: tuple[str, ...]) -> Run | None:
+    """Return the newest finished run of this question by these routes over the current index, or None."""
     store = state.engine().store
-    if not people.current().may("edit"):
-        return  # it is found again among the runs that this process began
-    for one in store.playlists() if store is not None else ():
-        if store is not None and one.name == name and one.entries[at : at + 1] == (entry,):
-            entries = (*one.entries[:at], replace(entry, run=run_id), *one.entries[at + 1 :])
-            store.save_playlist(name, entries)
+    for row in store.sessions(corpus=corpus, limit=LOOKED_AT) if store is not None else ():
+        if row.question == query.text and row.status == "done" and set(row.routes) >= set(names):
+            run = state.engine().run(row.id)
+            if run.query == query and fingerprint in (None, run.fingerprint):
+                return run
+    return None
 
 
 @st.fragment(run_every=POLL_S)
@@ -146,35 +144,31 @@ def _wait(job: Job) -> None:
     )
 
 
-def _result(run: Run, entry: PlaylistEntry) -> None:
+def _result(run: Run, entry: PlaylistEntry, *, stored: bool) -> None:
     gold = gold_grades(run)
     lines = [tag("p", headline(run, gold, DEPTH), css="rs-headline")]
     if entry.note:
         lines.append(tag("p", entry.note, css="dim", dir="auto"))
     if relevant(gold):
         of = len(relevant(gold))
-        lines.append(
-            join(
-                [
-                    tag(
-                        "div",
-                        tag("span", one.result.title, css="who"),
-                        tag(
-                            "span",
-                            "●" * one.in_top + "○" * (of - one.in_top),
-                            css="dots",
-                            title="relevant passages",
-                        ),
-                        tag("span", f"{one.in_top} of {of}", css="num"),
-                        tag("span", f"first at rank {one.best}" if one.best else "none found", css="dim"),
-                        tag("span", f"{milliseconds(one.result.ms)} alone", css="dim num"),
-                        css="rs-score",
-                    )
-                    for one in found(run, gold, DEPTH)
-                ]
+        rows = [
+            tag(
+                "div",
+                tag("span", one.result.title, css="who"),
+                tag("span", f"{one.in_top} of {of}", css="num"),
+                tag("span", f"first at rank {one.best}" if one.best else "none found", css="dim"),
+                tag("span", milliseconds(one.result.ms), css="dim num"),
+                css="rs-score",
             )
-        )
+            for one in found(run, gold, DEPTH)
+        ]
+        lines.append(tag("div", *rows, css="rs-scores"))
     show(tag("div", *lines, css="rs rs-slide"))
     ordered = arranged(run, gold, DEPTH)
+    ordered = replace(ordered, results=tuple(worked(ordered)[:COLUMNS]))
     show(tag("div", grid(ordered, View(None, 3, "M", gold)), css="rs-big"))
-    st.page_link("why.py", label="Why did these routes lose?", query_params={"run": run.id})
+    if stored:
+        st.page_link("why.py", label="Why did these routes lose?", query_params={"run": run.id})
+    else:
+        link = {"q": run.query.text, "corpus": run.corpus}
+        st.page_link("compare.py", label="Ask this on Compare", query_params=link)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -11,6 +12,7 @@ from core.analysis.embedding_map import Plane, cosine, nearest, nearest_on, poin
 from core.domain.types import Run
 from ui.app import picked
 from ui.app.markup import cut, md
+from ui.app.names import title_of
 from ui.app.plot import dark, pick_point
 from ui.charts.embedding_map import describe_map, query_map
 from ui.components import tables
@@ -22,7 +24,10 @@ CLICKED = "transform_clicked"
 def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
     """Draw the choice of a passage, the map, and the passage's cosines."""
     chosen = picked.pick(run, gold)
-    found = points(run, gold, depth)
+    found = [
+        replace(one, label=title_of(run, one.key)) if one.kind == "passage" else one
+        for one in points(run, gold, depth)
+    ]
     known = space(run, found)
     if known is None:
         return
