@@ -24,40 +24,35 @@ State = Literal["scored", "not scored", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Nothing that other steps or readers build on; `value` is what the step gave, as plain JSON."""
+    """The result of a step on which no other step or reader builds."""
 
-    value: Any = None
+    value: Any = None  # the result as plain JSON
     type: Literal["pass"] = "pass"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A call of `model`: what it wrote, so far while `streaming`; `made` is when, ISO 8601, if that was
-    before this run. `cut`: it ended at its limit of tokens.
-    """
+    """A reply of a language model."""
 
-    text: str
+    text: str  # partial while `streaming`
     model: str = ""
-    made: str = ""
+    made: str = ""  # timestamp of a cached reply, ISO 8601; "" for a live one
     streaming: bool = False
-    cut: bool = False
-    reasoning: str = ""
+    cut: bool = False  # True if it ended at its token limit
+    reasoning: str = ""  # the model's reasoning before the answer
     type: Literal["reply"] = "reply"
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """A wait for a model: its `place` in the queue (1 is next) and `about` how many seconds that takes, by
-    what recent calls took, or `until` what; once it is `over`, the milliseconds waited for others, which no
-    time of the route counts, and for the route's own calls, which count.
-    """
+    """A wait for a model."""
 
-    place: int | None = None
-    about: float | None = None
-    until: str = ""
-    over: bool = False
-    others_ms: float = 0.0
-    own_ms: float = 0.0
+    place: int | None = None  # place in the queue, 1 is next
+    about: float | None = None  # estimated seconds of the wait, by recent calls
+    until: str = ""  # what is waited for, if there is no estimate
+    over: bool = False  # True once the wait has ended
+    others_ms: float = 0.0  # milliseconds waited for others, which no time of the route counts
+    own_ms: float = 0.0  # milliseconds waited for the route's own calls, which count
     type: Literal["waited"] = "waited"
 
 
@@ -94,18 +89,16 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A phrase of the graph, by its `node`, that a question leads to. `weight`: its `score` by the
-    `passages` that mention it. `by`: the question names it ("name"), it is most like what the question names
-    ("alike"), or a relation near the question ties it ("relation"); `asked` is the name, or the relation.
-    """
+    """A phrase of the graph at which a walk begins."""
 
     phrase: str
-    node: int
-    weight: float
-    score: float
-    passages: int
+    node: int  # its number in the graph
+    weight: float  # `score` divided by `passages`
+    score: float  # how much the question asks for it
+    passages: int  # number of passages that mention it
+    # the question names it, names something alike, or a relation near the question ties it
     by: Literal["name", "alike", "relation"]
-    asked: str
+    asked: str  # the name or the relation that led to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,44 +112,38 @@ class Entities:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A phrase, or a passage by its id: the share of the walk's time spent there, and that of the restarts
-    made there.
-    """
+    """A phrase or a passage of the graph."""
 
-    name: str
+    name: str  # the phrase, or the passage's id
     kind: Literal["phrase", "passage"]
-    score: float
-    seed: float = 0.0
+    score: float  # share of the walk's time spent there
+    seed: float = 0.0  # share of the restarts made there
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Two nodes by their places among those kept: a passage mentions a phrase, two phrases are related or
-    alike.
-    """
+    """A link between two nodes."""
 
-    a: int
-    b: int
+    a: int  # place of a node among those kept
+    b: int  # place of the other node
     weight: float
+    # a passage mentions a phrase; two phrases are related, or alike
     kind: Literal["mention", "relation", "alike"]
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A walk over a graph of `phrases`, `passages` and `links`: some of the `nodes`, where it began and those
-    visited most, with the `edges` among them. It began at `begun` nodes, followed an edge with probability
-    `damping`, and took `iterations`, of which the last changed shares by `change` together.
-    """
+    """A walk over a graph."""
 
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
-    damping: float
+    nodes: tuple[Node, ...]  # some nodes: where it began, and those visited most
+    edges: tuple[Edge, ...]  # the edges among these nodes
+    damping: float  # probability of following an edge
     iterations: int
-    change: float
-    begun: int
-    phrases: int
-    passages: int
-    links: int
+    change: float  # sum of the changes of shares in the last iteration
+    begun: int  # number of nodes where it began
+    phrases: int  # number of phrases in the graph
+    passages: int  # number of passages in the graph
+    links: int  # number of links in the graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +180,12 @@ class FilterRead:
 
 @dataclass(frozen=True, slots=True)
 class FiltersRead:
-    """The conditions read from a question by "rules" or the "model"; `left` of `of` passages meet those kept,
-    and what the run asks for.
-    """
+    """The conditions read from a question."""
 
     found: tuple[FilterRead, ...]
-    left: int
-    of: int
-    by: str = "rules"
+    left: int  # number of passages that meet those kept and the run's own filters
+    of: int  # number of passages of the corpus
+    by: str = "rules"  # "rules" or "model"
     type: Literal["filters_read"] = "filters_read"
 
     @property
@@ -211,15 +196,13 @@ class FiltersRead:
 
 @dataclass(frozen=True, slots=True)
 class SampleSearches:
-    """One search for each of `texts`, to compare them: `lists` in their order, the mean Jaccard `overlap` of
-    two lists (None for fewer than two), and the passages `in_all`. `where`: as for `Search`.
-    """
+    """One search for each of several texts, to compare them."""
 
     texts: tuple[str, ...]
-    lists: tuple[Scored, ...]
-    overlap: float | None
-    in_all: tuple[str, ...]
-    where: tuple[Filter, ...] = ()
+    lists: tuple[Scored, ...]  # the list of each text, in their order
+    overlap: float | None  # mean Jaccard overlap of two lists; None for fewer than two
+    in_all: tuple[str, ...]  # ids of the passages in every list
+    where: tuple[Filter, ...] = ()  # the filters applied
     type: Literal["sample_searches"] = "sample_searches"
 
 
@@ -233,16 +216,13 @@ class VectorSpread:
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A vector (or one for each token) of `texts`, and of `question` where that was averaged in; drawn to
-    `recalled` turns (passage ids) where there are any, or to `feedback`, the first passages found. `spread`
-    is that of `texts` alone.
-    """
+    """A vector of texts, or one for each token."""
 
     texts: tuple[str, ...]
-    question: str | None = None
-    recalled: tuple[str, ...] = ()
-    spread: VectorSpread | None = None
-    feedback: tuple[str, ...] = ()
+    question: str | None = None  # the question, if it was averaged in
+    recalled: tuple[str, ...] = ()  # ids of the remembered turns that the vector was moved towards
+    spread: VectorSpread | None = None  # spread of the vectors of `texts` alone
+    feedback: tuple[str, ...] = ()  # ids of the first passages found that the vector was moved towards
     type: Literal["embedding"] = "embedding"
 
     @property
@@ -254,18 +234,16 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Texts written from `before` to search with. `role`: the question in other words ("question"), one of
-    several ways to ask ("variants"), its parts ("parts"), passages that may answer it ("passages"), keywords
-    ("keywords"), the question with something put in ("context"). `terms`: where it is weighted terms, those;
-    of them `added` are not the question's, and the `passages` gave them.
-    """
+    """Texts written to search with."""
 
-    before: str
+    before: str  # the text they were written from
     texts: tuple[str, ...]
+    # the question in other words, several ways to ask, its parts, passages that may answer it, keywords, or
+    # the question with something put in
     role: Literal["question", "variants", "parts", "passages", "keywords", "context"]
-    terms: Terms = ()
-    added: tuple[str, ...] = ()
-    passages: tuple[str, ...] = ()
+    terms: Terms = ()  # the weighted terms, if it is a list of terms
+    added: tuple[str, ...] = ()  # those of the terms that are not the question's
+    passages: tuple[str, ...] = ()  # ids of the passages that the terms are from
     type: Literal["rewrite"] = "rewrite"
 
     @property
@@ -351,14 +329,12 @@ class PassageGrade:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round of searching judged by its mean grade, on the grader's own scale: `before` is the mean of the
-    round before, `number` counts from 1.
-    """
+    """A round of searching, judged by its mean grade on the grader's own scale."""
 
     searched: str
     mean: float | None
-    before: float | None
-    number: int
+    before: float | None  # the mean of the round before
+    number: int  # from 1
     threshold: float
     gain: float
     rounds: int
@@ -367,30 +343,26 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """Grades of several passages and what was decided by them: by the best of them against `low` and `high`,
-    or, with `round`, by their mean.
-    """
+    """Grades of several passages and the decision made from them."""
 
     grades: tuple[PassageGrade, ...]
-    low: float
-    high: float
+    low: float  # below it, the best grade means that nothing found is trusted
+    high: float  # from it on, the best grade means that what was found is trusted
     decision: str
     why: str
     ways: tuple[str, ...]
     evaluator: str = ""
-    round: Round | None = None
+    round: Round | None = None  # set if the mean grade decided, instead of the best
     type: Literal["grading"] = "grading"
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A feature that a decision was computed from: its value, and the `part` that it adds to the logit of the
-    likeliest way above that of the next one.
-    """
+    """A feature that a decision was computed from."""
 
     feature: str
     value: float
-    part: float
+    part: float  # what it adds to the logit of the likeliest way above that of the next one
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,14 +388,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A passage that MMR chose: its rank (from 1) before, its score then, and what it was most like."""
+    """A passage chosen by MMR."""
 
     id: str
-    was: int
-    score: float
+    was: int  # its earlier rank, from 1
+    score: float  # its MMR score when it was chosen
     relevance: float
     similarity: float
-    nearest: str | None
+    nearest: str | None  # id of the chosen passage it is most like; None for the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,39 +408,32 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Some of what was given. Each method fills its own fields.
+    """Some of the passages given. Each method fills its own fields."""
 
-    "mmr": `chosen`, and of the first passages given their cosines with the question (`near`) and likeness
-    (`alike`, see `core.steps.select.pack`), from which other values can be tried. "duplicates": `dropped`.
-    "floor": `cosines` of all passages, and the `floor`. "round": `at`, the list that was taken, and why
-    searching ended. "named": those that something else names, such as an answer's citations.
-    """
-
+    # "named": passages that something else names, such as an answer's citations
     method: Literal["mmr", "duplicates", "floor", "round", "named"]
-    chosen: tuple[Pick, ...] = ()
-    near: tuple[float, ...] = ()
-    alike: tuple[int, ...] = ()
-    dropped: Mapping[str, Duplicate] = field(default_factory=dict)
-    cosines: Mapping[str, float] = field(default_factory=dict)
-    floor: float | None = None
-    at: int | None = None
+    chosen: tuple[Pick, ...] = ()  # "mmr": the passages in the order chosen
+    near: tuple[float, ...] = ()  # "mmr": cosines of the first passages given with the question
+    alike: tuple[int, ...] = ()  # "mmr": their likeness to each other, see `core.steps.select.pack`
+    dropped: Mapping[str, Duplicate] = field(default_factory=dict)  # "duplicates": by passage id
+    cosines: Mapping[str, float] = field(default_factory=dict)  # "floor": of all passages
+    floor: float | None = None  # "floor": the least cosine of a passage that is kept
+    at: int | None = None  # "round": place of the list that was taken
     decision: str = ""
-    reason: str = ""
+    reason: str = ""  # "round": why searching ended
     why: str = ""
     type: Literal["selection"] = "selection"
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A piece of a passage, its similarity to the question if that was computed, and whether it was kept.
-    `heading` is the last one above it in its passage.
-    """
+    """A piece of a passage."""
 
-    id: str
+    id: str  # the passage's id
     text: str
-    score: float | None
+    score: float | None  # similarity to the question; None if not computed
     kept: bool
-    heading: str = ""
+    heading: str = ""  # the last heading above it in its passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,12 +470,12 @@ class Excerpts:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A passage of which `found` pieces of `pieces` were found: `text` is what is read of it, "" for all."""
+    """A passage of which several pieces were found."""
 
     id: str
-    found: int
-    pieces: int
-    text: str = ""
+    found: int  # number of its pieces found
+    pieces: int  # number of its pieces
+    text: str = ""  # what is read of it; "" for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,25 +494,19 @@ class Merging:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer: `cited` are passage ids, `wrong` markers that no passage has, `uncited` sentences without a
-    marker, `shown` the passages it was written from, in the order of the prompt.
-
-    `copied`: its words stand in the passages, no model wrote them. `evidence` against `floor`: whether the
-    passages were taken to hold an answer, where copying checked that itself. `unaided`: written without
-    passages.
-    """
+    """A written answer."""
 
     text: str
-    cited: tuple[str, ...] = ()
+    cited: tuple[str, ...] = ()  # ids of the cited passages
     abstained: bool = False
-    wrong: tuple[int, ...] = ()
-    uncited: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
-    copied: bool = False
-    evidence: float | None = None
-    floor: float | None = None
-    unaided: bool = False
-    attention: Mapping[str, float] = field(default_factory=dict)
+    wrong: tuple[int, ...] = ()  # markers that no passage has
+    uncited: tuple[str, ...] = ()  # sentences without a marker
+    shown: tuple[str, ...] = ()  # ids of the passages in the prompt, in its order
+    copied: bool = False  # True if its sentences were copied from the passages instead of written by a model
+    evidence: float | None = None  # P(Yes) that the passages hold an answer, if copying checked it
+    floor: float | None = None  # what `evidence` was compared with
+    unaided: bool = False  # True if it was written without passages
+    attention: Mapping[str, float] = field(default_factory=dict)  # share of attention by passage id
     type: Literal["written"] = "written"
 
 
@@ -585,11 +544,11 @@ class ClaimChanges:
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """A draft with what was said of it: the `share` of its claims that are supported, None without any."""
+    """A draft with the verdicts on its claims."""
 
     draft: str
     claims: tuple[Criticised, ...]
-    share: float | None
+    share: float | None  # share of the claims that are supported; None without claims
     feedback: str
     changes: ClaimChanges | None
     decision: str
@@ -614,25 +573,22 @@ class DraftChoice:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment written from a passage, in its place in a tree: `parent` is an index, None at the beginning.
+    """A segment written from a passage, in its place in a tree."""
 
-    `score`, `path` and `chosen`: its own score, the mean along its path, whether the answer has it.
-    """
-
-    passage: str
+    passage: str  # the passage's id
     text: str
     relevance: float | None = None
     support: Mapping[str, float] | None = None
     utility: float | None = None
     likelihood: float | None = None
-    parent: int | None = None
+    parent: int | None = None  # index in the tree; None at the beginning
     depth: int = 1
-    ended: str = ""
-    score: float | None = None
-    path: float | None = None
-    chosen: bool = False
-    why: str = ""
-    by: tuple[str, ...] = ()
+    ended: str = ""  # why writing it ended
+    score: float | None = None  # its own score
+    path: float | None = None  # mean score along its path
+    chosen: bool = False  # True if it is part of the answer
+    why: str = ""  # what is missing, if it was not judged in full
+    by: tuple[str, ...] = ()  # how each judgement was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -651,11 +607,11 @@ class SegmentTree:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One query of a model, what was wrong with it, or "", and what it was to mend: "" for the first."""
+    """One query of a model."""
 
     sql: str
-    error: str = ""
-    repairs: str = ""
+    error: str = ""  # what was wrong with it; "" for nothing
+    repairs: str = ""  # what it was to mend; "" for the first query
 
 
 @dataclass(frozen=True, slots=True)
@@ -716,14 +672,12 @@ class External:
 
 @dataclass(frozen=True, slots=True)
 class ScoreCut:
-    """A ranking ended after `kept` passages: the largest drop, by `size`, is behind the first `drop` (0: none
-    is there). `guarded`: fewer would have been kept, but for the least that are asked for.
-    """
+    """A ranking ended at the largest drop of its scores."""
 
-    kept: int
-    drop: int
-    size: float
-    guarded: bool = False
+    kept: int  # number of passages kept
+    drop: int  # rank after which the scores drop most; 0 for none
+    size: float  # the drop's size
+    guarded: bool = False  # True if the minimum length kept more passages than the drop
     type: Literal["cut"] = "cut"
 
 
