@@ -191,7 +191,7 @@ def _gradings(result: RouteResult) -> list[tuple[Span, Grading]]:
     return [(span, span.output) for span in top(result) if isinstance(span.output, Grading)]
 
 
-LONGEST = 60  # characters of a value that a sentence quotes
+MAX_VALUE_CHARS = 60  # characters of a value that a sentence quotes
 # For conditions and a passage's id those that it does not meet, each as a clause.
 Unmet = Callable[[Sequence[Filter], str], list[str]]
 
@@ -222,4 +222,4 @@ def unmet_in(corpus: Corpus | None) -> Unmet:
 def _has(value: str | None, field: str) -> str:
     if value is None:
         return f"its document has no {field}"
-    return f"its {field} is “{shortened(value, LONGEST)}”"
+    return f"its {field} is “{shortened(value, MAX_VALUE_CHARS)}”"

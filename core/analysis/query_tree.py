@@ -11,7 +11,7 @@ from core.domain.outputs import Decision, Rewrite, ShortAnswer
 from core.domain.types import RouteResult, Run, Span
 from core.steps.decompose import references
 
-MOST = 60  # texts of a tree
+MAX_TREE_TEXTS = 60  # texts of a tree
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ def tree(run: Run, result: RouteResult, depth: int) -> Branch | None:
 
 
 def _hang(nodes: dict[str, Branch], parent: Branch, branch: Branch) -> None:
-    if len(nodes) < MOST:
+    if len(nodes) < MAX_TREE_TEXTS:
         nodes[branch.text] = branch
         parent.branches.append(branch)
 

@@ -206,7 +206,7 @@ def _top(one: RecordedSearch, depth: int) -> list[str]:
 
 
 VECTORS = ("vector", "asked")  # arguments that take a vector, or one for each token
-LONGEST = 70  # characters of a text that a sentence quotes
+MAX_QUOTED_CHARS = 70  # characters of a text that a sentence quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,4 +275,4 @@ def _asked(span: Span, known: Mapping[int, Span]) -> SearchInput | None:
 
 def _cut(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1].rstrip()}…"
+    return line if len(line) <= MAX_QUOTED_CHARS else f"{line[: MAX_QUOTED_CHARS - 1].rstrip()}…"

@@ -22,7 +22,7 @@ from core.backends.languages import BY_STOP_WORDS, among, language
 from core.backends.terms import WORD, Analyzer, from_record
 
 K1, B = 1.5, 0.75
-LONGEST = 20  # medians: what is longer counts as that long in the mean length
+MAX_MEDIANS = 20  # medians: what is longer counts as that long in the mean length
 REMEMBERED = 16_384  # terms whose place is not looked up again: routes ask for the same ones
 MAX_NAMED_TERMS = 8  # terms that are named where nothing is found
 DATA, ROWS, STARTS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"  # bm25s's names
@@ -159,11 +159,11 @@ def _mapped(file: Path) -> NDArray[Any]:
 
 
 def mean_length(lengths: Sequence[int]) -> float:
-    """Return the mean number of terms, in which no passage counts as more than LONGEST medians: one endless
+    """Return the mean number of terms, in which no passage counts as more than MAX_MEDIANS medians: one endless
     passage must not change how lengths count for all others.
     """
     median = float(np.median(lengths))
-    return float(np.mean(np.minimum(lengths, LONGEST * median) if median else lengths))
+    return float(np.mean(np.minimum(lengths, MAX_MEDIANS * median) if median else lengths))
 
 
 def write_index(

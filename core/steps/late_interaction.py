@@ -17,7 +17,10 @@ from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
 
-TOLD, DRAWN = 5, 3  # first hits whose best matches the span keeps, and those with the whole matrix
+MATCHED_HITS, DRAWN_HITS = (
+    5,
+    3,
+)  # first hits whose best matches the span keeps, and those with the whole matrix
 ROWS, COLUMNS = 32, 256  # of a kept matrix
 
 
@@ -117,7 +120,7 @@ class LateInteraction(StepBase):
 def _matches(index: TokenIndex, asked: TokenVectors, best: Rows, ids: list[str]) -> TokenMatches:
     """Describe how the first hits matched. `best` holds their rows and scores, best first."""
     hits = []
-    for at, ((row, _), id) in enumerate(zip(best[:TOLD], ids, strict=False)):
+    for at, ((row, _), id) in enumerate(zip(best[:MATCHED_HITS], ids, strict=False)):
         passage = TokenVectors(index.tokens(row), index.of([row])[0])
-        hits.append(matched(id, match_matrix(asked, passage), whole=at < DRAWN))
+        hits.append(matched(id, match_matrix(asked, passage), whole=at < DRAWN_HITS))
     return TokenMatches(tuple(asked.tokens), tuple(hits))
