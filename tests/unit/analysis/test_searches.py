@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.analysis.query_tree import MOST, tree
+from core.analysis.query_tree import MAX_TREE_TEXTS, tree
 from core.analysis.searches import (
     changed,
     finds,
@@ -299,7 +299,7 @@ def test_a_tree_of_anything_ends():
     last = len(spans) + 1
     many = (bm25(last + n, f"t{n}", "a") for n in range(90))
     made = route("odd", "a", *spans, *many)
-    assert 50 < sum(1 for _ in tree(run_of(made), made, 10).all()) <= MOST
+    assert 50 < sum(1 for _ in tree(run_of(made), made, 10).all()) <= MAX_TREE_TEXTS
     outcome(run_of(made), {"a": 3}, 10)
 
 

@@ -28,7 +28,7 @@ from core.engine import engine as engine_module
 from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.engine.request import Request
-from core.steps.late_interaction import COLUMNS, DRAWN, ROWS, TOLD, matched
+from core.steps.late_interaction import COLUMNS, DRAWN_HITS, ROWS, MATCHED_HITS, matched
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus, words
 from tests.tiny import colbert
 
@@ -296,10 +296,10 @@ def test_the_span_tells_how_the_first_hits_matched(tmp_path):
     result = ask(tmp_path)
     match = result.spans[-1].output.tokens
     assert match.query == ("how", "do", "i", "send", "a", "fragile", "item", "back")
-    assert [hit.id for hit in match.hits] == [hit.passage.id for hit in result.hits[:TOLD]]
+    assert [hit.id for hit in match.hits] == [hit.passage.id for hit in result.hits[:MATCHED_HITS]]
     for number, (kept, hit) in enumerate(zip(match.hits, result.hits, strict=False)):
         assert sum(cosine for _, cosine in kept.best) == pytest.approx(hit.score, abs=1e-3)
-        assert bool(kept.cosines) is (number < DRAWN)
+        assert bool(kept.cosines) is (number < DRAWN_HITS)
     passage = next(kept for kept in match.hits if kept.id == "returns:0-90")
     best = dict(zip(match.query, passage.best, strict=True))
     assert best["send"][0] == "send"
