@@ -114,12 +114,7 @@ class PgVectorIndex:
         statement = sql.SQL("SELECT {key}, {vector} FROM {relation} WHERE {match}").format(
             key=self._table.key, match=self._table.match, vector=self._read(), relation=self._table.relation
         )
-
-        def read(connection: Connection) -> list[Any]:
-            found: list[Any] = connection.cursor(binary=True).execute(statement, (keys,)).fetchall()
-            return found
-
-        found = self._server.read(read)
+        found = self._fetched(statement, (keys,), binary=True)
         made = self._unpacked([raw for _, raw in found])
         at = {key: place for place, (key, _) in enumerate(found)}
         missing = next((key for key in keys if key not in at), None)
@@ -135,12 +130,7 @@ class PgVectorIndex:
         statement = sql.SQL("SELECT {key} FROM {relation} WHERE true {where}").format(
             key=self._table.key, relation=self._table.relation, where=condition
         )
-
-        def read(connection: Connection) -> list[Any]:
-            found: list[Any] = connection.execute(statement, values).fetchall()
-            return found
-
-        rows = self._table.row_of([key for (key,) in self._server.read(read)])
+        rows = self._table.row_of([key for (key,) in self._fetched(statement, values)])
         return [row for row in rows if row is not None]
 
     def full_text(self, text: str, k: int, where: Where = ()) -> Rows:
@@ -161,27 +151,33 @@ class PgVectorIndex:
             " SELECT {key}, ts_rank_cd({words}, q)::float8 AS score FROM {relation}, asked"
             " WHERE {words} @@ q {where} ORDER BY score DESC, {key} LIMIT %s"
         ).format(key=table.key, words=table.words, relation=table.relation, where=condition)
-        given = (table.language, _plain(text), *values, k)
-
-        def read(connection: Connection) -> list[Any]:
-            found: list[Any] = connection.execute(statement, given).fetchall()
-            return found
-
-        found = self._server.read(read)
+        found = self._fetched(statement, (table.language, _plain(text), *values, k))
         rows = table.row_of([key for key, _ in found])
         scored = [(row, score) for row, (_, score) in zip(rows, found, strict=True) if row is not None]
         return sorted(scored, key=lambda one: (-one[1], one[0]))
 
-    def plan(self, vector: Vector, k: int, *, effort: int = 0) -> str:
+    def plan(self, vector: Vector, k: int) -> str:
         """Return the server's query plan from EXPLAIN."""
-        statement, values, settings = self._statement(vector, k, False, effort, ())
         from psycopg import sql
 
-        def read(connection: Connection) -> str:
+        statement, values, settings = self._statement(vector, k, False, 0, ())
+        found = self._fetched(sql.SQL("EXPLAIN ") + statement, values, settings)
+        return "\n".join(line for (line,) in found)
+
+    def _fetched(
+        self,
+        statement: Composable,
+        values: Sequence[Any],
+        settings: Sequence[tuple[str, str]] = (),
+        *,
+        binary: bool = False,
+    ) -> list[Any]:
+        """Return the rows of a statement, run under `settings`."""
+
+        def read(connection: Connection) -> list[Any]:
             for name, value in settings:
                 connection.execute("SELECT set_config(%s, %s, true)", (name, value))
-            found = connection.execute(sql.SQL("EXPLAIN ") + statement, values).fetchall()
-            return "\n".join(line for (line,) in found)
+            return list(connection.cursor(binary=binary).execute(statement, values).fetchall())
 
         return self._server.read(read)
 
@@ -201,15 +197,7 @@ class PgVectorIndex:
 
     def _candidates(self, vector: Vector, k: int, *, exact: bool, effort: int = 0, where: Where = ()) -> Rows:
         """Return the rows the server finds nearest, with our scores, best first."""
-        statement, values, settings = self._statement(vector, k, exact, effort, where)
-
-        def read(connection: Connection) -> list[Any]:
-            for name, value in settings:
-                connection.execute("SELECT set_config(%s, %s, true)", (name, value))
-            found: list[Any] = connection.cursor(binary=True).execute(statement, values).fetchall()
-            return found
-
-        found = self._server.read(read)
+        found = self._fetched(*self._statement(vector, k, exact, effort, where), binary=True)
         numbers = self._table.row_of([key for key, _ in found])
         known = [at for at, row in enumerate(numbers) if row is not None]
         if not known:

@@ -159,8 +159,8 @@ def _mapped(file: Path) -> NDArray[Any]:
 
 
 def mean_length(lengths: Sequence[int]) -> float:
-    """Return the mean number of terms, in which no passage counts as more than MAX_MEDIANS medians: one endless
-    passage must not change how lengths count for all others.
+    """Return the mean number of terms, in which no passage counts as more than MAX_MEDIANS medians: one
+    endless passage must not change how lengths count for all others.
     """
     median = float(np.median(lengths))
     return float(np.mean(np.minimum(lengths, MAX_MEDIANS * median) if median else lengths))

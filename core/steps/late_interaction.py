@@ -17,10 +17,8 @@ from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
 
-MATCHED_HITS, DRAWN_HITS = (
-    5,
-    3,
-)  # first hits whose best matches the span keeps, and those with the whole matrix
+MATCHED_HITS = 5  # first hits whose best matches the span keeps
+DRAWN_HITS = 3  # first hits whose whole matrix it keeps
 ROWS, COLUMNS = 32, 256  # of a kept matrix
 
 

@@ -28,7 +28,7 @@ from core.engine import engine as engine_module
 from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.engine.request import Request
-from core.steps.late_interaction import COLUMNS, DRAWN_HITS, ROWS, MATCHED_HITS, matched
+from core.steps.late_interaction import COLUMNS, DRAWN_HITS, MATCHED_HITS, ROWS, matched
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus, words
 from tests.tiny import colbert
 
