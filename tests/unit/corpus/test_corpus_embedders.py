@@ -235,7 +235,17 @@ def test_pieces_of_passages_belong_to_their_embedder(documents: Path, settings: 
 
 def test_routes_that_use_no_vectors_have_no_embedder() -> None:
     without = {name for name, route in ours().items() if not route.embeds}
-    assert without == {"bm25", "cag", "doc2query", "full_text", "grep", "prf_rm3", "query2doc", "splade"}
+    assert without == {
+        "bm25",
+        "cag",
+        "doc2query",
+        "full_text",
+        "grep",
+        "grep_model",
+        "prf_rm3",
+        "query2doc",
+        "splade",
+    }
     for route in ours().values():
         assert ("embedder" in {parameter.name for parameter in route.parameters}) is route.embeds
 
