@@ -18,6 +18,7 @@ from core.evaluation.files import Qrels, merge
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.types import Desk
 from core.evaluation.labels_file import Documents, holding
+from core.evaluation.templating import sentences
 from core.store.labels import Judgement, Pair
 
 if TYPE_CHECKING:
@@ -161,37 +162,9 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
 
 def in_words(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) -> list[str]:
     """Return warnings about the labels of an evaluation, a line each."""
-    name, warnings = f"label set {desk.set.name}", []
-    if base_of(desk.set.corpus) != base_of(corpus):
-        warnings.append(f"{name} was made over corpus {desk.set.corpus}, not {corpus}")
-    if tied.carried:
-        by_place = f", {len(tied.moved)} of them by place alone" if tied.moved else ""
-        warnings.append(
-            f"{name}: {_count(len(tied.carried), 'label')} carried over to other passages, because {corpus} "
-            f"has been chunked differently since{by_place}; for example {_pair(next(iter(tied.carried)))}"
-        )
-    if tied.changed:
-        warnings.append(
-            f"{name}: {_count(len(tied.changed), 'judged passage')} changed in {corpus} since, for "
-            f"example {_pair(tied.changed[0])}"
-        )
-    if tied.outside:
-        warnings.append(
-            f"{name}: {_count(len(tied.outside), 'label')} of passages that {corpus} does not have; only the "
-            f"pipelines that returned them can find them, for example {_pair(tied.outside[0])}"
-        )
-    if tied.lost:
-        named = ", ".join(map(_pair, tied.lost[:3])) + (", ..." if len(tied.lost) > 3 else "")
-        warnings.append(
-            f"{name}: {_count(len(tied.lost), 'label')} lost, because {corpus} no longer has it: {named}"
-        )
-    split = [one for one in finals.values() if one.how == "median"]
-    if split:
-        warnings.append(
-            f"{name}: annotators disagree on {_count(len(split), 'passage')} without adjudication; the "
-            "lower median counts"
-        )
-    return warnings
+    over_other = base_of(desk.set.corpus) != base_of(corpus)
+    split = sum(one.how == "median" for one in finals.values())
+    return sentences("labels.tied", desk.set, tied, corpus, over_other, split, short)
 
 
 def _final(pair: Pair, settled: Mapping[Pair, Judgement], given: Mapping[Pair, Sequence[Judgement]]) -> Final:
@@ -229,11 +202,3 @@ def _targets(judged: Passage, found: tuple[Document, list[Passage]] | None) -> t
     if shared[most] <= 0:
         return (), False
     return tuple(id for id, held in shared.items() if held >= HALF * length) or (most,), False
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _pair(pair: Pair) -> str:
-    return f"{short(pair[1])} (question {short(pair[0])})"

@@ -96,8 +96,8 @@ def test_of_several_passages_their_number_counts_and_an_exchange_is_told():
     assert less.decisive.loss.step == "step of after"
     assert less.gained[0].loss.step == "step of before"
     assert (swap.change, found.exchanged, swap.decisive) == ("unchanged", 1, None)
-    assert not text.is_lost(less.gained[0])
-    assert text.is_lost(less.lost[1])
+    assert "Before: " in text.passage_change(less.gained[0])
+    assert "Before: " not in text.passage_change(less.lost[1])
 
 
 ranks = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 20))
