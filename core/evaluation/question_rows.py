@@ -14,6 +14,7 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.jsonl import any_text, parse, utf8_text
+from core.domain.parquet import parquet_rows
 from core.domain.text import composed_values
 
 Row = tuple[str, dict[str, Any]]  # where it stands, for messages, and its values by column
@@ -210,26 +211,8 @@ def _pairs(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            about = file.metadata
-            size = sum(about.row_group(at).total_byte_size for at in range(about.num_row_groups))
-            if size > 4 * MAX_BYTES or about.num_rows > MAX_ROWS:
-                raise BadInput(
-                    f"{path}: {about.num_rows:,} rows of {size / 2**20:,.0f} MiB, which is more than is read"
-                )
-            at = 0
-            for batch in file.iter_batches(1_000):
-                for row in batch.to_pylist():
-                    at += 1
-                    yield f"{path} row {at}", row
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{path}: not a parquet file that can be read: {error}") from None
+    found = parquet_rows(path, str(path), most_bytes=4 * MAX_BYTES, most_rows=MAX_ROWS)
+    yield from ((f"{path} row {at}", row) for at, row in enumerate(found, 1))
 
 
 def _arrow(path: Path) -> Iterator[Row]:

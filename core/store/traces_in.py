@@ -26,6 +26,7 @@ from typing import Any, cast, get_args
 from core.corpus.files import storable
 from core.domain.errors import BadInput, shortened
 from core.domain.external import MAX_HITS, MAX_NAME, MAX_TEXT, MAX_TITLE, ForeignHit
+from core.domain.parquet import parquet_rows
 from core.domain.types import SpanKind
 from core.store.trace_sources import TraceSource, source_of
 from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed, parsed_text
@@ -227,7 +228,7 @@ _TABLE = re.compile(r'"?[A-Za-z_][\w. ]{0,60}"?(?:,"?[\w. ]{0,60}"?){2,200}\r?\n
 def _documents(data: bytes, name: str, skipped: Counter[str]) -> Iterator[Any]:
     """Yield the JSON documents of a file: one, or one per line, or rows of parquet or CSV; count bad ones."""
     if data[:4] == b"PAR1":
-        yield from _rows(data, name)
+        yield from parquet_rows(io.BytesIO(data), name, most_bytes=4 * MAX_BYTES, most_rows=MAX_SPANS)
         return
     text = data.decode("utf-8-sig", "replace")
     if _TABLE.match(text):
@@ -277,22 +278,6 @@ def _whole_values(text: str, skipped: Counter[str]) -> Iterator[Any]:
             skipped["entries that are not whole JSON"] += 1
             return
         yield value
-
-
-def _rows(data: bytes, name: str) -> Iterator[Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(pa.BufferReader(data)) as file:
-            about = file.metadata
-            size = sum(about.row_group(at).total_byte_size for at in range(about.num_row_groups))
-            if size > 4 * MAX_BYTES or about.num_rows > MAX_SPANS:
-                raise BadInput(f"{name}: {about.num_rows:,} rows; export fewer traces at a time")
-            for batch in file.iter_batches(500):
-                yield from batch.to_pylist()
-    except pa.ArrowException as error:
-        raise BadInput(f"{name}: not a parquet file that can be read: {error}") from None
 
 
 def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
