@@ -13,7 +13,7 @@ from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, FileRecord, Reading
 from core.domain.encoding import decoded, display_name
 from core.domain.errors import BadInput, describe, shortened
-from core.domain.text import composed
+from core.domain.text import storable
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 BROKEN = 0.45  # of the characters: with more that did not decode a file is no text, or of another encoding
@@ -61,13 +61,6 @@ def _pages(numbers: tuple[int, ...], count: int) -> str:
 def reason(error: Exception) -> str:
     """Explain why a file cannot be read, in the system's words if it has some, without naming the file."""
     return error.strerror if isinstance(error, OSError) and error.strerror else describe(error)
-
-
-def storable(text: str) -> str:
-    """Return `text` composed, and as UTF-8 can hold it: half of a surrogate pair becomes U+FFFD."""
-    if text.isascii():
-        return text
-    return composed(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
 
 
 def flat(value: object) -> str:

@@ -12,12 +12,12 @@ from pathlib import Path
 from core.corpus import catalogue, uploads
 from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
-from core.corpus.files import storable
 from core.corpus.passage_matching import Foreign
 from core.corpus.source import Source, from_path
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
+from core.domain.text import storable
 
 FILE = "returned.jsonl"  # among a corpus' uploaded files
 

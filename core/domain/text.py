@@ -28,6 +28,13 @@ def composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def storable(text: str) -> str:
+    """Return `text` composed, and as UTF-8 can hold it: half of a surrogate pair becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return composed(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
+
+
 def composed_values(value: Any) -> Any:
     """Return JSON values with every text and key composed."""
     if isinstance(value, str):

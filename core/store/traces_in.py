@@ -23,10 +23,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast, get_args
 
-from core.corpus.files import storable
 from core.domain.errors import BadInput, shortened
 from core.domain.external import MAX_HITS, MAX_NAME, MAX_TEXT, MAX_TITLE, ForeignHit
 from core.domain.parquet import parquet_rows
+from core.domain.text import storable
 from core.domain.types import SpanKind
 from core.store.trace_sources import TraceSource, source_of
 from core.store.trace_sources.documents import ID, LISTS, TEXT, document, listed, parsed_text

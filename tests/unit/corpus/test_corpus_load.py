@@ -14,7 +14,6 @@ from reportlab.pdfgen.canvas import Canvas
 from core.corpus import index
 from core.corpus import load as loader
 from core.corpus.chunk import WHOLE, Chunking, passages
-from core.corpus.files import storable
 from core.corpus.load import documents, readable_files
 from core.corpus.load_report import LoadReport
 from core.corpus.source import from_path
@@ -24,6 +23,7 @@ from core.domain.encoding import decoded
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
+from core.domain.text import storable
 
 
 def beir(folder: Path, *lines: str) -> Path:
