@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ui.app import opened
-from ui.components.gold import gold_grades
 from ui.why import page
 
 run = opened.opened("where each passage was found and where it was lost")
 if run is not None:
-    page.draw(run, gold_grades(run))
+    page.draw(run)
     opened.link()

@@ -11,9 +11,8 @@ from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.analysis.run_view import top
 from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
-from core.domain.rank_changes import ranks
-from core.domain.relevance import floor, relevant
-from core.domain.types import Hit, Passage, RouteResult, Run
+from core.domain.relevance import RelevantLabel
+from core.domain.types import Passage, RouteResult, Run
 
 DEEPER = (5, 10, 20, 50)  # depths that a page offers
 MODES = {
@@ -44,9 +43,10 @@ class Mode:
 class Diagnosis:
     """One route on one labelled question.
 
-    `found` of `of` relevant passages are in the top, `best` is the best rank of one, `lost` the fates of the
-    others. `blamed` is the fate that stands for the step which lost most of them, `there` how many it lost.
-    `repair` is the route that has most of them in its top, `repaired` how many; `advice` says it in words.
+    `found` of `of` labels (`unit`: passages or documents) are in the top, `best` is the best rank of one,
+    `lost` the fates of the others, each by the passage of it that came furthest. `blamed` is the fate that
+    stands for the step which lost most of them, `there` how many it lost. `repair` is the route that has
+    most of them in its top, `repaired` how many; `advice` says it in words.
     """
 
     result: RouteResult
@@ -60,10 +60,11 @@ class Diagnosis:
     repair: RouteResult | None
     repaired: int
     advice: str
+    unit: str = "passage"
 
     @property
     def well(self) -> bool:
-        """Return whether every relevant passage was found."""
+        """Return whether every label was found."""
         return self.found == self.of
 
     @property
@@ -73,40 +74,42 @@ class Diagnosis:
 
 
 def diagnose(
-    run: Run, funnels: Sequence[PassageTrace], gold: Mapping[str, int], depth: int
+    run: Run,
+    funnels: Sequence[PassageTrace],
+    wanted: Sequence[RelevantLabel],
+    measured: Mapping[str, float],
+    depth: int,
 ) -> list[Diagnosis]:
     """Return a diagnosis of every route, worst first; routes without a ranking come after those that lost
-    something.
+    something. `measured` is nDCG@10 by route.
     """
-    wanted = relevant(gold)
     if not wanted:
         return []
     tops = {
-        funnel.result.route: {id for id in wanted if funnel.flow.final.get(id, depth + 1) <= depth}
+        funnel.result.route: {label.id for label in wanted if (_rank(funnel, label) or depth + 1) <= depth}
         for funnel in funnels
         if funnel.result.status == "ok"
     }
-    measured = ndcg([funnel.result for funnel in funnels], gold)
     made = [_one(run, funnels, funnel, wanted, tops, measured, depth) for funnel in funnels]
     return sorted(made, key=_badness)
 
 
-def ndcg(results: Iterable[RouteResult], gold: Mapping[str, int]) -> dict[str, float]:
-    """Return nDCG@10 by route, of the routes with a ranking, by ir_measures; gains are the grades."""
-    from core.analysis.metrics import by_question
+def furthest(funnel: PassageTrace, label: RelevantLabel) -> str:
+    """Return the passage of a label that ranks best in the final ranking, else in any list of the route."""
+    for places in (funnel.flow.final, *map(funnel.flow.places, reversed(funnel.flow.lists))):
+        if ranked := [id for id in label.passages if id in places]:
+            return min(ranked, key=lambda id: places[id])
+    return label.passages[0] if label.passages else label.id
 
-    lists = {
-        result.route: tuple((hit.passage.id, hit.score) for hit in _distinct(result))
-        for result in results
-        if result.status == "ok"
-    }
-    values = by_question(dict.fromkeys(lists, gold), lists, relevant_from=floor(gold))
-    return {route: value["ndcg@10"] for route, value in values.items()}
+
+def _rank(funnel: PassageTrace, label: RelevantLabel) -> int | None:
+    """Return the best rank of a label's passages in the final ranking."""
+    return min((rank for id in label.passages if (rank := funnel.flow.final.get(id))), default=None)
 
 
 def mode_of(
     run: Run,
-    gold: Mapping[str, int],
+    wanted: Sequence[RelevantLabel],
     labelled: str | None,
     passages: Mapping[str, Passage],
     terms: Callable[[str], Iterable[str]] | None = None,
@@ -125,56 +128,47 @@ def mode_of(
 
     if exact := exact_terms(run.query.text):
         return Mode(MODES["exact_identifier"], False, f"it names {', '.join(one.text for one in exact[:3])}")
-    wanted = relevant(gold)
     if terms is not None and (missing := _unshared(run.query.text, wanted, passages, terms)):
         why = f"{missing} of {len(wanted)} relevant passages share no term with it"
         return Mode(MODES["vocabulary_mismatch"], False, why)
-    documents = {id.rsplit(":", 1)[0] for id in wanted}
+    documents = {label.passages[0].rsplit(":", 1)[0] for label in wanted if label.passages}
     if len(documents) > 1:
         return Mode(MODES["multi_hop"], False, f"its relevant passages are in {len(documents)} documents")
     return None
 
 
-def disputed(run: Run, base: str | None, depth: int) -> str | None:
-    """Of the top `depth` of route `base` (or the first with a ranking) the passage that most other routes
-    lack in theirs; the best ranked of equals. None where no route has any.
-    """
-    able = [result for result in run.results if result.status == "ok" and result.hits]
-    first = next((result for result in able if result.route == base), able[0] if able else None)
-    if first is None:
-        return None
-    tops = [{hit.passage.id for hit in other.hits[:depth]} for other in able if other is not first]
-    lacking = [
-        (-sum(hit.passage.id not in top for top in tops), at) for at, hit in enumerate(first.hits[:depth])
-    ]
-    return first.hits[min(lacking)[1]].passage.id
-
-
 def _unshared(
-    text: str, wanted: list[str], passages: Mapping[str, Passage], terms: Callable[[str], Iterable[str]]
+    text: str,
+    wanted: Sequence[RelevantLabel],
+    passages: Mapping[str, Passage],
+    terms: Callable[[str], Iterable[str]],
 ) -> int:
+    """Return the number of labels none of whose passages, as far as they are known, shares a term."""
     asked = set(terms(text))
-    known = [passages[id] for id in wanted if id in passages]
-    return sum(not asked & set(terms(f"{one.title}\n{one.text}")) for one in known)
+    known = [[passages[id] for id in label.passages if id in passages] for label in wanted]
+    return sum(
+        all(not asked & set(terms(f"{one.title}\n{one.text}")) for one in some) for some in known if some
+    )
 
 
 def _one(
     run: Run,
     funnels: Sequence[PassageTrace],
     funnel: PassageTrace,
-    wanted: list[str],
+    wanted: Sequence[RelevantLabel],
     tops: Mapping[str, set[str]],
     measured: Mapping[str, float],
     depth: int,
 ) -> Diagnosis:
     result = funnel.result
     own = tops.get(result.route, set())
-    places = [rank for id in wanted if (rank := funnel.flow.final.get(id)) is not None]
-    lost = tuple((id, funnel.fate(id, depth)) for id in wanted if id not in own)
+    places = [rank for label in wanted if (rank := _rank(funnel, label)) is not None]
+    missing = [label for label in wanted if label.id not in own]
+    lost = tuple((id, funnel.fate(id, depth)) for id in (furthest(funnel, label) for label in missing))
     counts = Counter(_step(fate) for _, fate in lost)
     most = max(counts.values(), default=0)
     blamed = next((fate for _, fate in lost if counts[_step(fate)] == most), None)
-    repair, repaired = _repair(run, result, {id for id, _ in lost}, tops)
+    repair, repaired = _repair(run, result, {label.id for label in missing}, tops)
     advice = "" if not lost or result.status != "ok" else _advice(run, funnels, lost, repair, repaired, depth)
     return Diagnosis(
         result,
@@ -188,6 +182,7 @@ def _one(
         repair,
         repaired,
         advice,
+        "document" if all(label.document for label in wanted) else "passage",
     )
 
 
@@ -254,11 +249,6 @@ def _badness(one: Diagnosis) -> tuple[int, float, float, int]:
     if one.result.status in ("unavailable", "cancelled"):
         group = 4
     return group, one.found, one.ndcg or 0.0, -(one.best or 10**6)
-
-
-def _distinct(result: RouteResult) -> list[Hit]:
-    places = ranks(result.hits)
-    return [hit for at, hit in enumerate(result.hits, 1) if places[hit.passage.id] == at]
 
 
 def ranked_ms(result: RouteResult) -> float:

@@ -40,21 +40,30 @@ class Unfound:
     scored: int
 
 
-def headline(made: Sequence[Diagnosis], depth: int) -> str:
-    """Return the run in one or two sentences: how many routes have everything, and what the others lost it
-    to.
+def headline(made: Sequence[Diagnosis], depth: int, answers: Sequence[bool | None] = ()) -> str:
+    """Return the run in one sentence: how many routes have everything, what the others lost it to, and how
+    many of `answers` are right (None: not judged).
     """
     ran = [one for one in made if one.ran]
     well = sum(one.well for one in ran)
-    of = ran[0].of if ran else 0
-    what = "the relevant passage" if of == 1 else f"all {of} relevant passages"
-    sentences = [f"{well} of {len(ran)} routes have {what} in their top {depth}."]
-    causes = Counter(_cause(one.blamed) for one in ran if one.blamed is not None)
-    if causes:
-        cause, count = causes.most_common(1)[0]
-        if count > 1:
-            sentences.append(f"Most common cause: {cause}, in {count} of the other {len(ran) - well} routes.")
-    return " ".join(sentences)
+    of, unit = (ran[0].of, ran[0].unit) if ran else (0, "passage")
+    what = f"the relevant {unit}" if of == 1 else f"all {of} relevant {unit}s"
+    sentence = f"{well} of {len(ran)} routes have {what} in their top {depth}"
+    cause, count = next(
+        iter(Counter(_cause(one.blamed) for one in ran if one.blamed is not None).most_common(1)), ("", 0)
+    )
+    if count > 1:
+        sentence += f"; {count} of the other {len(ran) - well} lost it the same way ({cause})"
+    judged = [right for right in answers if right is not None]
+    if wrong := judged.count(False):
+        sentence += f", {'but' if well else 'and'} {wrong} of {len(judged)} answers {_be(wrong)} wrong"
+    elif judged:
+        sentence += f", and {len(judged)} of {len(judged)} answers {_be(len(judged))} right"
+    return f"{sentence}."
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def hard(mode: Mode) -> str:
@@ -78,13 +87,13 @@ def verdict(group: Sequence[Diagnosis], depth: int) -> str:
     """Describe the shared verdict of a group of routes in one sentence."""
     one = group[0]
     best = f", best rank {one.best}" if one.best is not None else ", none anywhere in the ranking"
-    scores = sorted({f"{each.ndcg:.2f}" for each in group if each.ndcg is not None})
+    scores = sorted({f"{each.ndcg:.3f}" for each in group if each.ndcg is not None})
     measure = f", nDCG@10 {'–'.join(scores[:: max(1, len(scores) - 1)])}" if scores else ""
-    return f"{one.found} of {one.of} relevant passages in the top {depth}{best}{measure}."
+    return f"{one.found} of {one.of} relevant {one.unit}s in the top {depth}{best}{measure}."
 
 
 def losses(one: Diagnosis) -> str:
-    """Return how many passages were lost in which way, or "" for a single passage."""
+    """Return how many labels were lost in which way, or "" for a single one."""
     if len(one.lost) < 2:
         return ""
     kinds = Counter(fate.kind for _, fate in one.lost).most_common()
@@ -176,7 +185,7 @@ def report(
         lines += [f"Lost at: {step} ({how})", f"Possible fix: {one.advice}"]
     good = sorted((one for one in made if one.ran and one.well), key=lambda one: one.best or 0)
     if good:
-        listed = (f"{one.result.title} (best rank {one.best}, nDCG@10 {one.ndcg or 0:.2f})" for one in good)
+        listed = (f"{one.result.title} (best rank {one.best}, nDCG@10 {one.ndcg or 0:.3f})" for one in good)
         lines += ["", f"Routes with every relevant passage: {', '.join(listed)}"]
     lines += [
         f"No ranking: {one.result.title}. {one.blamed.words if one.blamed else ''}".rstrip()

@@ -157,7 +157,7 @@ class PassageTrace:
         return self._lost(id, rank, depth)
 
     @cached_property
-    def _shown(self) -> tuple[tuple[str, ...], Span] | None:
+    def shown(self) -> tuple[tuple[str, ...], Span] | None:
         """Return the passages in the prompt of the answer, and the step that wrote it."""
         spans = {span.id: span for span in self.result.spans}
         wrote = spans.get(self.result.answer_span or 0)
@@ -182,9 +182,9 @@ class PassageTrace:
 
     def _in_top(self, id: str, rank: int, depth: int) -> LossEvidence:
         at = f"At rank {rank}"
-        if self._shown is None:
+        if self.shown is None:
             return self._unread(id, rank, depth)
-        shown, writer = self._shown
+        shown, writer = self.shown
         if id in self.result.citations:
             return LossEvidence("found", rank, f"{at}, in the prompt, and cited.")
         if id in shown:
@@ -241,9 +241,9 @@ class PassageTrace:
             return self._behind(id, rank, depth) or never
         if best is None or (loss is not None and unknown):
             return self._not_recorded(loss, best, rank)
-        if rank is None and self._shown is not None and id in self._shown[0]:
+        if rank is None and self.shown is not None and id in self.shown[0]:
             words = "It was in the prompt, and the answer does not cite it."
-            return LossEvidence("not used", None, words, self._shown[1], best.rank)
+            return LossEvidence("not used", None, words, self.shown[1], best.rank)
         if rank is None and loss is None and (graded := discarded(self.flow, id)):
             words = f"{_upper(graded[1])}; it was {self._at(best)}."
             return LossEvidence("dropped by grade", rank, words, graded[0], best.rank)

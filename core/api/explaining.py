@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
+from core.analysis.diagnosis import Diagnosis, diagnose, furthest, mode_of
 from core.analysis.diagnosis_text import passage_report, relation, report, title, unfound
 from core.analysis.loss_evidence import unmet_in
 from core.analysis.occurrences import held
@@ -15,7 +15,6 @@ from core.api.arguments import count, text
 from core.corpus.corpus import Corpus
 from core.corpus.markdown import name_of
 from core.domain.errors import BadInput, RouteScopeError
-from core.domain.relevance import relevant
 from core.domain.types import Passage, Run
 from core.engine import engine as engines
 from core.engine.engine import Engine
@@ -57,8 +56,8 @@ def why(
 
     `run` is the result of `compare`, or the id of a stored run. `passage` is the id of a passage. Without
     one, the relevant passages of the question are explained, as labelled with its corpus, by people, in the
-    label set `labels`, or in `grades` (0-3 by passage id); and if none is labelled, the passage of the first
-    route's top that most others miss. `route` selects one route. The first `depth` hits count.
+    label set `labels`, or in `grades` (0-3 by passage id). `route` selects one route. The
+    first `depth` hits count.
 
     Raises BadInput for a run, route, passage or label set that does not exist.
     """
@@ -75,7 +74,7 @@ def why(
             raise BadInput(f"run {found.id} has no route {route!r}; it has: {ran}")
     funnels = [PassageTrace(one, known.quotes, unmet_in(corpus), known.before) for one in found.results]
     own = [one for one in funnels if one.result in results]
-    wanted = relevant(known.grades) if any(grade > 0 for grade in known.grades.values()) else []
+    wanted = known.wanted()
     beyond = [id for id in (*known.grades, *([passage] if passage else ())) if id not in found.passages]
     passages = {**found.passages, **(corpus.by_ids(beyond) if corpus is not None else {})}
     if passage is not None and text(passage, "passage") not in passages:
@@ -86,22 +85,17 @@ def why(
     made: tuple[Diagnosis, ...] = ()
     lines: list[str] = []
     if passage is None and wanted:
-        all_made = diagnose(found, funnels, known.grades, depth)
+        all_made = diagnose(found, funnels, wanted, known.ndcg(found.results), depth)
         made = tuple(one for one in all_made if one.result in results)
-        mode = mode_of(found, known.grades, known.mode, passages, terms)
+        mode = mode_of(found, wanted, known.mode, passages, terms)
         lines += report(made, mode, depth, passages, names)
     if passage is not None:
         ids = [passage]
-    elif wanted:
-        ids = wanted
     else:
-        odd = disputed(found, route, depth)
-        ids = [odd] if odd is not None else []
+        ids = list(dict.fromkeys(furthest(funnel, label) for label in wanted for funnel in own))
+    if not ids:
         lines.append(
-            "This question has no labels, so no route can be judged. This passage of the first route's top "
-            f"{depth} is the one that most other routes miss:"
-            if ids
-            else "No route in this run found a passage."
+            "This question has no labels, so no route can be judged. Name the passage that you expected."
         )
     for id in ids:
         lines += ["", f"{title(id, passages, names)} [{id}]{_grade(known.grades, id)}"]
@@ -119,7 +113,7 @@ def _gold(engine: Engine, run: Run, labels: str | None) -> Gold:
     try:
         return gold(engine, run)
     except RouteScopeError:
-        return Gold({})  # its corpus is not indexed here: the run is told of without labels
+        return Gold()  # its corpus is not indexed here: the run is told of without labels
 
 
 def _corpus(engine: Engine, run: Run) -> Corpus | None:

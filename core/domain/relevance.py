@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 FULL = 2  # the grade from which a passage answers the question or a part of it
 
@@ -32,3 +33,19 @@ def unmatched_id(doc_id: str, content: str) -> str:
 def is_unmatched(passage_id: str) -> bool:
     """Return True if the run's corpus does not contain this passage, so that it cannot have been labelled."""
     return passage_id.startswith(UNMATCHED)
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantLabel:
+    """A passage, a quote or a document that counts as relevant. Any of its `passages` found is it found."""
+
+    id: str
+    grade: int
+    passages: tuple[str, ...]
+    document: bool = False  # the label is a whole document
+
+
+def labels_of(gold: Mapping[str, int]) -> tuple[RelevantLabel, ...]:
+    """Return a label for each relevant passage, best grade first."""
+    wanted = relevant(gold) if any(grade > 0 for grade in gold.values()) else []
+    return tuple(RelevantLabel(id, gold[id], (id,)) for id in wanted)

@@ -1,20 +1,24 @@
-"""The grades that are known for the question of a run: those with its corpus, and those that people gave."""
+"""The labels of a run's question: those that come with its corpus, and those that people gave."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from core.analysis.metrics import METRICS, Values, by_question
 from core.corpus import catalogue
+from core.corpus.samples import labelled_files
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput, RouteScopeError
-from core.domain.relevance import FULL
-from core.domain.types import Run
-from core.evaluation import sets
-from core.evaluation.dataset import Found, Question, Written
+from core.domain.ranked import Ranked
+from core.domain.relevance import FULL, RelevantLabel, floor, labels_of
+from core.domain.types import RouteResult, Run
+from core.evaluation import counting, sets
+from core.evaluation.counting import Place
+from core.evaluation.dataset import Found, LabelledSet, Question, Written
 from core.evaluation.labels import desk
-from core.evaluation.labels.final import labelled_set
+from core.evaluation.labels.final import of_query
 from core.evaluation.reading_losses import LossKind, fates, losses
 
 if TYPE_CHECKING:
@@ -23,15 +27,80 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The labels of a question: grade (0-3) by passage id, {} if nothing is known. `mode` is the author's
-    reason that the question is hard, None if there is no reason. `quotes` are the words, by document, that
-    its author labelled as answering it.
-    """
+    """What is known of a question. Without anything, every field is empty."""
 
-    grades: Mapping[str, int]
+    # grade (0-3) by passage id
+    grades: Mapping[str, int] = field(default_factory=dict)
+    # the author's reason that the question is hard
     mode: str | None = None
+    # the words, by document, that the author labelled as answering it
     quotes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    before: Mapping[str, tuple[LossKind, str]] = field(default_factory=dict)  # labels lost before the index
+    # the labels lost before the index, by passage id
+    before: Mapping[str, tuple[LossKind, str]] = field(default_factory=dict)
+    # the labels that are quotes or documents, counted as evaluations count them
+    places: tuple[Place, ...] = ()
+    # of `grades`, those that people gave on passages
+    people: Mapping[str, int] = field(default_factory=dict)
+    # the grade from which evaluations call a passage relevant; None: by `floor`
+    relevant_from: int | None = None
+    # the passage that BEIR's rule drops from the results, as it is the question itself
+    own: str | None = None
+    # the question with its answers, once for each set that has it; people's sets come last
+    questions: tuple[Question, ...] = ()
+
+    def wanted(self) -> tuple[RelevantLabel, ...]:
+        """Return the relevant labels, best grade first: what a ranking is expected to show. Quotes that the
+        same passages have are one.
+        """
+        if not self.places:
+            return labels_of(self.grades)
+        least = floor({place.id: place.grade for place in self.places} | dict(self.people))
+        found: dict[tuple[str, ...], RelevantLabel] = {}
+        for place in sorted(self.places, key=lambda one: -one.grade):
+            if place.grade >= least:
+                passages = place.passages or (place.id,)
+                name = passages[0] if not place.whole and len(passages) == 1 else place.id
+                found.setdefault(passages, RelevantLabel(name, place.grade, passages, place.whole))
+        carried = {id for passages in found for id in passages}
+        for id, grade in self.people.items():
+            if grade >= least and id not in carried:
+                found[(id,)] = RelevantLabel(id, grade, (id,))
+        return tuple(sorted(found.values(), key=lambda label: (-label.grade, label.id)))
+
+    def measured(self, rankings: Mapping[str, Ranked], metrics: Sequence[str] = METRICS) -> dict[str, Values]:
+        """Return the metrics of each ranking, counted as evaluations do; {} without a relevant label."""
+        if not any(grade > 0 for grade in self.grades.values()):
+            return {}
+        counted: dict[str, Ranked] = {}
+        for name, hits in rankings.items():
+            ranked: dict[str, float] = {}
+            for id, score in hits:
+                if id != self.own:
+                    ranked.setdefault(id, score)
+            counted[name] = counting.of_passages(self.places, tuple(ranked.items()))
+        judged = dict.fromkeys(counted, counting.grades(self.places, self.grades, self.people))
+        least = floor(self.grades) if self.relevant_from is None else self.relevant_from
+        return by_question(judged, counted, relevant_from=least, metrics=metrics)
+
+    def ndcg(self, results: Sequence[RouteResult]) -> dict[str, float]:
+        """Return nDCG@10 by route, of the routes with a ranking."""
+        ranked = {
+            one.route: tuple((hit.passage.id, hit.score) for hit in one.hits)
+            for one in results
+            if one.status == "ok"
+        }
+        return {route: one["ndcg@10"] for route, one in self.measured(ranked, ("ndcg@10",)).items()}
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Return the right answers, each once."""
+        return tuple(dict.fromkeys(answer for one in self.questions for answer in one.answers))
+
+    @property
+    def answerable(self) -> bool | None:
+        """Return whether the documents answer the question, as the last to say so said; None: unknown."""
+        said = [one.answerable for one in self.questions if one.answerable is not None]
+        return said[-1] if said else None
 
 
 def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
@@ -40,41 +109,51 @@ def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
     have this question.
     """
     corpus = engine.corpus(run.corpus)
-    asked = (run.query.text, run.query.history)
     if labels is not None:
         if engine.store is None:
             raise BadInput(f"labels are not stored here, so the set {labels!r} cannot be read")
-        grades = labelled_set(engine.store, labels, corpus)[0].grades().get(asked)
-        if grades is None:
+        found = _with_set(Gold(), of_query(engine.store, labels, corpus, run.query))
+        if not found.grades and not found.answers:
             raise BadInput(f"label set {labels!r} has no grade for the question of run {run.id}")
-        return Gold(grades)
+        return found
     found = _with_corpus(engine, run)
-    known = {**found.grades}
     for one in desk.sets(engine.store) if engine.store is not None else ():
-        if base_of(one.corpus) == base_of(run.corpus):
-            known |= _by_people(engine, run, one.name)
-    return Gold(known, found.mode, found.quotes, found.before)
+        if engine.store is not None and base_of(one.corpus) == base_of(run.corpus):
+            found = _with_set(found, of_query(engine.store, one.name, corpus, run.query))
+    return found
 
 
 def _with_corpus(engine: Engine, run: Run) -> Gold:
     """By the questions that lie with the corpus, where there are some."""
     origin = catalogue.source(run.corpus, settings=engine.settings, known_only=True)
+    files = labelled_files(origin.name)
     try:
-        found = sets.read(origin.name, origin.path, split="all")
+        found = sets.read(origin.name, origin.path, split="all", questions=files)
     except BadInput:
-        return Gold({})  # it comes without questions, or with some that an evaluation will complain of
+        return Gold()  # it comes without questions, or with some that an evaluation will complain of
     asked = (run.query.text, run.query.history)
     question = next((one for one in found.questions if (one.query.text, one.query.history) == asked), None)
     if question is None:
-        return Gold({})
+        return Gold()
     try:
         corpus, one = engine.corpus(run.corpus), _only(found, question)
         tied, _ = sets.tie(one, corpus)
         before = fates(list(losses(one, corpus))) if isinstance(one, Written) else {}
     except RouteScopeError:
-        return Gold({}, question.mode)  # the documents have changed since they were labelled
+        # The documents have changed since they were labelled.
+        return Gold(mode=question.mode, questions=(question,))
     quotes = quoted(found, question.id, FULL)
-    return Gold(tied.qrels.get(question.id, {}), question.mode, quotes, before)
+    grades = tied.qrels.get(question.id, {})
+    return Gold(
+        grades,
+        question.mode,
+        quotes,
+        before,
+        tied.places.get(question.id, ()),
+        relevant_from=tied.relevant_from,
+        own=question.id if tied.drop_self and question.id not in grades else None,
+        questions=(question,),
+    )
 
 
 def quoted(found: Found, question: str, least: int = 0) -> dict[str, tuple[str, ...]]:
@@ -94,9 +173,23 @@ def _only(found: Found, question: Question) -> Found:
     return replace(found, questions=(question,), qrels=grades)
 
 
-def _by_people(engine: Engine, run: Run, name: str) -> Mapping[str, int]:
-    try:
-        labelled = labelled_set(engine.store, name, engine.corpus(run.corpus))[0] if engine.store else None
-    except RouteScopeError:
-        return {}  # nothing of it is graded yet, or its words are gone
-    return labelled.grades().get((run.query.text, run.query.history), {}) if labelled else {}
+def _with_set(known: Gold, labelled: LabelledSet) -> Gold:
+    """Add what a set labelled by people has of one question; its grades take precedence."""
+    for one in labelled.questions:
+        grades = labelled.qrels.get(one.id, {})
+        known = replace(
+            known,
+            grades={**known.grades, **grades},
+            people={**known.people, **grades},
+            places=(*(_judged(place, grades) for place in known.places), *labelled.places.get(one.id, ())),
+            relevant_from=known.relevant_from or labelled.relevant_from,
+            questions=(*known.questions, one),
+        )
+    return known
+
+
+def _judged(place: Place, grades: Mapping[str, int]) -> Place:
+    """Return the label with the best grade that people gave to its passages, if they judged them all."""
+    if place.whole or not place.passages or any(id not in grades for id in place.passages):
+        return place
+    return replace(place, grade=max(grades[id] for id in place.passages))

@@ -4,6 +4,7 @@ import pytest
 
 from core.domain.types import Query
 from core.evaluation.dataset import Question
+from core.evaluation.gold import Gold
 from core.evaluation.labels import desk as desks
 from tests.pages.reading import shown
 
@@ -111,7 +112,7 @@ def test_a_labelled_passage_is_offered_and_the_route_that_does_not_show_it(
     wanted = next(
         id for ids in shown_by.values() for id in ids if not all(id in other for other in shown_by.values())
     )
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {wanted: 3})
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold({wanted: 3}))
     app = visit("why.py", run="good")
     save(app, "wrong_here").click().run()
     (question,) = desks.load(engine.store, NAME).questions

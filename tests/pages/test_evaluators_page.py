@@ -21,6 +21,7 @@ from core.domain.outputs import (
 from core.domain.types import Query, Span
 from core.engine.request import Request
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.gold import Gold
 from core.evaluation.model_calibration import Case, calibrate
 from core.evaluation.tuning import batch_run as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM
@@ -97,7 +98,7 @@ def test_it_begins_with_what_was_graded_and_decided(page, corrected):
 def test_labels_make_the_first_words(page, stored, monkeypatch):
     (grading,) = gradings(stored["good"].results[-1])
     ids = [one.id for one in grading.output.grades]
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {ids[4]: 3})
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold({ids[4]: 3}))
     app = page("good")
     assert "graded 1 labelled passage below" in html(app)
     assert "◆ 3" in html(app)

@@ -12,6 +12,7 @@ from core.domain.types import Link, Query
 from core.engine.request import Request
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.gold import Gold
 from core.routes.registry import routes
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
@@ -197,7 +198,7 @@ def test_a_corpus_without_labels_says_how_to_get_some(visit, asked, monkeypatch,
 
 
 def test_gold_passages_tell_where_they_went(visit, asked, monkeypatch):
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {"fragile:0-80": 3, "nowhere:0-1": 2})
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold({"fragile:0-80": 3, "nowhere:0-1": 2}))
     app = visit("steps.py?view=Fusion", run=asked.id)
     page = html(app)
     assert "Labelled passage" in page

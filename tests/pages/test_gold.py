@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.domain.types import Query
+from core.evaluation import gold as known
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk
 from core.store.labels import Judgement, Pooled
@@ -27,10 +28,8 @@ def run(engine, monkeypatch):
     desk.judge(engine.store, "mine", Judgement("q1", passages[0].id, "ann", "person", "grade", 3))
     state = SimpleNamespace(state="ready", fingerprint=corpus.fingerprint)
     monkeypatch.setattr(gold.catalogue, "describe", lambda *_: state)
-    monkeypatch.setattr(gold, "_read", lambda *_: "the questions in its folder")
-    monkeypatch.setattr(
-        gold, "_of_folder", lambda *_: {(ASKED.text, ()): {passages[0].id: 1, passages[1].id: 2}}
-    )
+    own = known.Gold({passages[0].id: 1, passages[1].id: 2}, relevant_from=1)
+    monkeypatch.setattr(known, "_with_corpus", lambda *_: own)
     return replace(make_run(corpus="tiny"), query=ASKED), passages
 
 
@@ -45,10 +44,9 @@ def test_what_people_said_stands_before_what_came_with_the_corpus(run, engine):
     assert gold.gold_grades(asked) == {first.id: 1, second.id: 2}
 
 
-def test_another_question_or_corpus_has_none_of_it(run):
-    asked, _ = run
-    assert gold.gold_grades(replace(asked, query=Query("Another one?"))) == {}
-    assert gold._by_people(replace(asked, corpus="other"), "") == {}
+def test_another_question_has_only_what_came_with_the_corpus(run):
+    asked, (first, second) = run
+    assert gold.gold_grades(replace(asked, query=Query("Another one?"))) == {first.id: 1, second.id: 2}
 
 
 def test_a_set_that_nobody_graded_is_read_once(run, engine, monkeypatch):
@@ -58,4 +56,4 @@ def test_a_set_that_nobody_graded_is_read_once(run, engine, monkeypatch):
     monkeypatch.setattr(desk, "load", lambda store, name: read.append(name) or load(store, name))
     for _ in range(3):
         assert gold.gold_grades(asked) == {first.id: 3, second.id: 2}
-    assert read.count("empty") == 1
+    assert read.count("empty") == 1, "once while nothing changes"

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from core.engine.imported import imported
+from core.evaluation.gold import Gold
 from core.evaluation.labels import desk as desks
 from tests.fakes import MemoryCorpus
 from tests.pages.reading import html, shown
@@ -43,7 +44,7 @@ def test_compare_shows_the_route_the_passages_and_the_answer(visit, traced):
 
 
 def test_why_says_where_the_reranker_dropped_it(visit, traced, monkeypatch):
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {"damage:0": 2})
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold({"damage:0": 2}))
     page = html(visit("why.py", run=traced[0].id))
     assert "At rank 1 in “vector search”; “rerank” dropped it." in page
 

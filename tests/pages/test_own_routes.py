@@ -10,6 +10,7 @@ from core.analysis.what_if.fusion import fusions, recompute
 from core.domain.background_job import jobs
 from core.domain.types import Query
 from core.engine.request import Request
+from core.evaluation.gold import Gold
 from tests.added import added
 from tests.pages.reading import html, shown
 from tests.unit.analysis.test_lineage import QUESTION, made, texts
@@ -40,7 +41,7 @@ def test_why_says_what_is_recorded_and_where_the_trace_ends(visit, asked, monkey
     high = {id for id, _ in (*fused.hits, *sparse.hits[:20], *dense.hits[:20])}
     gone = next(id for id, _ in dense.hits if id not in high)
     cut = fused.hits[12][0]
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {gone: 3, cut: 2})
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold({gone: 3, cut: 2}))
     page = html(visit("why.py", run=run.id, depth="20"))
     for id in (gone, cut):
         assert escape(PassageTrace(own).fate(id, 20).words) in page

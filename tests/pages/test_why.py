@@ -6,8 +6,11 @@ from dataclasses import replace
 import pytest
 from markupsafe import escape
 
-from core.analysis.diagnosis import relevant
 from core.analysis.passage_trace import PassageTrace
+from core.domain.relevance import relevant
+from core.evaluation.dataset import Question
+from core.evaluation.gold import Gold
+from core.evaluation.labels import desk
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 
@@ -23,7 +26,7 @@ def labelled(monkeypatch, stored):
     run = stored["good"]
     hits = run.results[0].hits
     gold = {hits[0].passage.id: 3, hits[20].passage.id: 2, "nowhere.md:0-9": 2, hits[5].passage.id: 1}
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: gold)
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold(gold))
     return gold
 
 
@@ -37,8 +40,8 @@ def test_a_labelled_question_is_diagnosed_and_figures_are_the_stores(visit, stor
     )
     assert f"{best} of 3 relevant passages in the top 10" in page
     assert f"0 of {len(run.results)} routes have all 3 relevant passages" in page
-    assert "a follow-up that needs the conversation" in page
-    assert "inferred, not labelled" in page
+    assert "inferred, not labelled" in shown(app)
+    assert page.index("relevant passages in their top") < page.index("Lost at")
     assert "No list in this run contains it." in page
     for result in run.results:
         for id in wanted:
@@ -53,12 +56,49 @@ def test_a_labelled_question_is_diagnosed_and_figures_are_the_stores(visit, stor
     assert page.count("<details") >= 3
 
 
-def test_no_labels_is_said_and_the_most_disputed_passage_shown(visit, stored):
+def test_without_labels_no_route_is_judged_and_a_hit_can_be_marked(visit, stored, engine):
     app = visit("why.py", run="good")
-    assert "This question has no labels" in shown(app)
-    assert "No expected passage is set" in shown(app)
-    assert "Lost at" not in html(app)
-    assert "Rank after each step" in html(app)
+    assert "Mark the passage you expected" in html(app)
+    for verdict in ("Lost at", "✕", 'class="bad"', "rs-why-lost"):
+        assert verdict not in html(app)
+    button = next(one for one in app.button if one.key.startswith("why_expected:"))
+    button.click().run()
+    assert not app.exception
+    (made,) = desk.sets(engine.store)
+    (grade,) = desk.load(engine.store, made.name).current()
+    assert (grade.passage, grade.grade) == (button.key.removeprefix("why_expected:"), 3)
+    app.button(key="why_undo").click().run()
+    assert desk.sets(engine.store) == ()
+
+
+def test_a_passage_nobody_expected_is_followed_without_a_verdict(visit, stored):
+    id = stored["good"].results[0].hits[7].passage.id
+    page = html(reopened(visit, passage=id, depth="5"))
+    assert "Rank after each step" in page
+    assert "✕" not in page
+    assert 'class="bad"' not in page
+
+
+def test_a_wrong_answer_is_told_though_every_route_found_the_passage(visit, engine):
+    run = make_run(mishaps=False, run_id="told", corpus="tiny")
+    hit = run.results[0].hits[0]
+    results = tuple(
+        replace(one, hits=(hit,), answer=text, citations=(hit.passage.id,))
+        for one, text in zip(run.results[:2], ("30 days [1].", "45 days [1]."), strict=True)
+    )
+    engine.store.save(replace(run, results=results))
+    assert engine.store.flush()
+    question = Question("q", run.query, answers=("30 days",), answerable=True)
+    with pytest.MonkeyPatch.context() as patch:
+        known = Gold({hit.passage.id: 3}, questions=(question,))
+        patch.setattr("ui.components.gold.gold_of", lambda _: known)
+        app = visit("why.py", run="told")
+        page = html(app)
+        assert "2 of 2 routes have the relevant passage in their top 10, but 1 of 2 answers is wrong" in page
+        app.button(key=f"why_wrong:{results[0].route}").click().run()
+    (made,) = desk.sets(engine.store)
+    (reported,) = desk.load(engine.store, made.name).questions
+    assert [one.failure for one in reported.complaints] == ["wrong answer"]
 
 
 def test_a_link_reopens_the_passage_and_depth(visit, stored):
@@ -95,7 +135,7 @@ def test_routes_without_a_ranking_are_told_with_their_reason(visit, stored, labe
 def test_hostile_text_is_shown_as_text(visit, stored, monkeypatch):
     run = stored["evil"]
     gold = {run.results[0].hits[at].passage.id: 2 for at in (0, 3, 20)}
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: gold)
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold(gold))
     app = visit("why.py", run="evil")
     for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
         assert mark not in html(app)
@@ -122,4 +162,4 @@ def test_a_run_whose_routes_found_nothing_says_so(visit, engine):
     none = tuple(replace(result, hits=(), spans=()) for result in run.results)
     engine.store.save(replace(run, results=none))
     assert engine.store.flush()
-    assert "No route in this run found a passage" in shown(visit("why.py", run="empty"))
+    assert "No route found a passage" in shown(visit("why.py", run="empty"))

@@ -13,6 +13,7 @@ from core.domain.settings import PROJECT
 from core.domain.types import Query
 from core.engine import external_trial
 from core.engine.request import Request
+from core.evaluation.gold import Gold
 from core.routes import registry
 from tests.pages.reading import html, shown
 from tests.until import until
@@ -127,7 +128,7 @@ def test_compare_marks_time_matches_and_strangers(visit, run):
 
 def test_why_follows_it_as_deep_as_its_stages_go_and_says_so(visit, run, monkeypatch):
     lost = run.results[2].spans[1].hits[1][0]
-    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {lost: 3})
+    monkeypatch.setattr("ui.components.gold.gold_of", lambda _: Gold({lost: 3}))
     app = visit("why.py", run=run.id)
     assert "“judge” dropped it" in html(app)
     said = shown(app)

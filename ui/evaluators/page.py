@@ -14,7 +14,7 @@ from core.routes.registry import routes
 from core.steps.beam import trees
 from ui.app.markup import cut, join, md, show, tag
 from ui.app.tabs import tabs
-from ui.components.gold import gold_quotes
+from ui.components import gold as labels
 from ui.evaluators import beam, gates, grades, sentence_filter, thresholds, trust
 from ui.evaluators.decisions import path
 from ui.evaluators.drafts import drafts
@@ -85,7 +85,7 @@ def _views(run: Run, gold: Mapping[str, int], *, dark: bool) -> dict[str, Callab
     if any(decisions(result) or warned(result) for result in run.results):
         views["Decisions"] = lambda: _decisions(run, dark=dark)
     if sentence_filter.steps(run):
-        views["Passed and dropped"] = lambda: sentence_filter.draw(run, gold, gold_quotes(run))
+        views["Passed and dropped"] = lambda: sentence_filter.draw(run, gold, labels.gold_of(run).quotes)
     if any(writing(result) for result in run.results):
         views["Drafts"] = lambda: show(drafts(run))
     if trees(run):

@@ -16,15 +16,16 @@ from core.analysis.what_if.parameters import as_parameters
 from core.analysis.what_if.parameters import controls as controls_of
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
-from core.evaluation.tuning.fusion_effect import SHOWN, of_question
+from core.evaluation.tuning.fusion_effect import SHOWN
 from core.routes.registry import routes
 from ui.app import address, next_run, opened, picked
 from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
-from ui.app.markup import cut, md, show, table_of, tag
+from ui.app.markup import EMPTY, cut, md, show, table_of, tag
 from ui.app.names import tail, title_of
 from ui.app.plot import dark, plot
 from ui.charts.shares import NAME_CHARACTERS, describe_shares, share_bars
+from ui.components import gold as labels
 from ui.components.route_choice import route_choice
 from ui.fusion import controls, labelled
 
@@ -150,7 +151,8 @@ def _ranks(
         same = was == now
         lines = [tag("div", "Same as in the run." if same else f"{new}; {order}.", css="dim")]
         lines.append(tag("div", "This question has no labels, so there are no metrics for it.", css="dim"))
-    table = _metrics(of_question(gold, was), of_question(gold, now)) if any(gold.values()) else Markup("")
+    measured = labels.gold_of(run).measured({"before": was, "after": now}, SHOWN)
+    table = _metrics(measured["before"], measured["after"]) if measured else EMPTY
     show(tag("div", tag("div", *lines), table, css="rs rs-fusion-ranks"))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from core.analysis import diagnosis_text as words
-from core.analysis.diagnosis import Diagnosis, Mode, ranked_ms
+from core.analysis.diagnosis import Diagnosis, ranked_ms
 from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.domain.types import Passage, Span
 from core.evaluation.reading_losses import is_lost
@@ -29,6 +29,7 @@ class DiagnosisView:
     gold: Mapping[str, int]
     passages: Mapping[str, Passage]
     corpus: str
+    judged: bool  # a passage is expected, so that missing it is a loss
 
     def title(self, id: str, limit: int = 70) -> str:
         """Return a passage's name for a sentence."""
@@ -40,19 +41,6 @@ class DiagnosisView:
             if is_lost(id)
             else id
         )
-
-
-def headline(made: Sequence[Diagnosis], mode: Mode | None, depth: int) -> Markup:
-    """Return the run in two sentences."""
-    hard = EMPTY
-    if mode is not None:
-        hard = tag(
-            "div",
-            "What makes this question hard: ",
-            tag("b", mode.name),
-            tag("span", f" ({words.hard(mode)})", css="dim"),
-        )
-    return tag("div", tag("div", words.headline(made, depth), css="rs-why-head"), hard, css="rs")
 
 
 def diagnoses(made: Sequence[Diagnosis], view: DiagnosisView) -> Markup:
@@ -100,7 +88,7 @@ def _well(made: Sequence[Diagnosis]) -> Markup:
         tag(
             "span",
             tag("b", cut(one.result.title, 40)),
-            f" best rank {one.best}, nDCG@10 {one.ndcg or 0:.2f}",
+            f" best rank {one.best}, nDCG@10 {one.ndcg or 0:.3f}",
             css="chip",
         )
         for one in good
@@ -150,7 +138,7 @@ def _held(id: str, view: DiagnosisView, fates: Sequence[tuple[PassageTrace, Loss
         return EMPTY
     told = words.best_searches(view.funnels, id)
     if told is None:
-        return tag("span", "No list in this run contains it.", css="bad")
+        return tag("span", "No list in this run contains it.", css="bad" if view.judged else "dim")
     return tag("span", told, dir="auto") if told else EMPTY
 
 
@@ -169,8 +157,9 @@ def _fate_row(rows: list[tuple[PassageTrace, LossEvidence]], view: DiagnosisView
     fate = rows[0][1]
     names = ", ".join(cut(funnel.result.title, 40) for funnel, _ in rows)
     lost = not in_top(fate, view)
+    red = lost and view.judged
     kind = tag(
-        "span", f"✕ {fate.kind}" if lost else fate.kind, css="rs-why-lost nowrap" if lost else "dim nowrap"
+        "span", f"✕ {fate.kind}" if red else fate.kind, css="rs-why-lost nowrap" if red else "dim nowrap"
     )
     return tag("tr", tag("td", tag("b", names)), tag("td", kind), tag("td", cut(fate.words, 700), dir="auto"))
 

@@ -6,16 +6,20 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis import diagnosis_text as words
+from core.analysis.rank_overlap import contenders
 from core.corpus.corpus import Corpus
 from core.corpus.markdown import name_of
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage, Run
 from ui.app import opening, state
-from ui.app.markup import cut, md, tag
+from ui.app.markup import cut, md, show, tag
 from ui.app.picked import PASSAGE
+from ui.why import keeping
+from ui.why.diagnoses import DiagnosisView
 
 WORDS = "why_find"
 MAX_RESULTS = 10  # passages that are offered
+OFFERED = 8  # hits to mark
 
 
 def corpus_of(run: Run) -> Corpus | None:
@@ -57,6 +61,23 @@ def find(corpus: Corpus | None, run: Run) -> None:
             key=f"why_found:{words}",
             on_change=lambda: _take(f"why_found:{words}"),
         )
+
+
+def expected(run: Run, view: DiagnosisView) -> None:
+    """Draw the best hits, each with a button that marks it as the passage that was expected."""
+    show(tag("div", "Mark the passage you expected, and each route is judged by it.", css="rs rs-why-head"))
+    keeping.last(run)
+    hits = contenders(run, depth=view.depth, limit=OFFERED)
+    if not hits:
+        st.caption("No route found a passage. Search the corpus for the one you expected.")
+    for id in hits:
+        inside = sum(funnel.flow.final.get(id, view.depth + 1) <= view.depth for funnel in view.funnels)
+        where = f"{inside} of {len(view.funnels)} routes"
+        with st.container(horizontal=True, vertical_alignment="center"):
+            text = tag("span", cut(view.passages[id].text, 140), css="dim")
+            head = tag("b", view.title(id, 90))
+            show(tag("div", tag("div", head, f" {where}"), text, css="rs", dir="auto"))
+            keeping.expected(run, view.passages[id], f"expected:{id}", "Expected")
 
 
 def _take(key: str) -> None:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from core.analysis import diagnosis_text as words
 from core.analysis import external
-from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
+from core.analysis.diagnosis import Diagnosis, diagnose, mode_of
+from core.analysis.label_flow import flow
 from core.analysis.loss_evidence import unmet_in
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus
-from core.domain.relevance import FULL, relevant
+from core.domain.relevance import RelevantLabel
 from core.domain.types import Run
+from core.evaluation.gold import Gold
+from core.evaluation.judged_answers import JudgedAnswer, judge_answers
 from ui.app import opened, picked
 from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
-from ui.components import complaint
-from ui.components.gold import gold_fates, gold_quotes, labelled_mode
+from ui.app.plot import dark, pick_point
+from ui.charts.label_flow import describe_flow, label_flow
+from ui.components import complaint, gold
 from ui.components.view import DEPTHS
-from ui.why import diagnoses, find, rank_steps
+from ui.why import answers, diagnoses, find, keeping, rank_steps
 
 LINKS = 3
 DRAWN = 4  # labelled passages that are drawn at once
@@ -38,47 +44,55 @@ VIEWS = {  # of Steps
 
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
-def draw(run: Run, gold: Mapping[str, int]) -> None:
+def draw(run: Run) -> None:
     """Draw the page below the line about the run."""
     if not run.results:
-        st.info("No route in this run has finished. Run the question again from Compare.")
+        st.info("No route in this run has finished.")
+        opened.to("compare.py", "Run the question again")
         return
-    corpus = find.corpus_of(run)
-    quotes = gold_quotes(run, FULL)
-    before = gold_fates(run)
-    funnels = [PassageTrace(result, quotes, unmet_in(corpus), before) for result in run.results]
-    wanted = relevant(gold) if any(grade > 0 for grade in gold.values()) else []
+    known, corpus = gold.gold_of(run), find.corpus_of(run)
+    funnels = [PassageTrace(one, known.quotes, unmet_in(corpus), known.before) for one in run.results]
+    wanted = known.wanted()
     asked = [st.query_params.get("passage", ""), st.session_state.get(picked.PASSAGE) or ""]
-    beyond = find.beyond(corpus, run, [*gold, *asked])
+    beyond = find.beyond(corpus, run, [*known.grades, *asked])
+    first = st.container()
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        none = "All labelled passages" if wanted else "Passage that most routes miss"
-        chosen = picked.pick(run, gold, none=none, also=beyond)
-        depth = _depth()
+        none = "All labelled passages" if wanted else "Choose a passage to follow"
+        chosen = picked.pick(run, known.grades, none=none, also=beyond)
+        depth = choice("depth", "depth", "Top", DEPTHS, usual=10, segmented=True)
         find.find(corpus, run)
         looked_at = {**run.passages, **beyond}.get(chosen or "")
-        complaint.popover(run, "wrong_here", gold, wanted=looked_at)
-    view = diagnoses.DiagnosisView(funnels, depth, gold, {**run.passages, **beyond}, run.corpus)
+        complaint.popover(run, "wrong_here", known.grades, wanted=looked_at)
+    passages = {**run.passages, **beyond}
+    view = diagnoses.DiagnosisView(funnels, depth, known.grades, passages, run.corpus, bool(wanted))
+    judged = judge_answers(run, known, funnels)
     if wanted:
-        _diagnosed(run, view, corpus)
+        _diagnosed(run, known, view, corpus, first, judged)
     else:
-        st.info(
-            "This question has no labels, so RouteScope cannot judge the routes. Below, you can follow one"
-            " passage through each route. To judge the routes, mark the passage that should have been found."
-        )
+        with first:
+            find.expected(run, view)
+    if judged and not wanted:
+        answers.draw(run, known, judged)
     _depths(run)
-    ids = [chosen] if chosen else wanted
-    if not ids:
-        ids = _disputed(run, depth)
+    ids = [chosen] if chosen else [_shown(funnels, label) for label in wanted]
+    if looked_at is not None and not known.grades.get(looked_at.id):
+        keeping.expected(run, looked_at, "expected", "Mark this passage as expected")
     if not ids:
         return
     show(join([diagnoses.passage(id, view) for id in ids]))
     for id in ids:
         if not held(funnels, id):
             show(find.unfound(corpus, run, id))
-    if chosen and chosen in view.passages:
-        text = tag("div", view.passages[chosen].text, css="rs-why-text", dir="auto")
+    if looked_at is not None:
+        text = tag("div", looked_at.text, css="rs-why-text", dir="auto")
         show(tag("details", tag("summary", "Show passage text"), text, css="rs rs-why-none"))
     _pictures(ids, view)
+
+
+def _shown(funnels: Sequence[PassageTrace], label: RelevantLabel) -> str:
+    """Return the passage of a label that some route ranks best."""
+    ranks = {id: [one.flow.final[id] for one in funnels if id in one.flow.final] for id in label.passages}
+    return min(ranks, key=lambda id: min(ranks[id], default=10**9))
 
 
 def _depths(run: Run) -> None:
@@ -88,16 +102,52 @@ def _depths(run: Run) -> None:
         st.caption(md(" ".join(said)))
 
 
-def _depth() -> int:
-    return choice("depth", "depth", "Top", DEPTHS, usual=10, segmented=True)
-
-
-def _diagnosed(run: Run, view: diagnoses.DiagnosisView, corpus: Corpus | None) -> None:
-    made = diagnose(run, view.funnels, view.gold, view.depth)
+def _diagnosed(
+    run: Run,
+    known: Gold,
+    view: diagnoses.DiagnosisView,
+    corpus: Corpus | None,
+    first: DeltaGenerator,
+    judged: Sequence[JudgedAnswer],
+) -> None:
+    """Draw the sentence, the flow and the answers into `first`, and the table below."""
+    wanted = known.wanted()
+    made = diagnose(run, view.funnels, wanted, known.ndcg(run.results), view.depth)
     terms = corpus.analyzer.terms if corpus is not None else None
-    mode = mode_of(run, view.gold, labelled_mode(run), view.passages, terms)
-    show(join([diagnoses.headline(made, mode, view.depth), diagnoses.diagnoses(made, view)]))
+    mode = mode_of(run, wanted, known.mode, view.passages, terms)
+    with first:
+        told = words.headline(made, view.depth, [one.right for one in judged])
+        show(tag("div", told, css="rs rs-why-head"))
+        keeping.last(run)
+        routes = _flow(made, view, wanted)
+        if judged:
+            answers.draw(run, known, [one for one in judged if one.route in routes])
+    made = [one for one in made if one.result.route in routes]
+    show(diagnoses.diagnoses(made, view))
+    if mode is not None:
+        st.caption(md(f"What makes this question hard: {mode.name} ({words.hard(mode)})."))
     _look_closer(made)
+
+
+def _flow(
+    made: Sequence[Diagnosis], view: diagnoses.DiagnosisView, wanted: Sequence[RelevantLabel]
+) -> set[str]:
+    """Draw the labels through each route's steps, and return the routes that are chosen there."""
+    funnels = {funnel.result.route: funnel for funnel in view.funnels}
+    rows = [
+        (one.result.route, one.result.title, flow(funnels[one.result.route], wanted, view.depth))
+        for one in made
+        if one.ran
+    ]
+    every = {one.result.route for one in made}
+    if not rows:
+        return every
+    told = describe_flow(rows, len(wanted))
+    chosen = pick_point(label_flow(rows, len(wanted), dark=dark()), "why_flow", told)
+    if not chosen:
+        return every
+    st.caption(md(f"Only {funnels[chosen[0]].result.title} is shown below. Double-click the figure for all."))
+    return {chosen[0]}
 
 
 def _look_closer(made: Sequence[Diagnosis]) -> None:
@@ -117,21 +167,6 @@ def _look_closer(made: Sequence[Diagnosis]) -> None:
             label = f"{cut(one.result.title, 30)}: open “{cut(step, 34)}” in {view or 'Compare'}"
             at = {"view": view} if view else {}
             opened.to("steps.py" if view else "compare.py", label, passage=one.lost[0][0], **at)
-
-
-def _disputed(run: Run, depth: int) -> list[str]:
-    base = st.session_state.get("baseline")
-    id = disputed(run, base if isinstance(base, str) else None, depth)
-    if id is None:
-        st.caption("No route in this run found a passage.")
-        return []
-    st.caption(
-        md(
-            f"No expected passage is set, so this shows a hit of the first route's top {depth} that most "
-            "other routes miss. It may be irrelevant."
-        )
-    )
-    return [id]
 
 
 def _pictures(ids: Sequence[str], view: diagnoses.DiagnosisView) -> None:

@@ -23,7 +23,7 @@ def picture(id: str, view: DiagnosisView) -> Markup:
             "tr",
             tag("td", cut(funnel.result.title, 32), css="nowrap"),
             tag("td", _final(fate, view), css="num"),
-            tag("td", tag("div", *_chips(funnel, id, fate), css="rs-why-flow")),
+            tag("td", tag("div", *_chips(funnel, id, fate, view), css="rs-why-flow")),
         )
         for funnel, fate in rows
     ]
@@ -46,7 +46,8 @@ def legend(view: DiagnosisView) -> Markup:
         for kind, (label, colour) in KINDS.items()
         if kind in present
     ]
-    marks = "✕ step that lost it · – not in the list · dashed: list not used for the final ranking"
+    marks = "✕ step that lost it · " if view.judged else ""
+    marks += "– not in the list · dashed: list not used for the final ranking"
     if any(funnel.flow.unknown for funnel in view.funnels):
         marks += " or, where the route's own code combined lists, not recorded"
     return tag("div", *kinds, tag("span", marks, css="dim"), css="rs-why-flow")
@@ -55,10 +56,10 @@ def legend(view: DiagnosisView) -> Markup:
 def _final(fate: LossEvidence, view: DiagnosisView) -> Markup:
     if in_top(fate, view):
         return tag("b", fate.rank, css="up")
-    return tag("span", fate.rank if fate.rank is not None else "–", css="bad")
+    return tag("span", fate.rank if fate.rank is not None else "–", css="bad" if view.judged else "dim")
 
 
-def _chips(funnel: PassageTrace, id: str, fate: LossEvidence) -> list[Markup]:
+def _chips(funnel: PassageTrace, id: str, fate: LossEvidence, view: DiagnosisView) -> list[Markup]:
     """Return the steps in order, with neighbouring searches of one name merged."""
     chips: list[Markup] = []
     for searching, run in groupby(funnel.stages(id), key=lambda stage: is_search(stage.span)):
@@ -67,19 +68,22 @@ def _chips(funnel: PassageTrace, id: str, fate: LossEvidence) -> list[Markup]:
         for stage in stages:
             alike = (stage.span.name, stage.used) if searching else stage.span.id
             groups.setdefault(alike, []).append(stage)
-        chips += [_chip(funnel, several, fate) for several in groups.values()]
-    if fate.step is not None and not any(fate.step.id == stage.span.id for stage in funnel.stages(id)):
+        chips += [_chip(funnel, several, fate if view.judged else None) for several in groups.values()]
+    if (
+        view.judged
+        and fate.step is not None
+        and not any(fate.step.id == stage.span.id for stage in funnel.stages(id))
+    ):
         chips.append(
             tag("span", f"✕ {cut(fate.step.name, 40)}", css="rs-why-step lost", style=colour(fate.step))
         )
     return chips
 
 
-def _chip(funnel: PassageTrace, stages: list[Stage], fate: LossEvidence) -> Markup:
+def _chip(funnel: PassageTrace, stages: list[Stage], fate: LossEvidence | None) -> Markup:
     first = stages[0]
-    lost = (
-        fate.kind != "found" and fate.step is not None and any(one.span.id == fate.step.id for one in stages)
-    )
+    step = fate.step if fate is not None and fate.kind != "found" else None
+    lost = step is not None and any(one.span.id == step.id for one in stages)
     ranks = " · ".join("–" if one.rank is None else str(one.rank) for one in stages)
     hints = [
         f"{funnel.called(one.span)}: {'not listed' if one.rank is None else f'rank {one.rank}'} of {one.size}"

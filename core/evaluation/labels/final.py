@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from core.corpus.variants import base_of
 from core.domain.errors import BadInput
 from core.domain.relevance import is_unmatched
-from core.domain.types import Passage
+from core.domain.types import Passage, Query
 from core.evaluation.counting import HALF, Place, on_passage, place
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.files import Qrels, merge
@@ -108,6 +108,15 @@ def labelled_set(
         desk.set.name, tuple(asked), tied.qrels, desk.set.relevant_from, places=tied.places
     )
     return labelled, in_words(desk, finals, tied, corpus.name)
+
+
+def of_query(store: Store, name: str, corpus: Documents, query: Query) -> LabelledSet:
+    """Return what a label set has of one question as asked, tied to `corpus`; it may have no labels."""
+    desk = desks.load(store, name)
+    asked = tuple(one for one in desk.questions if one.query == query)
+    ids = {one.id for one in asked}
+    tied = tie(desk, {pair: one for pair, one in final(desk).items() if pair[0] in ids}, corpus)
+    return LabelledSet(name, asked, tied.qrels, desk.set.relevant_from, places=tied.places)
 
 
 def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:

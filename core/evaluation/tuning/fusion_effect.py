@@ -101,11 +101,6 @@ def compare(before: Values, after: Values) -> list[Finding]:
     return found
 
 
-def of_question(gold: Mapping[str, int], hits: Scored, *, relevant_from: int = 2) -> Mapping[str, float]:
-    """Return the metrics shown of one ranking against the question's labels."""
-    return by_question({"q": gold}, {"q": hits}, relevant_from=relevant_from)["q"]
-
-
 def _measured(survey: BatchRun, rankings: Mapping[str, Scored]) -> dict[str, Mapping[str, float]]:
     labelled = survey.labelled
     judged = {id: labelled.judged(id) for id in rankings}

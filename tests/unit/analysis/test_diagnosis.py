@@ -1,16 +1,14 @@
 """Diagnoses of routes on a labelled question, against hand-worked numbers."""
 
 from dataclasses import replace
-from math import log2
 
-import pytest
-
-from core.analysis.diagnosis import diagnose, disputed, mode_of, ndcg
+from core.analysis.diagnosis import diagnose, mode_of
 from core.analysis.passage_trace import PassageTrace
 from core.backends.terms import Analyzer
 from core.domain.outputs import Rerank, Rewrite, Search, Written
-from core.domain.relevance import relevant
+from core.domain.relevance import RelevantLabel, labels_of, relevant
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
+from core.evaluation.gold import Gold
 
 
 def passage(id, text="a text"):
@@ -44,9 +42,8 @@ def run_of(*results, text="why", history=()):
 
 
 def diagnosed(run, gold, depth=2):
-    return {
-        one.result.route: one for one in diagnose(run, [PassageTrace(r) for r in run.results], gold, depth)
-    }
+    traces, measured = [PassageTrace(one) for one in run.results], Gold(gold).ndcg(run.results)
+    return {one.result.route: one for one in diagnose(run, traces, labels_of(gold), measured, depth)}
 
 
 def test_relevant_is_grade_two_or_the_best_there_is():
@@ -74,11 +71,19 @@ def test_what_a_route_found_and_who_repairs_it_at_the_lowest_time():
     assert list(found) == ["poor", "half", "quick", "slow"], "worst first"
 
 
-def test_ndcg_is_that_of_the_definition():
-    run = run_of(made("one", "xab"))
-    gained = 1 + 3 / log2(3) + 2 / log2(4)
-    best = 3 + 2 / log2(3) + 1 / log2(4)
-    assert ndcg(run.results, {"a": 3, "b": 2, "x": 1})["one"] == pytest.approx(gained / best)
+def test_a_document_is_found_by_any_of_its_passages_and_counts_once():
+    run = run_of(made("top", ["d1:0-9", "x"]), made("low", ["x", "y", "d1:9-18"]), made("none", ["x"]))
+    document = RelevantLabel("d1", 3, ("d1:0-9", "d1:9-18", "d1:18-27"), document=True)
+    funnels = [PassageTrace(result) for result in run.results]
+    found = {one.result.route: one for one in diagnose(run, funnels, [document], {"top": 1.0}, 2)}
+    assert [(found[r].found, found[r].of, found[r].best) for r in ("top", "low", "none")] == [
+        (1, 1, 1),
+        (0, 1, 3),
+        (0, 1, None),
+    ]
+    assert [id for id, _ in found["low"].lost] == ["d1:9-18"], "the passage that came furthest"
+    assert found["top"].ndcg == 1.0
+    assert {one.unit for one in found.values()} == {"document"}
 
 
 def test_the_step_to_blame_lost_most():
@@ -131,27 +136,21 @@ def test_the_mode_is_the_authors_or_derived_and_says_so():
     gold, words = {"d1:0-9": 2}, Analyzer("none").terms
     texts = {"d1:0-9": passage("d1:0-9", "parcels arrive late")}
     run = run_of(made("r", "x"))
-    said = mode_of(run, gold, "vocabulary_mismatch", texts, words)
+    said = mode_of(run, labels_of(gold), "vocabulary_mismatch", texts, words)
     assert (said.name, said.labelled) == ("no terms in common with the passage", True)
-    follow = mode_of(run_of(text="and then", history=(Turn("user", "x"),)), gold, None, texts, words)
+    follow = mode_of(
+        run_of(text="and then", history=(Turn("user", "x"),)), labels_of(gold), None, texts, words
+    )
     assert (follow.name, follow.labelled, follow.why) == (
         "a follow-up that needs the conversation",
         False,
         "it follows 1 message",
     )
-    exact = mode_of(run_of(text="What is error E-4711X?"), gold, None, texts, words)
+    exact = mode_of(run_of(text="What is error E-4711X?"), labels_of(gold), None, texts, words)
     assert exact.name == "an exact identifier"
     assert "E-4711X" in exact.why
-    other = mode_of(run_of(text="shipment delays"), gold, None, texts, words)
+    other = mode_of(run_of(text="shipment delays"), labels_of(gold), None, texts, words)
     assert other.why == "1 of 1 relevant passages share no term with it"
-    several = mode_of(run_of(text="late parcels"), {**gold, "d2:0-9": 2}, None, texts, words)
+    several = mode_of(run_of(text="late parcels"), labels_of({**gold, "d2:0-9": 2}), None, texts, words)
     assert several.name == "evidence in several documents"
-    assert mode_of(run_of(text="late parcels"), gold, None, texts, words) is None
-
-
-def test_the_most_disputed_passage_is_of_the_base_and_most_others_lack_it():
-    run = run_of(made("one", "abc"), made("two", "axb"), made("three", "acx"))
-    assert disputed(run, "one", 3) == "b"
-    assert disputed(run, "two", 2) == "x"
-    assert disputed(run, "nobody", 1) == "a"
-    assert disputed(run_of(made("none", "")), None, 3) is None
+    assert mode_of(run_of(text="late parcels"), labels_of(gold), None, texts, words) is None

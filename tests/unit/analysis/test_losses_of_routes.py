@@ -11,7 +11,7 @@ from core.analysis.diagnosis_text import blamed, passage_report
 from core.analysis.passage_trace import PassageTrace
 from core.corpus.enrichments import store
 from core.domain.outputs import Fusion, Merging, Search
-from core.domain.relevance import FULL
+from core.domain.relevance import FULL, labels_of
 from core.domain.types import Query
 from core.engine.request import Request
 from core.evaluation.dataset import Evidence, Written
@@ -48,7 +48,9 @@ def fate(result, id, depth=10):
 def told(run, route, id, depth=10):
     """What the page blames for a loss, and the line of the passage."""
     funnels = [PassageTrace(result) for result in run.results]
-    (one,) = [one for one in diagnose(run, funnels, {id: 3}, depth) if one.result.route == route]
+    (one,) = [
+        one for one in diagnose(run, funnels, labels_of({id: 3}), {}, depth) if one.result.route == route
+    ]
     return blamed(one), "\n".join(passage_report(funnels, id, depth))
 
 

@@ -96,7 +96,7 @@ class Text(HTMLParser):
 def test_hostile_text_is_text_in_a_notebook(engine):
     engine.fakes["tiny"] = Shelf({f"{HOSTILE}:0-9": f"crushed {HOSTILE}"}, titles={f"{HOSTILE}:0-9": HOSTILE})
     found = compare(f"crushed {HOSTILE}", "tiny", ["bm25"], answers=True)
-    for shown in (found, why(found)):
+    for shown in (found, why(found, f"{HOSTILE}:0-9")):
         page = Text()
         page.feed(shown._repr_html_())
         assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
@@ -240,9 +240,11 @@ def test_why_judges_by_the_labels_of_the_corpus(engine):
     assert "1 of 1 routes" in str(why(found, route="bm25", depth=1))
 
 
-def test_without_labels_why_shows_what_the_routes_disagree_on(engine):
+def test_without_labels_why_judges_no_route_and_asks_for_the_expected_passage(engine):
     found = compare("customs invoice", "tiny", ["bm25", "dense"])
-    assert "no labels" in str(why(found))
+    unlabelled = why(found)
+    assert (unlabelled.diagnoses, unlabelled.passages) == ((), {})
+    assert "no labels" in str(unlabelled)
     judged = why(found, grades={"customs:0-80": 3})
     assert judged.diagnoses[0].of == 1
 

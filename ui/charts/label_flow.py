@@ -1,0 +1,86 @@
+"""The labels of a question through each route: thick where many are left, red where one is lost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from core.analysis.label_flow import FlowStep
+from ui.charts.style import ERROR, chart, faint, row_axis, scale, words
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+ROW, HEAD = 26, 34  # pixels
+THICK = 13.0  # of a line with every label
+NAME_CHARACTERS = 28
+ENDS = ("top", "prompt", "cited")
+
+
+def label_flow(
+    rows: Sequence[tuple[str, str, tuple[FlowStep, ...]]], of: int, *, dark: bool = False
+) -> Figure:
+    """Draw a line for each (route, title, steps). `of` is the number of labels."""
+    last = max((sum(not step.kind for step in steps) for _, _, steps in rows), default=1)
+    ends = [f"{rows[0][2][-1].name if last == 1 else 'top'}", *ENDS[1:last]] if rows else []
+    figure = chart(
+        HEAD + ROW * len(rows),
+        dark=dark,
+        x={
+            "tickvals": [0, 1, *range(2, 2 + last)],
+            "ticktext": [f"{of} relevant", "found", *ends],
+            "side": "top",
+            "showgrid": False,
+            "range": [-0.1, last + 1.3],
+        },
+        y=row_axis([words(title, NAME_CHARACTERS) for _, title, _ in rows]),
+        showlegend=False,
+        clickmode="event+select",
+    )
+    lines: dict[int, list[tuple[float | None, float | None]]] = defaultdict(list)
+    nodes: list[tuple[float, int, list[str], bool]] = []
+    for row, (route, title, steps) in enumerate(rows):
+        inner = sum(bool(step.kind) for step in steps)
+        at, left = 0.0, of
+        for n, step in enumerate(steps):
+            x = 1 + n / inner if step.kind else 2.0 + n - inner
+            lines[left] += [(at, row), (x, row), (None, None)]
+            at, left = x, len(step.present)
+            lost = f", {len(step.lost)} lost here" if step.lost else ""
+            told = f"{words(step.name, 60)}: {left} of {of}{lost}"
+            nodes.append((x, row, [route, words(title, 60), told], bool(step.lost)))
+    accent = scale(dark=dark)[2][1]
+    for left, points in sorted(lines.items()):
+        figure.add_scatter(
+            x=[x for x, _ in points],
+            y=[y for _, y in points],
+            mode="lines",
+            hoverinfo="skip",
+            line={
+                "width": THICK * left / of if left else 1,
+                "color": accent if left else faint(dark=dark),
+                "dash": "solid" if left else "dot",
+            },
+        )
+    figure.add_scatter(
+        x=[x for x, *_ in nodes],
+        y=[row for _, row, *_ in nodes],
+        mode="markers",
+        customdata=[told for _, _, told, _ in nodes],
+        hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
+        marker={
+            "symbol": ["x" if lost else "circle" for *_, lost in nodes],
+            "opacity": 1,
+            "size": [11 if lost else 7 for *_, lost in nodes],
+            "color": [ERROR if lost else accent for *_, lost in nodes],
+            "line": {"width": 1, "color": "#15181b" if dark else "#fdfcfa"},
+        },
+    )
+    return figure
+
+
+def describe_flow(rows: Sequence[tuple[str, str, tuple[FlowStep, ...]]], of: int) -> str:
+    """Describe the figure for screen readers: what each route has left at its end."""
+    told = [f"{title} {len(steps[-1].present)}" for _, title, steps in rows if steps]
+    return f"Relevant labels left after each route's last step, of {of}: {', '.join(told)}."
