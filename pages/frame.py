@@ -44,6 +44,7 @@ with st.sidebar:
     health.summary()
 scripts.fold_sidebar(navigation.title)
 tour.show()
+jobs.announce()
 try:
     navigation.run()
 except RouteScopeError as error:  # what a page could not help by itself: it is told, and the others work

@@ -86,6 +86,17 @@ class Held(BackgroundJob):
         raise Cancelled("stopped")
 
 
+class Finished(Held):
+    """Ends when it is told to."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.over = threading.Event()
+
+    def _do(self):
+        assert self.over.wait(30)
+
+
 class Asked(Held):
     """A question: nobody's business but who asked it."""
 
@@ -124,6 +135,24 @@ def test_all_that_is_under_way_is_listed_with_progress_and_stop(visit, begun):
     app.run()
     assert listed(app) == []
     assert not [button.key for button in app.sidebar.button if (button.key or "").startswith("stop:")]
+
+
+def test_an_evaluation_that_has_ended_is_announced_with_a_link_until_dismissed(visit, begun):
+    app = visit("help.py")
+    job = begun(Finished, "nightly", "test session id")
+    begun(Finished, "of somebody else", "another browser").over.set()
+    app.run()
+    assert "is finished" not in shown(app)
+    job.over.set()
+    assert job.wait(10)
+    app.run()
+    assert "Evaluation nightly is finished." in shown(app)
+    (link,) = [one for one in app.main.get("page_link") if one.proto.label == "Open it"]
+    assert link.proto.query_string == "evaluation=nightly"
+    app.switch_page("settings.py").run()
+    assert "Evaluation nightly is finished." in shown(app)
+    app.button(key=f"dismiss:{job.id}").click().run()
+    assert "is finished" not in shown(app)
 
 
 def test_of_questions_of_others_only_their_number_is_told(visit, begun):
