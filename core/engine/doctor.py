@@ -137,6 +137,13 @@ def _reranker(settings: Settings, *, quick: bool) -> EndpointReport:
 Checks = Iterator[HealthCheck]
 
 
+def _judged(
+    name: str, good: bool, detail: str, fix: str | None, state: Literal["warning", "failed"] = "warning"
+) -> HealthCheck:
+    """Return a finding that is ok, or else in `state` with its fix."""
+    return HealthCheck(name, "ok" if good else state, detail, None if good else fix)
+
+
 def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> Checks:
     """Every finding; `quick` loads no model. `note` is given the name of each check."""
     checks: list[Callable[[Settings], Checks]] = [
@@ -172,9 +179,8 @@ def _guarded(check: Callable[[Settings], Checks], settings: Settings) -> Checks:
 
 def _python(_: Settings) -> Checks:
     found = ".".join(map(str, sys.version_info[:3]))
-    old = sys.version_info < (3, 11)
-    yield HealthCheck(
-        "python", "failed" if old else "ok", found, "install Python 3.11 or newer" if old else None
+    yield _judged(
+        "python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer", state="failed"
     )
 
 
@@ -253,9 +259,9 @@ def _workers(settings: Settings) -> Checks:
         )
     else:
         many = "worker" if count == 1 else "workers"
-        fix = None if count else f"start some: {COMMAND} worker {settings.scheduler}"
         told = f"{found}; {settings.scheduler} has {count} {many}"
-        yield HealthCheck("workers (Dask)", "ok" if count else "warning", told, fix)
+        fix = f"start some: {COMMAND} worker {settings.scheduler}"
+        yield _judged("workers (Dask)", count > 0, told, fix)
 
 
 def _program(settings: Settings) -> Checks:
@@ -272,15 +278,8 @@ def _disk(settings: Settings) -> Checks:
     for name, folder in {"home": settings.home, "models": settings.models_dir}.items():
         there = next(parent for parent in (folder, *folder.parents) if parent.exists())
         free = shutil.disk_usage(there).free
-        low = free < LEAST_DISK
-        yield HealthCheck(
-            f"disk for {name}",
-            "warning" if low else "ok",
-            f"{size(free)} free at {folder}",
-            "free some space, or set ROUTESCOPE_HOME or ROUTESCOPE_MODELS_DIR to another disk"
-            if low
-            else None,
-        )
+        fix = "free some space, or set ROUTESCOPE_HOME or ROUTESCOPE_MODELS_DIR to another disk"
+        yield _judged(f"disk for {name}", free >= LEAST_DISK, f"{size(free)} free at {folder}", fix)
 
 
 def sessions(settings: Settings) -> Checks:
@@ -335,10 +334,8 @@ def sessions_whole(settings: Settings) -> Checks:
         return  # a server keeps checksums of its own pages
     file = settings.home / FILE
     wrong = damage(file) if file.exists() else None
-    if wrong is not None:
-        yield HealthCheck("sessions are whole", "failed", f"{file} is damaged: {wrong}", rescue(file))
-    else:
-        yield HealthCheck("sessions are whole", "ok", f"no damage found in {file}")
+    detail = f"{file} is damaged: {wrong}" if wrong is not None else f"no damage found in {file}"
+    yield _judged("sessions are whole", wrong is None, detail, rescue(file), state="failed")
 
 
 def space(settings: Settings) -> Checks:
@@ -350,13 +347,9 @@ def space(settings: Settings) -> Checks:
     sizes = ", ".join(f"{name} {size(count)}" for name, count in sorted(used.items()) if count)
     unused = free(settings.home / FILE)
     large = unused > LEAST_FREE
-    yield HealthCheck(
-        "space",
-        "warning" if large else "ok",
-        f"{sizes or 'nothing stored yet'} in {settings.home}"
-        + (f"; {size(unused)} of the sessions file is unused" if large else ""),
-        f"free it: {COMMAND} sessions vacuum" if large else None,
-    )
+    detail = f"{sizes or 'nothing stored yet'} in {settings.home}"
+    detail += f"; {size(unused)} of the sessions file is unused" if large else ""
+    yield _judged("space", not large, detail, f"free it: {COMMAND} sessions vacuum")
 
 
 def _bytes(path: Path) -> int:
@@ -376,16 +369,11 @@ def _corpora(settings: Settings) -> Checks:
     from core.corpus import catalogue, cautions
 
     for known in catalogue.known(settings):
-        good = known.state == "ready"
         if known.kind == "table" or (known.info is not None and known.info.place):
             yield _served_corpus(known, settings)
         else:
-            yield HealthCheck(
-                f"corpus {known.name}",
-                "ok" if good else "warning",
-                known.state,
-                None if good else f"run: {COMMAND} index {known.name}",
-            )
+            fix = f"run: {COMMAND} index {known.name}"
+            yield _judged(f"corpus {known.name}", known.state == "ready", known.state, fix)
         for caution in cautions.of_corpus(known.info) if known.info is not None else ():
             yield HealthCheck(f"corpus {known.name}: {caution.id}", "warning", caution.text, caution.fix)
 
@@ -414,12 +402,8 @@ def _web(settings: Settings) -> Checks:
         yield HealthCheck("web search", "ok", "none, as configured: corrective routes search only the corpus")
     elif settings.web_search == SNAPSHOT:
         there = current_fingerprint("web", settings=settings) is not None
-        yield HealthCheck(
-            "web search",
-            "ok" if there else "warning",
-            "local snapshot, not a live web search" if there else "the local snapshot is not indexed",
-            None if there else f"run: {COMMAND} index web",
-        )
+        detail = "local snapshot, not a live web search" if there else "the local snapshot is not indexed"
+        yield _judged("web search", there, detail, f"run: {COMMAND} index web")
     else:
         try:
             search = Searxng(
@@ -494,9 +478,5 @@ def _language_model(settings: Settings) -> Checks:
 
 def _browser(_: Settings) -> Checks:
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    yield HealthCheck(
-        "browser for tests",
-        "ok" if found else "warning",
-        found or "no Chromium; only `make test` needs it",
-        None if found else "sudo apt-get install chromium",
-    )
+    detail = found or "no Chromium; only `make test` needs it"
+    yield _judged("browser for tests", found is not None, detail, "sudo apt-get install chromium")
