@@ -289,14 +289,7 @@ class Agent(Decompose):
         if not collected:
             self.span.attributes["note"] = "no passage was found, so the model was not called"
             return Enough("no", "there is no passage")
-        reply = self._ask(
-            EVIDENCE,
-            max_tokens=1,
-            top_logprobs=10,
-            reuse_prefix=True,
-            passages=quoted(collected),
-            question=question,
-        )
+        reply = self._ask_yes_or_no(EVIDENCE, passages=quoted(collected), question=question)
         found = odds(reply, ("yes", "no"))
         if found is None:
             return Enough("unknown", "the reply is neither Yes nor No")

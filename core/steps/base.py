@@ -319,6 +319,10 @@ class StepBase:
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion
 
+    def _ask_yes_or_no(self, prompt: Prompt, **values: Any) -> Completion:
+        """Ask for the word Yes or No, with the probabilities of other first tokens."""
+        return self._ask(prompt, max_tokens=1, top_logprobs=10, reuse_prefix=True, **values)
+
     def _complete(
         self, request: LLMRequest, *, stream: bool = False, llm: LLM | None = None, attempt: int = 1
     ) -> Completion:

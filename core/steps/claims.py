@@ -144,15 +144,7 @@ class CheckClaims(Generate):
         if made_up := unknown_numbers(said, whole):
             why = f"{', '.join(made_up)} stands neither in the passages cited nor in the question"
             return Claim(sentence, numbers, evidence, None, False, why)
-        reply = self._ask(
-            CLAIM,
-            max_tokens=1,
-            top_logprobs=10,
-            reuse_prefix=True,
-            passages=quotes,
-            question=text,
-            claim=in_line(said),
-        )
+        reply = self._ask_yes_or_no(CLAIM, passages=quotes, question=text, claim=in_line(said))
         found = odds(reply, ("yes", "no"))
         if found is None:
             why = f"not checked: neither Yes nor No but {reply.text[:40]!r}"

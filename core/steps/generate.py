@@ -160,14 +160,7 @@ class Generate(Refine):
 
         A reply that is neither Yes nor No does not prevent an answer.
         """
-        reply = self._ask(
-            EVIDENCE,
-            max_tokens=1,
-            top_logprobs=10,
-            reuse_prefix=True,
-            passages=quoted(hits, excerpts),
-            question=text,
-        )
+        reply = self._ask_yes_or_no(EVIDENCE, passages=quoted(hits, excerpts), question=text)
         found = yes_or_no(reply)
         if found is not None and found.by == "probabilities":
             score = found.of["yes"]

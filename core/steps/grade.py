@@ -86,11 +86,8 @@ class Judge(StepBase):
         """Grade like `grade`, but ask whether the passage is relevant by the annotators' guidelines,
         `policy`.
         """
-        answer = self._ask(
+        answer = self._ask_yes_or_no(
             JUDGE,
-            max_tokens=1,
-            top_logprobs=10,
-            reuse_prefix=True,
             policy=policy,
             relevant_from=str(relevant_from),
             passage=between(1, passage.title, passage.text),
