@@ -30,6 +30,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "eval": "evaluate",
     "export": "sessions",
     "fit": "fit",
+    "gaps": "gaps",
     "gate": "gate",
     "import": "imports",
     "index": "corpora",

@@ -1,0 +1,106 @@
+"""Gaps and misses: the test's false alarms, its calibration, and what the command says of each kind."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from core.cli import main
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
+from core.domain.types import Query
+from core.engine import engine as engine_module
+from core.evaluation import access, gaps
+from core.evaluation.dataset import LabelledSet, Question
+from tests.fakes import FakeEngine
+from tests.parcels import TEXTS, labelled, people
+
+
+@pytest.fixture
+def engine(tmp_path):
+    return FakeEngine(tmp_path, texts=TEXTS)
+
+
+def found(engine, *questions, qrels=None, routes=("bm25", "dense")):
+    corpus = engine.corpus("tiny")
+    asked = LabelledSet("asked", questions, qrels or {}, 2)
+    return gaps.find(engine, corpus, asked, routes, labelled(people(corpus)))
+
+
+def test_a_question_about_nothing_in_the_documents_is_a_gap_and_one_about_them_is_answered(engine):
+    told = found(
+        engine,
+        Question("in", Query("On which day is parcel number 7 sent?")),
+        Question("out", Query("Why do volcanoes erupt beneath oceans?")),
+    )
+    assert (told["answered"], [one["id"] for one in told["gaps"]]) == (1, ["out"])
+    assert told["test"]["source"] == "labelled questions"
+    assert told["clusters"][0]["advice"].startswith("write a document about ")
+
+
+def test_labels_decide_before_the_test(engine):
+    corpus = engine.corpus("tiny")
+    ids = [passage.id for _, passage, _ in corpus.everything()]
+    unseen = "Why do volcanoes erupt beneath oceans?"
+    told = found(
+        engine,
+        Question("labelled", Query(unseen)),
+        Question("none", Query("On which day is parcel number 7 sent?"), answerable=False),
+        qrels={"labelled": {ids[3]: 3}},
+        routes=("bm25",),
+    )
+    assert [(one["id"], one["by"]) for one in told["misses"]] == [("labelled", "labels")]
+    assert told["misses"][0]["passage"] == ids[3]
+    assert [(one["id"], one["by"]) for one in told["gaps"]] == [("none", "labels")]
+
+
+def test_one_in_ten_answerable_questions_is_called_a_gap(engine):
+    """The threshold is a conformal one: at most a tenth of the calibration's own answerable questions."""
+    corpus = engine.corpus("tiny")
+    evidence = gaps.Evidence(engine, corpus, threading.Event())
+    some = labelled(people(corpus))
+    test = gaps.calibrate(evidence, some, lambda *_: None)
+    scores = [test.score(evidence.signs(q.query.text, evidence.wide(q.query.text))) for q in some.questions]
+    assert np.mean(np.array(scores) < test.threshold) <= 0.25
+    assert 0.5 <= test.auc <= 1
+    assert 0 <= test.precision <= 1
+
+
+def test_without_labels_sentences_of_the_corpus_calibrate_the_test(tmp_path):
+    texts = {
+        name: f"{text} It weighs {n} kilograms and crosses river {n} twice."
+        for n, (name, text) in enumerate(TEXTS.items())
+    }
+    engine = FakeEngine(tmp_path, texts=texts)
+    corpus = engine.corpus("tiny")
+    evidence = gaps.Evidence(engine, corpus, threading.Event())
+    assert all(sentence in passage.text for sentence, passage in gaps.known_items(corpus))
+    test = gaps.calibrate(evidence, None, lambda *_: None)
+    assert (test.source, test.questions) == ("sentences of the corpus", 40)
+
+
+def test_a_corpus_that_is_too_small_to_calibrate_on_is_refused(tmp_path):
+    engine = FakeEngine(tmp_path)
+    with pytest.raises(BadInput, match="to calibrate on; 20 are needed"):
+        gaps.find(engine, engine.corpus("tiny"), LabelledSet("asked", (), {}), ["bm25"])
+
+
+def test_the_command_prints_json(engine, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr("core.cli.corpora.ensure", lambda *_: None)
+    corpus = engine.corpus("tiny")
+    monkeypatch.setattr(access, "own_questions", lambda *_: labelled(people(corpus)))
+    file = tmp_path / "asked.jsonl"
+    file.write_text(json.dumps({"id": "a", "text": "Why do volcanoes erupt?"}) + "\n")
+    assert main(["gaps", "tiny", "--questions", str(file), "--routes", "bm25", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["id"] for one in told["gaps"]] == ["a"]
+    assert main(["gaps", "tiny", "--questions", str(file), "--routes", "bm25"]) == 0
+    assert "write a document about" in capsys.readouterr().out
