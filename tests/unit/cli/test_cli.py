@@ -634,7 +634,7 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
     }
     assert by_name["bm25"]["available"]
     assert "models pull" in by_name["hyde"]["why_not"]
-    assert min(ratios) < 8  # 4 to 5.5 where it was measured, 0.6 s on a quiet machine
+    assert min(ratios) < 10  # 4 to 7.5 on two machines, 8.4 beside other work; 0.6 s on a quiet one
 
 
 @pytest.fixture
