@@ -38,6 +38,7 @@ from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.tokens import Tokens
 from core.corpus.metadata import Metadata
 from core.corpus.passage_matching import Matcher
+from core.corpus.passages import Listed
 from core.corpus.types import Document
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.needs import Need
@@ -204,6 +205,10 @@ class MemoryCorpus:
         for passage in own:
             text[passage.start : passage.start + len(passage.text)] = passage.text
         return Document(id, id, "".join(text)), own
+
+    def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
+        ids = sorted({p.doc_id for p in self.all if holding.lower() in p.doc_id.lower()})
+        return [Listed(id, id, 1, 1) for id in ids if id > after][:limit]
 
     def has_document(self, id: str) -> bool:
         return any(p.doc_id == id for p in self.all)

@@ -24,6 +24,7 @@ from core.analysis.loss_evidence import (
 from core.analysis.run_view import top
 from core.analysis.searches import asked
 from core.domain.outputs import (
+    Decision,
     DraftChoice,
     External,
     FiltersRead,
@@ -54,6 +55,7 @@ Kind = Literal[
     "put behind",
     "cut by the route",
     "dropped",
+    "found, not opened",
     "not searched",
     "not recorded",
     "no ranking",
@@ -226,6 +228,8 @@ class PassageTrace:
 
     def _lost(self, id: str, rank: int | None, depth: int) -> LossEvidence:
         loss, best = self.flow.loss(id, depth), self._best(id)
+        if best is not None and (unopened := self._unopened(id, best)):
+            return LossEvidence("found, not opened", rank, unopened[1], unopened[0], best.rank)
         unknown = loss is not None and loss.before is None
         if not self.flow.lists and not unknown:
             return LossEvidence(
@@ -258,6 +262,19 @@ class PassageTrace:
             if loss.step is None or loss.step.kind == "CHAIN":
                 return LossEvidence("compressed out", rank, words, evidence[0], loss.was)
         return self._explained(id, loss, loss.before, rank, depth)
+
+    def _unopened(self, id: str, best: Stage) -> tuple[Span, str] | None:
+        """Return the step that ended an agent's reading, if the agent found a passage and did not open it."""
+        opened = [span for span in self.flow.lists if _kind_of_search(span) == "read"]
+        ends = [span for span in top(self.result) if isinstance(span.output, Decision) and not span.hits]
+        if not opened or not ends or any(id in self.flow.places(span) for span in opened):
+            return None
+        last = ends[-1]
+        output = last.output
+        why = f": {output.decision}, {output.why}" if isinstance(output, Decision) else ""
+        read = sum(len(span.hits or ()) for span in opened)
+        words = f"{_upper(self._at(best))}, but it is not among the {read} passages that were opened; "
+        return last, f"{words}{self.called(last)} ended that{why}."
 
     def _filtered(self, id: str) -> LossEvidence | None:
         """Every search of the route looked only where the passage is not."""
@@ -506,11 +523,15 @@ class PassageTrace:
         return f"{sentence.rstrip('.')}.{until}"
 
 
+def _kind_of_search(span: Span) -> str:
+    return span.output.model if isinstance(span.output, Search) else ""
+
+
 def _matched_all(span: Span) -> bool:
     """Return whether a search of the text has every passage that matches one of its patterns."""
     output, most = span.output, span.args.get("k")
     complete = isinstance(most, int) and len(span.hits or ()) < most
-    return isinstance(output, Search) and output.model == "grep" and complete and not output.where
+    return _kind_of_search(span) == "grep" and complete and isinstance(output, Search) and not output.where
 
 
 def _upper(text: str) -> str:

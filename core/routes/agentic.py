@@ -54,7 +54,7 @@ def agentic(
     did, collected = take_in("search", query.text, first, ())
     done: tuple[Did, ...] = (did,)
     results: tuple[tuple[str, Ranking], ...] = ((query.text, first),)  # of each action: asked, found
-    while do.may_choose(len(done) - 1, steps, len(collected), done[-1], do.lacking(8)).decision == "choose":
+    while do.may_choose(done, steps, len(collected), do.lacking(8)).decision == "choose":
         choice = do.choose_action(query.text, done, offered)
         if choice.decision == "answered" or choice.decision == "unusable choice":
             break

@@ -21,6 +21,7 @@ from core.steps.iterate import Iterate
 from core.steps.memo import Memo
 from core.steps.order_by_model import OrderByModel
 from core.steps.prompted_reflection import PromptedReflection
+from core.steps.read_files import ReadFiles
 from core.steps.reflect import Reflect
 from core.steps.retrieve import POOL
 from core.steps.select import Select
@@ -44,6 +45,7 @@ class Steps(
     Gatekeeper,
     WalkGraph,
     Grep,
+    ReadFiles,
     Iterate,
     OrderByModel,
     PromptedReflection,

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pydantic import create_model
 
-from core.backends.prompting.prompts import CHOOSE_ACTION, COPY_WORDS, EVIDENCE
+from core.backends.prompting.prompts import CHOOSE_ACTION, CHOOSE_TOOL, COPY_WORDS, EVIDENCE
 from core.backends.prompting.replies import first_line, odds, strict_schema
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Unavailable
@@ -32,10 +32,11 @@ from core.steps.retrieve import POOL
 from core.steps.step import step
 from core.steps.transform import ALIKE, shared, wording
 
-Action = Literal["search", "look_up", "sql"]  # besides, the model may choose to answer
+Action = Literal["search", "look_up", "sql", "list", "find", "grep", "read"]  # besides, it may answer
+WITHOUT_INPUT = ("answer", "list", "read")
 Said = Literal["yes", "no", "unknown"]
 MAX_COPIED_FROM = 3  # passages that words are copied from
-WORDS: Mapping[Action, int] = {"search": 8, "look_up": 8, "sql": 3}  # copied into an input at most
+WORDS: Mapping[Action, int] = {"search": 8, "look_up": 8, "sql": 3, "find": 3, "grep": 8}  # copied at most
 INPUT = 300  # characters of an action's input
 
 
@@ -122,7 +123,7 @@ def read_choice(reply: str, offered: Sequence[str], done: Sequence[Did] = ()) ->
     action, words = (given.get("action"), given.get("input")) if isinstance(given, dict) else (None, None)
     if action not in offered:
         return f"the action {action!r}, which is none of {', '.join(offered)}"[:200]
-    if not isinstance(words, str) or (action != "answer" and not wording(words)):
+    if not isinstance(words, str) or (action not in WITHOUT_INPUT and not wording(words)):
         return f"the action {action} without an input"
     if any(outcome(did) in words for did in done):
         return "an input that repeats the list of what was done"
@@ -155,17 +156,21 @@ class Agent(Decompose):
         return "search", "look_up", "sql", "answer"
 
     @step("CHAIN", "choose again or stop", returns=TurnDecision)
-    def may_choose(self, chosen: int, steps: int, collected: int, last: Did, lacking: str) -> TurnDecision:
-        """Decide whether the agent chooses again after `chosen` actions, the latest being `last`. It stops
-        once the collected passages answer the question: a small model's further choices are noise.
+    def may_choose(
+        self, done: tuple[Did, ...], steps: int, collected: int, lacking: str, idle: int = 1
+    ) -> TurnDecision:
+        """Decide whether the agent chooses again after the actions `done`, the first of which nobody chose.
+        It stops once the collected passages answer the question: a small model's further choices are noise.
+        It also stops after `idle` actions in a row that added nothing.
         """
+        chosen, last = len(done) - 1, done[-1]
         if chosen >= steps:
             return TurnDecision("steps used up", f"{chosen} of {steps} actions are chosen")
         if not collected:
             return TurnDecision("nothing to do", "no passage was found to read or look up in")
         if last.enough == "yes":
             return TurnDecision("enough", "the passages collected answer the question")
-        if last.idle:
+        if len(done) >= idle and all(did.idle for did in done[-idle:]):
             return TurnDecision("nothing new", f"the last action, {last.action}, added nothing")
         if lacking:
             return TurnDecision("budget spent", lacking)
@@ -186,7 +191,7 @@ class Agent(Decompose):
         actions: Any = Literal[tuple(offered)]
         form = create_model("Action", action=(actions, ...), input=(str, ...))
         reply = self._ask(
-            CHOOSE_ACTION,
+            CHOOSE_ACTION if "look_up" in offered else CHOOSE_TOOL,
             max_tokens=100,
             schema=strict_schema(form),
             unusable=wrong,

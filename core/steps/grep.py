@@ -17,8 +17,10 @@ from core.domain.types import Hit, Ranking
 from core.steps.gate import exact_terms
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
+from core.steps.transform import wording
 
 EXPLAINED = 10  # first hits of which the span keeps what matched
+ADDED = 5  # words of a passage that a scripted query takes
 LONGEST_PATTERN = 60  # characters of a pattern that a model writes
 
 
@@ -102,6 +104,23 @@ class Grep(Retrieve):
             found = tuple(one for one, n in tried if n) or self._patterns_of(question)
         self.span.output = Rewrite(question, (listed(found),), "keywords")
         return found
+
+    @step("CHAIN", "write the next query", returns=str)
+    def next_query(self, question: str, read: Ranking) -> str:
+        """Return the rarest words of the passage read last that other passages have too, and the question's
+        own that it lacks: what a second document may be about. Without a passage, the question.
+        """
+        text = question
+        if read:
+            source, allowed, passage = self.context.corpus.source_text, self.allowed(), read[-1].passage
+            own = {one.text for one in self._patterns_of(question)}
+            counted = [(source.count(one, allowed), one.text) for one in self._patterns_of(passage.text)]
+            rare = sorted((n, word) for n, word in counted if n > 1 and word not in own)[:ADDED]
+            inside = f" {wording(passage.text)} "
+            left = [word for word in wording(question).split() if f" {word} " not in inside]
+            text = " ".join((*(word for _, word in rare), *left)) or question
+        self.span.output = Rewrite(question, (text,), "context")
+        return text
 
     def _patterns_of(self, question: str) -> tuple[Pattern, ...]:
         try:

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[2]
 LIABILITY = ("damage/carrier-liability-eu.md:0-655", "damage/carrier-liability-eu.md:1295-1901")
 SUPPLIERS = "runbooks/carrier-api-down.md:282-720"
+ADDRESS = "runbooks/label-printer-offline.md:405-837"
 SPOILED = "perishables/claims.md:0-687"
 RACK = "warehouse/wi-110-bin-label.md:1074-1426"
 PARCEL = "shipping/parcel-not-received-eu.md:0-677"
@@ -42,6 +43,10 @@ RANKS = [  # sample, route, passage, its rank; None: not in the list
     ("s-shop-54", "prf_rm3", LIABILITY[1], 7),
     ("s-platform-25", "bm25", SUPPLIERS, 2),
     ("s-platform-25", "prf_rm3", SUPPLIERS, 8),
+    ("s-platform-25", "grep", SUPPLIERS, 1),
+    ("s-platform-25", "hybrid_rrf", SUPPLIERS, 20),
+    ("s-platform-63", "bm25", ADDRESS, 1),
+    ("s-platform-63", "grep", ADDRESS, 10),
     ("s-shop-34", "dense", SPOILED, 18),
     ("s-shop-34", "prf_rocchio", SPOILED, 4),
     ("s-platform-12", "dense", RACK, 7),

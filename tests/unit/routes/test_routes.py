@@ -101,7 +101,7 @@ def without_bm25(tmp_path_factory):
 def test_it_declares_whether_it_searches_by_bm25(without_bm25, name):
     request = Request(Query("How do I send a fragile item back?"), "tiny", (name,))
     [result] = without_bm25.ask(request).results
-    needs = {*routes()[name].needs}
+    needs = {*routes()[name].needed(routes()[name].settle({}))}
     fused = Need.WEIGHTS in needs  # the weights know the lists that they fuse
     wanted = ("unavailable", NO_BM25) if Need.BM25 in needs or fused else ("ok", None)
     assert (result.status, result.error) == wanted
@@ -171,7 +171,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(ask, name):
     if name in TWO_SIDED:
         assert result.status == "ok"
         assert any(span.error == "the endpoint answered HTML" for span in result.spans if span.parent is None)
-    elif Need.LLM in routes()[name].needs:
+    elif Need.LLM in routes()[name].needed(routes()[name].settle({})):
         assert "the endpoint answered HTML" in (result.error or result.answer_error)
         assert result.status == "failed" or (result.hits and result.answer is None), "what was found stands"
         assert any(span.error for span in result.spans)

@@ -1,0 +1,106 @@
+from typing import Annotated, Literal
+
+from core.domain.needs import Need
+from core.domain.types import EVIDENCE, Answer, Query, Ranking
+from core.routes.declare import Parameter, route
+from core.steps import POOL, Steps
+from core.steps.agent import Action, Did
+from core.steps.read_files import files_of
+
+
+@route(
+    "Agent that reads files",
+    family="agentic",
+    paper="Sen et al. 2026, arXiv:2605.15184; Yao et al. 2023, arXiv:2210.03629",
+    needs_if={("chooser", "model"): Need.LLM, ("tools", "both"): Need.BM25, ("tools", "search"): Need.BM25},
+    decides=["evidence"],
+)
+def read_files(
+    query: Query,
+    do: Steps,
+    *,
+    tools: Annotated[
+        Literal["both", "search", "grep"], Parameter(help="what passages are located with")
+    ] = "both",
+    retriever: Annotated[Literal["hybrid", "bm25", "dense"], Parameter(help="what search means")] = "hybrid",
+    chooser: Annotated[
+        Literal["model", "script"],
+        Parameter(help="who chooses: the model, or a script that locates and reads in turn, without a model"),
+    ] = "model",
+    steps: Annotated[int, Parameter(1, 20, "maximum number of actions after the first")] = 8,
+    length: Annotated[int, Parameter(1, 10, "passages that one reading opens")] = 3,
+    keep: Annotated[int, Parameter(1, 30, "passages read in total")] = 9,
+    calls: Annotated[int, Parameter(1, 100, "budget of model calls, the answer included")] = 30,
+    tokens: Annotated[int, Parameter(100, 1_000_000, "budget of model tokens, the answer included")] = 30_000,
+    seconds: Annotated[float, Parameter(1, 3600, "seconds after which no action begins")] = 300.0,
+    threshold: Annotated[
+        float, Parameter(0, 1, "minimum P(Yes) that what was read answers, to stop; 0: calibrated")
+    ] = 0.0,
+) -> Answer:
+    """Let the model list, find, grep, search and read files until what was read answers, within a budget.
+
+    The model that chooses sees counts of what was found; another call that sees names of files can only
+    choose one of them: no document can choose an action. If nothing was read at the end, the best passages
+    found are. What was read comes first and is what an answer cites; the rest is fused by reciprocal rank.
+    """
+    cut = do.calibrated("evidence", threshold, EVIDENCE).cut if chooser == "model" else 0.0
+    do.limit(calls, tokens)
+
+    def act(action: Action, text: str, found: Ranking, read: Ranking) -> Ranking:
+        if action == "read":
+            files = files_of(found, read)
+            at = do.choose_file(query.text, files[:5]) if chooser == "model" else 0
+            return do.read_range(found, files[at], min(length, keep - len(read)), read)
+        if action in ("list", "find"):
+            return do.list_files(text)
+        if action == "grep":
+            return do.grep(text)
+        if retriever == "hybrid":
+            return do.rrf((do.sparse(text), do.dense(text)))
+        return do.sparse(text) if retriever == "bm25" else do.dense(text)
+
+    def spent() -> str:
+        return do.spent(seconds, len(read), keep) or (do.lacking(8) if chooser == "model" else "")
+
+    read: Ranking = ()
+    first = do.first_tool(query.text, tools)
+    found = act(first, query.text, (), ())
+    done: tuple[Did, ...] = (Did(first, query.text, len(found), len(found)),)
+    results: tuple[tuple[str, Ranking], ...] = ((query.text, found),)  # of each action: asked, found
+    located = [found]
+    while do.may_choose(done, steps, 1, spent(), 2).decision == "choose":
+        offered = do.file_tools(tools, done, bool(files_of(found, read)))
+        action: Action = "read"
+        words = ""
+        if chooser == "model" and offered != ("read",):
+            choice = do.choose_action(query.text, done, offered)
+            if choice.decision == "answered" or choice.decision == "unusable choice":
+                break
+            action, words = choice.decision, choice.input
+        elif chooser == "script" and (done[-1].action == "read" or "read" not in offered):
+            action = "grep" if tools == "grep" else "search"
+            words = do.next_query(query.text, read)
+        guard = do.asked_before(action, words, done).decision if action != "read" else "new"
+        if guard == "repeated":
+            break
+        if guard == "asked before":
+            done, results = (*done, Did(action, words, before=True)), (*results, ("", ()))
+            continue
+        text = do.with_answers(action, words, query.text, results)
+        hits = act(action, text, found, read)
+        new = len({hit.passage.id for hit in hits} - {hit.passage.id for hit in (*found, *read)})
+        did = Did(action, words, len(hits), new)
+        if action == "read":
+            read = do.collect(read, hits, length, keep)
+            enough = do.enough(query.text, read, cut).decision if chooser == "model" else "unknown"
+            did = Did(action, "", len(hits), len(hits), enough=enough)
+        elif hits:
+            found = do.concat(hits, found)
+            located.append(hits)
+        done, results = (*done, did), (*results, (text, hits))
+    if not read and found:
+        read = do.collect(
+            (), do.read_range(found, files_of(found, ())[0], min(length, keep), ()), length, keep
+        )
+    merged = do.append(read, do.rrf(tuple(located)))[: 2 * POOL]
+    return do.answer(query.text, merged, None, max(1, len(read)))
