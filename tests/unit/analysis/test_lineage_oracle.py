@@ -22,7 +22,12 @@ from tests.fakes import FakeEngine, ScriptedLLM
 from tests.watched import Call, Given, Watch, watched
 
 WORDS = ("parcel", "seal", "customs", "vase", "refund", "label", "photo", "carrier", "box", "hour", "glass")
-SEARCHES = ("search", "look up", "take the whole corpus")  # how the names of steps begin that find
+SEARCHES = (
+    "search",
+    "look up",
+    "take the whole corpus",
+    "read a range",
+)  # how the names of steps begin that find
 IN_TURN = ("append", "collect", "concat")
 NOTHING = 10**9
 
@@ -214,6 +219,9 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
             assert fate.was in given, where
         elif fate.kind == "never retrieved":
             assert not having, where
+        elif fate.kind == "found, not opened":
+            assert fate.was in having.values(), where
+            assert all(names[span] != "read_range" for span in having), where
         elif fate.kind == "not recorded":
             assert unknown, where
         elif fate.kind == "list not used":
