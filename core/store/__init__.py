@@ -111,33 +111,28 @@ class Store:
 
         `search`: words, each matched as a prefix of a word in question, answers, routes, tags or note.
         """
-        self._writer.settle(SETTLE_S)
-        with reading(self.path) as connection:
+        with self._settled() as connection:
             return searching.sessions(connection, search=search, only=only, before=before, limit=limit)
 
     def session(self, run_id: str) -> SessionRow:
         """One run's line of the list; BadInput if there is no such run or it was deleted."""
-        self._writer.settle(SETTLE_S)
-        with reading(self.path) as connection:
+        with self._settled() as connection:
             who = people.current()
             return searching.session(connection, run_annotations.number_of(connection, run_id, who=who))
 
     def count(self, search: str = "", **only: Unpack[Filters]) -> int:
         """Count the runs that `sessions` lists."""
-        self._writer.settle(SETTLE_S)
-        with reading(self.path) as connection:
+        with self._settled() as connection:
             return searching.count(connection, search=search, only=only)
 
     def ids(self, search: str = "", **only: Unpack[Filters]) -> list[str]:
         """Return the ids of all runs that `sessions` lists, newest first."""
-        self._writer.settle(SETTLE_S)
-        with reading(self.path) as connection:
+        with self._settled() as connection:
             return searching.ids(connection, search=search, only=only)
 
     def choices(self) -> Choices:
         """Return the filter values of the runs that are not deleted."""
-        self._writer.settle(SETTLE_S)
-        with reading(self.path) as connection:
+        with self._settled() as connection:
             return searching.choices(connection)
 
     def route_history(self, corpus: str) -> dict[str, float]:
@@ -159,8 +154,7 @@ class Store:
         """
         if limit < 1:
             raise BadInput(f"limit={limit} must be 1 or more")
-        self._writer.settle(SETTLE_S)
-        with reading(self.path) as connection:
+        with self._settled() as connection:
             return traces.read(connection, corpus, limit)
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
@@ -294,6 +288,13 @@ class Store:
             if kind != "run":
                 return trash.listed(connection, kind)
             return run_annotations.deleted(connection, people.require("look"))
+
+    @contextmanager
+    def _settled(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection to read, once the runs that are just being written are on the disk."""
+        self._writer.settle(SETTLE_S)
+        with reading(self.path) as connection:
+            yield connection
 
     def _gone_later(self) -> None:
         if self.deletion.undo_s > 0:

@@ -9,6 +9,7 @@ from core.analysis.metrics import titled
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
 from core.evaluation.finding import Finding, compared, mean
 from core.evaluation.finding import figures as shown
+from core.evaluation.templating import say
 from core.evaluation.tuning.learn import EQUAL, METRIC
 from core.evaluation.tuning.pairs import Counts
 from core.routes.registry import routes
@@ -31,14 +32,7 @@ def called(name: str) -> str:
 def labels(found: Counts | Mapping[str, Any]) -> str:
     """Return the labels that the weights are fitted on, and the effect of missing ones."""
     n = found if isinstance(found, Counts) else Counts(**found)
-    missed = n.labelled - n.relevant
-    return (
-        f"{n.questions:,} questions with {n.labelled:,} relevant passages, {n.relevant:,} of them among the "
-        f"{n.passages:,} that the lists found"
-        + (f" ({missed:,} are in no list, so weights cannot recover them)" if missed else "")
-        + f". {n.unjudged:,} of the found passages are unjudged and count as not relevant; if some of them "
-        "are relevant, the weights learn from wrong labels."
-    )
+    return say("weights.labels", n)
 
 
 def worth(fitted: FittedWeights) -> list[str]:
@@ -78,21 +72,13 @@ def most(fitted: FittedWeights) -> list[tuple[str, float]]:
 
 def weights(fitted: FittedWeights) -> str:
     """Return the weights in a sentence or three."""
-    tops = most(fitted)
-    scores = ", ".join(f"{name} {value:+.2f}" for name, value in tops)
-    text = f"Each list adds to the score of its first passage: {scores}. A passage outside the list gets 0."
     below = [
         f"{LISTS[name]} {CALLED[feature]}"
         for name, row in zip(fitted.lists, fitted.weights, strict=True)
         for feature, value in zip(FEATURES, row, strict=True)
         if value < 0
     ]
-    if below:
-        text += (
-            f" Negative weights: {'; '.join(below)}. This is expected: where lists overlap, one offsets what "
-            "another overcounts."
-        )
-    return text
+    return say("weights.weights", most(fitted), below)
 
 
 def _compared(subject: str, name: str, one: Mapping[str, Any]) -> Finding:
