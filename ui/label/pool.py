@@ -8,6 +8,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.engine import availability
 from core.evaluation import experiment_store
+from core.evaluation.finding import count
 from core.evaluation.labels import pool
 from core.evaluation.labels.coverage import Coverage, coverage
 from core.evaluation.labels.pool import Pooling
@@ -96,7 +97,7 @@ def _begin(desk: Desk) -> None:
             usual,
             format_func=title,
             key=f"label_routes:{name}",
-            help="By default, all routes that run without a language model",
+            help="By default, all routes that run without a language model, except controls and pipelines",
         )
         depth = st.number_input(
             "Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth", width=150
@@ -110,9 +111,10 @@ def _begin(desk: Desk) -> None:
                 st.rerun()
     asking = [title(one) for one in chosen if one in routes() and routes()[one].asks()]
     more = f" These call the language model for each question: {', '.join(asking)}." if asking else ""
-    st.caption(
-        md(f"Runs {len(chosen)} routes on {len(desk.questions)} questions. Existing passages stay.{more}")
-    )
+    asked = len(pool.worth_labelling(desk.questions))
+    if left := len(desk.questions) - asked:
+        more += f" Left out: {count(left)} that documents do not answer, such as small talk."
+    st.caption(md(f"Runs {len(chosen)} routes on {count(asked)}. Existing passages stay.{more}"))
 
 
 @st.fragment(run_every=POLL_S)

@@ -53,8 +53,8 @@ def _desk() -> None:
     _order()
     with st.container(key="label_desk"):
         with st.container():
-            if at is not None:
-                show(label_passage.question(desk.asked[at[0]]))
+            done = tag("div", "No question is left.", css="rs dim")
+            show(done if at is None else label_passage.question(desk.asked[at[0]]))
         with st.container():
             if at is None:
                 _finished(desk, who, order)
@@ -121,17 +121,19 @@ def _passage(desk: Desk, at: Pair, mine: Judgement | None) -> None:
 
 
 def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
-    """Draw the buttons. Each belongs to its passage, so no key grades a passage not yet seen."""
+    """Draw the buttons. They stay the same from passage to passage: a key pressed while the next passage is
+    still on its way grades that one, and none is lost.
+    """
     place = order.index(at)
     with st.container(horizontal=True, gap="small"):
         for grade, letter in KEYS.items():
             st.button(
                 f"{grade} {SHORT[grade]}",
-                key=f"label_grade_{grade}:{place}",
+                key=f"label_grade_{grade}",
                 shortcut=letter,
                 **account.needs("label", help=GRADES[grade]),
                 on_click=_judge,
-                args=(at, "grade", grade),
+                args=("grade", grade),
                 type="primary" if mine is not None and mine.grade == grade else "secondary",
             )
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
@@ -141,11 +143,11 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
         ):
             st.button(
                 label,
-                key=f"label_{kind}:{place}",
+                key=f"label_{kind}",
                 shortcut=letter,
                 **account.needs("label", help=hint),
                 on_click=_judge,
-                args=(at, kind),
+                args=(kind,),
                 type="primary" if mine is not None and mine.kind == kind else "secondary",
             )
         _moves(order, place)
@@ -154,7 +156,7 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
 def _moves(order: tuple[Pair, ...], place: int) -> None:
     st.button(
         "Undo",
-        key=f"label_undo:{place}",
+        key="label_undo",
         shortcut="u",
         on_click=_undo,
         type="tertiary",
@@ -162,7 +164,7 @@ def _moves(order: tuple[Pair, ...], place: int) -> None:
     )
     st.button(
         "Back",
-        key=f"label_back:{place}",
+        key="label_backward",
         shortcut="h",
         on_click=_to,
         type="tertiary",
@@ -171,7 +173,7 @@ def _moves(order: tuple[Pair, ...], place: int) -> None:
     )
     st.button(
         "Forward",
-        key=f"label_on:{place}",
+        key="label_on",
         shortcut="l",
         on_click=_to,
         type="tertiary",
@@ -180,7 +182,7 @@ def _moves(order: tuple[Pair, ...], place: int) -> None:
     )
     st.button(
         "Next unjudged",
-        key=f"label_next:{place}",
+        key="label_next",
         shortcut="n",
         on_click=_next,
         type="tertiary",
@@ -188,9 +190,12 @@ def _moves(order: tuple[Pair, ...], place: int) -> None:
     )
 
 
-def _judge(at: Pair, kind: Kind, grade: int | None = None) -> None:
+def _judge(kind: Kind, grade: int | None = None) -> None:
     """Save a judgement and go on; the page shows "saved" once the store has it, and not before."""
     name, who = st.session_state[SET], annotator()
+    at: Pair | None = st.session_state.get(AT)
+    if at is None:  # a key pressed after the last passage
+        return
     note = str(st.session_state.get(_note(at)) or "").strip()
     judgement = Judgement(*at, who, "person", kind, grade, note)
     try:
@@ -303,8 +308,8 @@ def _finished(desk: Desk, who: str, order: tuple[Pair, ...]) -> None:
     )
     st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": desk.set.name})
     with st.container(horizontal=True):
-        st.button("Undo", key="label_undo:end", shortcut="u", on_click=_undo)
-        st.button("Back", key="label_back:end", shortcut="h", on_click=_to, args=(order[-1],))
+        st.button("Undo", key="label_undo", shortcut="u", on_click=_undo)
+        st.button("Back", key="label_backward", shortcut="h", on_click=_to, args=(order[-1],))
 
 
 def _note(at: Pair) -> str:

@@ -16,6 +16,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Passage, Query, RouteResult, Run
 from core.engine import availability
 from core.engine.request import Request
+from core.evaluation.dataset import UNDECIDED, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.origins import NEWEST
 from core.evaluation.labels.types import Desk
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 DEPTH = 10  # passages of each route
 MAX_DEPTH = 100
+CONTROLS = ("noise",)  # routes that return unrelated passages on purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,13 @@ class Pooling(BackgroundJob):
     def __init__(
         self, engine: Engine, store: Store, desk: Desk, names: Sequence[str], depth: int = DEPTH
     ) -> None:
-        super().__init__(desk.set.name, len(desk.questions), engine.settings.home)
+        self._questions = worth_labelling(desk.questions)
+        super().__init__(desk.set.name, len(self._questions), engine.settings.home)
         self.name, self.corpus, self.routes, self.depth = desk.set.name, desk.set.corpus, tuple(names), depth
         self.new = 0
         self.failed: Counter[str] = Counter()
         self.why: dict[str, str] = {}  # by route, why it gave no result the first time
-        self._engine, self._store, self._questions = engine, store, desk.questions
+        self._engine, self._store = engine, store
         self._job: Job | None = None
 
     def cancel(self) -> None:
@@ -110,9 +113,23 @@ def under_way(engine: Engine, name: str) -> Pooling | None:
 
 
 def defaults(engine: Engine, corpus: str) -> tuple[str, ...]:
-    """Return the routes that can run on a corpus and ask no language model."""
+    """Return the routes that can run on a corpus and ask no language model, without controls, which add
+    passages on purpose that answer nothing, and without pipelines, which may search other documents.
+    """
     gaps = availability.missing(engine, corpus)
-    return tuple(r.name for r in routes().values() if not r.asks() and not availability.why_not(r, gaps))
+    return tuple(
+        one.name
+        for one in routes().values()
+        if one.name not in CONTROLS
+        and not one.external
+        and not one.asks()
+        and not availability.why_not(one, gaps)
+    )
+
+
+def worth_labelling(questions: Iterable[Question]) -> list[Question]:
+    """Return the questions that documents are asked for: not small talk, and none for tables."""
+    return [one for one in questions if one.mode not in UNDECIDED]
 
 
 def best(results: Iterable[RouteResult], depth: int) -> list[Pooled]:

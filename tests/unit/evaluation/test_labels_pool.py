@@ -289,3 +289,11 @@ def test_without_a_model_nothing_is_begun(engine):
 )
 def test_a_probability_is_relevant_from_one_half(value, grade):
     assert suggest.graded(value) == grade
+
+
+def test_small_talk_is_not_asked_and_controls_find_nothing(engine):
+    asked = [Question("talk", Query("lol ok"), mode="no_retrieval"), Question("real", Query("a parcel"))]
+    assert [one.id for one in module.worth_labelling(asked)] == ["real"]
+    usual = module.defaults(engine, "tiny")
+    assert "bm25" in usual
+    assert not {"noise"} & {*usual}
