@@ -45,7 +45,11 @@ class OnnxText:
         self._tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
         self._tokenizer.no_padding()  # the file pads to 128: 30 ms a question instead of 4
         if most is None:
-            most = int(json.loads((model_folder / "sentence_bert_config.json").read_text())["max_seq_length"])
+            most = int(
+                json.loads((model_folder / "sentence_bert_config.json").read_text(encoding="utf-8"))[
+                    "max_seq_length"
+                ]
+            )
         self._tokenizer.enable_truncation(most)
         self._segments = "token_type_ids" in {one.name for one in self._session.get_inputs()}
 

@@ -67,7 +67,7 @@ def verified(path: Path, sha256: str) -> bool:
     time.
     """
     try:
-        if json.loads(_note(path).read_text()) == _facts(path, sha256):
+        if json.loads(_note(path).read_text(encoding="utf-8")) == _facts(path, sha256):
             return True
     except (OSError, ValueError) as error:
         log.info("%s: reading it to check its sha256 (%s)", path, error)

@@ -66,6 +66,18 @@ def test_actions_are_pinned_and_the_workflow_may_only_read():
     assert all("timeout-minutes" in job for job in CI["jobs"].values())
 
 
+@pytest.mark.parametrize("file", ["release.yml", "systems.yml"])
+def test_other_workflows_pin_their_actions_and_may_only_read(file):
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / file).read_text(encoding="utf-8"))
+    used = [step["uses"] for job in flow["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert used
+    assert [one for one in used if not re.fullmatch(r"(actions|pypa)/[\w-]+@[0-9a-f]{40}", one)] == []
+    assert flow["permissions"] == {"contents": "read"}
+    writes = [job["permissions"] for job in flow["jobs"].values() if "permissions" in job]
+    assert writes in ([], [{"id-token": "write"}])
+    assert all("timeout-minutes" in job for job in flow["jobs"].values())
+
+
 def test_hooks_run_what_make_lint_runs():
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     assert [repo["repo"] for repo in hooks] == ["local"], "the versions are those of requirements-dev.txt"
