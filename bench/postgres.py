@@ -26,7 +26,7 @@ from core.backends.base import Matrix
 from core.backends.pgvector import PgVectorIndex
 from core.backends.postgres import PostgresServer
 from core.backends.vector import FaissIndex, write_graph
-from core.corpus import served_tables
+from core.corpus import served
 from core.domain.postgres import Dsn
 from core.domain.types import Passage
 
@@ -92,17 +92,15 @@ def measure(size: int = SIZE) -> dict[str, Any]:
 
 def in_postgres(server: PostgresServer, made: Matrix, asked: Matrix) -> dict[str, Any]:
     """Fill, index and search."""
-    tables = served_tables.names("bench", f"{len(made):016x}")
+    tables = served.table_names("bench", f"{len(made):016x}")
     told = {}
     with server.writing() as connection:
-        served_tables.prepare(connection, server)
+        served.prepare(connection, server)
 
     def fill() -> None:
         with server.writing() as connection:
             documents = ((p.doc_id, p.title, p.text, meta) for _, p, meta in passages(len(made)))
-            served_tables.fill(
-                connection, tables, documents, passages(len(made)), made, "simple", lambda *_: None
-            )
+            served.fill(connection, tables, documents, passages(len(made)), made, "simple", lambda *_: None)
 
     def stage(work: Callable[[Any], None]) -> Callable[[], None]:
         def done() -> None:
@@ -113,13 +111,13 @@ def in_postgres(server: PostgresServer, made: Matrix, asked: Matrix) -> dict[str
 
     told["fill s"] = timed_once(fill)
     log.info("filled: %.0f s", told["fill s"])
-    told["keys and words s"] = timed_once(stage(lambda c: served_tables.keys(c, tables)))
-    before = server.read(lambda c: served_tables.size(c, tables))
-    told["HNSW build s"] = timed_once(stage(lambda c: served_tables.graph(c, tables, DIM, MEMORY_MB)))
-    after = server.read(lambda c: served_tables.size(c, tables))
+    told["keys and words s"] = timed_once(stage(lambda c: served.add_keys(c, tables)))
+    before = server.read(lambda c: served.table_size(c, tables))
+    told["HNSW build s"] = timed_once(stage(lambda c: served.add_graph(c, tables, DIM, MEMORY_MB)))
+    after = server.read(lambda c: served.table_size(c, tables))
     told["tables bytes"], told["HNSW bytes"] = before, after - before
     log.info("indexed: %s", json.dumps(told))
-    index = served_tables.index(server, tables, len(made), DIM, "simple", "hnsw")
+    index = served.search_of(server, tables, len(made), DIM, "simple", "hnsw")
     truth = [{row for row, _ in index.search_exact(one, TOP)} for one in asked]
     told["exact p50 ms"] = p50([lambda v=one: index.search_exact(v, TOP) for one in asked[:10]])
     return (
