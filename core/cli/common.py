@@ -23,7 +23,7 @@ import click
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.evaluation.options import Option
+    from core.evaluation.options import DeclaredOption
     from core.routes.declare import Route
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,7 +97,7 @@ def model_options(
     return decorate
 
 
-def _type(kind: str, own: Option) -> click.ParamType[Any, Any]:
+def _type(kind: str, own: DeclaredOption) -> click.ParamType[Any, Any]:
     if kind.startswith("Literal"):
         return click.Choice(re.findall(r"'([^']+)'", kind))
     if kind.startswith("int"):

@@ -14,7 +14,7 @@ KEY = "option"  # in a field's metadata
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class DeclaredOption:
     """The option of a command for one field; "--on/--off" for a switch that is on by default."""
 
     flags: str
@@ -34,10 +34,10 @@ class Option:
 
 def option(default: Any, *given: Any, **limits: Any) -> Any:
     """Return a field with an option."""
-    return field(default=default, metadata={KEY: Option(*given, **limits)})
+    return field(default=default, metadata={KEY: DeclaredOption(*given, **limits)})
 
 
-def options(model: Any) -> dict[str, tuple[Field[Any], Option]]:
+def options(model: Any) -> dict[str, tuple[Field[Any], DeclaredOption]]:
     """Return the fields of `model` that have an option, by name."""
     return {one.name: (one, one.metadata[KEY]) for one in fields(model) if KEY in one.metadata}
 

@@ -7,7 +7,7 @@ from shlex import join
 from typing import Any
 
 from core.evaluation.finding import MARGIN
-from core.evaluation.options import Option, options
+from core.evaluation.options import DeclaredOption, options
 from core.evaluation.release.criteria import Criteria
 
 
@@ -26,6 +26,6 @@ def command(name: str, criteria: Criteria, *, against: str | None = None, report
     return join(words)
 
 
-def _place(given: tuple[Field[Any], Option]) -> tuple[bool, bool]:
+def _place(given: tuple[Field[Any], DeclaredOption]) -> tuple[bool, bool]:
     one, _ = given
     return one.type == "bool", one.name == "margin"

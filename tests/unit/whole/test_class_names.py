@@ -31,7 +31,6 @@ TWICE = frozenset(
         "Measured",
         "Moved",
         "Node",
-        "Option",
         "Page",
         "Pair",
         "Part",
