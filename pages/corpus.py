@@ -12,13 +12,14 @@ from core.domain.errors import RouteScopeError
 from ui.app import corpora, link, opened, opening, state, workers
 from ui.app.markup import md
 from ui.app.tabs import tabs
-from ui.corpus import access, add, chunkings, documents, near_duplicates, passages
+from ui.corpus import access, add, chunkings, documents, near_duplicates, own_questions, passages
 from ui.corpus import state as corpus_state
 from ui.your_pipeline import page as pipelines
 
 VIEWS: dict[str, Callable[[str], None]] = {
     "State": corpus_state.draw,
     "Add": add.draw,
+    own_questions.TAB: own_questions.draw,
     "Documents and chunks": documents.draw,
     "Passages": passages.draw,
     "Chunkings": chunkings.draw,

@@ -43,12 +43,23 @@ class BackgroundJob(ABC):
         self.title, self.home, self.owner = title, home, owner.get()
         self.person = people.current()  # on whose behalf it works
         self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.stage, self.finished, self.total = "", 0, total
+        self.stage, self.total = "", total
         self.error: str | None = None
         self.listed = True  # False while it only waits for another job, which is listed
         self._stopped = False
         self._cancel, self._at_end = threading.Event(), threading.Event()
         self._began, self._over = time.perf_counter(), 0.0
+        self._finished, self._moved = 0, self._began
+
+    @property
+    def finished(self) -> int:
+        """Return how many parts are done."""
+        return self._finished
+
+    @finished.setter
+    def finished(self, parts: int) -> None:
+        if parts != self._finished:
+            self._finished, self._moved = parts, time.perf_counter()
 
     @property
     def done(self) -> bool:
@@ -84,10 +95,14 @@ class BackgroundJob(ABC):
 
     @property
     def left(self) -> float | None:
-        """Seconds until its end, by what a part took so far; None before the first and when it has ended."""
+        """Return about how many seconds are left, by what the finished parts took; None before the first,
+        and once the part under way takes longer than that. It never grows while a part is under way.
+        """
         if self.done or not self.finished:
             return None
-        return self.seconds / self.finished * (self.total - self.finished)
+        each, parts = (self._moved - self._began) / self.finished, self.total - self.finished
+        left = max(each * parts - (time.perf_counter() - self._moved), each * (parts - 1))
+        return left if left > 0 else None
 
     @property
     def share(self) -> float:

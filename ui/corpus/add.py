@@ -18,6 +18,7 @@ from core.domain.format import size
 from ui.app import account, corpora, state
 from ui.app.markup import md, show, tag
 from ui.corpus import documents as corpus_documents
+from ui.corpus import own_questions
 from ui.corpus import reading as corpus_reading
 from ui.corpus.state import heading, rows
 
@@ -34,6 +35,7 @@ def draw(name: str) -> None:
     told = st.session_state.pop(MESSAGE, None)
     if told:
         st.success(md(told))
+        own_questions.offer()
     if not account.notice("edit"):
         return
     mine = _uploaded(name)

@@ -18,7 +18,7 @@ from core.domain.postgres import Dsn
 from ui.app import corpora, state
 from ui.app.markup import EMPTY, join, md, show, tag
 from ui.components import metadata
-from ui.corpus import enrichments, vectors
+from ui.corpus import enrichments, own_questions, vectors
 from ui.corpus import reading as corpus_reading
 
 KINDS = {"hnsw": "HNSW", "ivfflat": "IVFFlat"}
@@ -33,6 +33,7 @@ def draw(name: str) -> None:
             st.caption(md(f"Why: {item.reason}"))
     else:
         st.markdown(md(describe_state(item)))
+        own_questions.offer()
         for caution in cautions.of_corpus(item.info):
             st.warning(md(f"{caution.line()}."))
         show(tag("div", _facts(item, item.info), css="rs rs-corpus-two"))

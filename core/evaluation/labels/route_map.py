@@ -1,0 +1,116 @@
+"""Where routes agree without any label, and which passages to grade first: read off a label set's pool."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import log2, nan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.analysis.rank_overlap import jaccard
+from core.evaluation import deciding
+from core.evaluation.labels.final import labelled_set
+from core.evaluation.labels.types import Desk
+from core.evaluation.outcome import Outcome
+from core.evaluation.scoring import route_values
+from core.evaluation.verdict import Verdict
+from core.store.labels import Pair
+
+if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
+    from core.store import Store
+
+TOP = 10  # passages of each ranking that are compared
+ALIKE = 0.6  # mean overlap from which routes are one group
+METRIC = "ndcg@10"
+Rankings = Mapping[str, Mapping[str, tuple[str, ...]]]  # question -> route -> passages, best first
+
+
+@dataclass(frozen=True, slots=True)
+class RouteGroup:
+    """Routes that show nearly the same passages; `overlap` is their mean Jaccard index, 1 for one alone."""
+
+    routes: tuple[str, ...]
+    overlap: float
+
+
+def rankings(desk: Desk, depth: int = TOP) -> Rankings:
+    """Return what each route showed first at each question, as its pool recorded it."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for question, pool in desk.pool.items():
+        ranked: dict[str, list[tuple[int, str]]] = {}
+        for id, pooled in pool.items():
+            for route, rank in pooled.found:
+                if rank <= depth:
+                    ranked.setdefault(route, []).append((rank, id))
+        found[question] = {route: tuple(id for _, id in sorted(some)) for route, some in ranked.items()}
+    return {question: by for question, by in found.items() if by}
+
+
+def groups(found: Rankings, least: float = ALIKE) -> list[RouteGroup]:
+    """Return the routes in groups whose mean overlap is at least `least`, by average linkage (Sokal and
+    Michener 1958), the largest first.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    routes = sorted({route for by in found.values() for route in by})
+    if len(routes) < 2:
+        return [RouteGroup((route,), 1.0) for route in routes]
+    alike = np.eye(len(routes))
+    for a, b in combinations(range(len(routes)), 2):
+        one, other = routes[a], routes[b]
+        values = [jaccard(by.get(one, ()), by.get(other, ()), TOP) for by in found.values()]
+        alike[a, b] = alike[b, a] = sum(values) / len(values)
+    tree = linkage(squareform(1 - alike, checks=False), "average")
+    made: dict[int, list[int]] = {}
+    for at, name in enumerate(fcluster(tree, 1 - least + 1e-9, "distance")):
+        made.setdefault(int(name), []).append(at)
+    return sorted(
+        (RouteGroup(tuple(routes[at] for at in some), _mean(alike, some)) for some in made.values()),
+        key=lambda group: (-len(group.routes), group.routes),
+    )
+
+
+def decisive(found: Rankings, judged: Collection[Pair], count: int) -> list[Pair]:
+    """Return the `count` unjudged passages whose grades could move the routes furthest apart: the difference
+    of their discounts (Järvelin and Kekäläinen 2002), summed over all pairs of routes.
+    """
+    weights: dict[Pair, float] = {}
+    for question, by in found.items():
+        for id in {id for ids in by.values() for id in ids}:
+            if (question, id) not in judged:
+                gains = [1 / log2(ids.index(id) + 2) if id in ids else 0.0 for ids in by.values()]
+                weights[question, id] = sum(abs(a - b) for a, b in combinations(gains, 2))
+    return sorted(weights, key=lambda pair: (-weights[pair], pair))[:count]
+
+
+def decision(store: Store, name: str, corpus: Corpus, found: Rankings) -> Verdict:
+    """Return which route the grades given so far can show to be the one to ship, by the rule of
+    `core.evaluation.verdict`. Raises BadInput if nothing is graded.
+    """
+    labelled = labelled_set(store, name, corpus)[0]
+    routes: Sequence[str] = sorted({route for by in found.values() for route in by})
+    outcomes = {
+        question: {
+            route: Outcome("ok", nan, tuple((id, 1 / at) for at, id in enumerate(by.get(route, ()), 1)))
+            for route in routes
+        }
+        for question, by in found.items()
+    }
+    values = {
+        route: {
+            question: float(measured[METRIC])
+            for question, measured in route_values(labelled, outcomes, route, metrics=(METRIC,)).items()
+        }
+        for route in routes
+    }
+    return deciding.plain(values, outcomes, routes[0], {}, {})
+
+
+def _mean(alike: np.ndarray, some: list[int]) -> float:
+    pairs = [float(alike[a, b]) for a, b in combinations(some, 2)]
+    return sum(pairs) / len(pairs) if pairs else 1.0

@@ -1,0 +1,263 @@
+"""Compare routes on one's own questions, without labels: run, see where they agree, grade what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.corpus.variants import base_of
+from core.domain.background_job import BackgroundJob
+from core.domain.errors import RouteScopeError, Unavailable
+from core.evaluation.dataset import Question
+from core.evaluation.disagreement import disagreements
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import origins, pool, route_map
+from core.evaluation.labels.types import Desk
+from core.evaluation.questions import job as generating
+from core.evaluation.questions.write import KINDS
+from core.evaluation.verdict_text import details, headline
+from core.store.labels import GRADES, Judgement, Pair
+from ui.app import account, opening, redraw, state
+from ui.app.markup import cut, md, show, table_of, tag
+from ui.app.names import named
+from ui.app.progress import progress
+from ui.app.routes import title
+from ui.components import complaint, question_file
+
+TAB = "My questions"
+SET, NEW = "own_set", ""
+PASTED, FILE, GENERATED = "Paste", "Upload a file", "Generate"
+ASKED, TO_GRADE, SIDE_BY_SIDE = 20, 10, 4  # questions to generate; passages; groups
+MAX_PASTED = 200_000  # characters
+
+
+def offer() -> None:
+    """Draw the link to this tab."""
+    st.page_link("corpus.py", label="Compare routes on my questions", query_params={"tab": TAB})
+
+
+def draw(corpus: str) -> None:
+    """Draw the next step: the questions, their run, or the map with the passages to grade."""
+    store = pool.store_of(state.engine())
+    own = [one.name for one in desks.sets(store) if base_of(one.corpus) == base_of(corpus)]
+    options = [*sorted(own, key=lambda name: name != _usual(corpus)), NEW]
+    if st.session_state.get(SET) not in options:
+        st.session_state[SET] = options[0]
+    if own:
+        st.selectbox("Questions", options, key=SET, format_func=lambda one: one or "New questions", width=340)
+    name = st.session_state[SET]
+    if name == NEW:
+        _questions(corpus, own)
+        return
+    job: BackgroundJob | None = generating.latest(state.engine(), name)
+    if job is None or job.done:
+        job = pool.under_way(state.engine(), name)
+    if job is not None and not job.done:
+        _follow(job)
+    elif job is not None and job.error:
+        st.error(md(job.error))
+    desk = desks.load(store, name)
+    found = route_map.rankings(desk)
+    left = len(desk.questions) - len(found)
+    if left and (job is None or job.done):
+        routes = len(pool.defaults(state.engine(), corpus))
+        st.button(
+            f"Run {routes} routes on {len(desk.questions)} questions",
+            type="primary",
+            key="own_run",
+            on_click=_run,
+            args=(name,),
+            **account.needs("edit"),
+        )
+    if found:
+        _map(desk, found)
+        _grade(desk, found)
+        _decision(corpus, name, found)
+
+
+def _usual(corpus: str) -> str:
+    return f"questions {corpus}"[:64]
+
+
+def _questions(corpus: str, taken: Sequence[str]) -> None:
+    """Draw the ways to give questions; with the first ones the routes are run at once."""
+    kind = st.segmented_control(
+        "Questions", [PASTED, FILE, GENERATED], key="own_kind", default=PASTED, required=True
+    )
+    name, number = _usual(corpus), 2
+    while name in taken:
+        name, number = f"{_usual(corpus)[:58]} {number}", number + 1
+    if kind == GENERATED:
+        _generate(corpus, name)
+        return
+    if kind == FILE:
+        given = question_file.choose("own")
+        asked = given.written.questions if given is not None else ()
+    else:
+        asked = origins.of_lines(
+            st.text_area("One question a line", key="own_pasted", max_chars=MAX_PASTED, height=220)
+        )
+    st.button(
+        f"Run the routes on {len(asked)} questions" if asked else "Run the routes",
+        type="primary",
+        key="own_begin",
+        on_click=_begin,
+        args=(corpus, name, asked),
+        **account.needs("edit", disabled=not asked),
+    )
+
+
+def _generate(corpus: str, name: str) -> None:
+    why = state.engine().llm().status()
+    if why:
+        st.info(md(f"The language model writes questions: {why} Until then, paste some."))
+    count = int(st.number_input("How many", 1, 200, ASKED, key="own_count", width=140))
+    st.button(
+        "Generate",
+        type="primary",
+        key="own_generate",
+        on_click=_write,
+        args=(corpus, name, count),
+        **account.needs("edit", disabled=bool(why)),
+    )
+
+
+def _write(corpus: str, name: str, count: int) -> None:
+    try:
+        generating.begin(state.engine(), name, corpus, count, KINDS)
+    except Unavailable as error:
+        st.toast(md(str(error)))
+
+
+def _begin(corpus: str, name: str, asked: Sequence[Question]) -> None:
+    try:
+        desks.create(pool.store_of(state.engine()), name, corpus, asked)
+    except RouteScopeError as error:
+        st.toast(md(str(error)))
+        return
+    st.session_state[SET] = name
+    _run(name)
+
+
+def _run(name: str) -> None:
+    try:
+        pool.begin(state.engine(), name)
+    except RouteScopeError as error:
+        st.toast(md(str(error)))
+
+
+@st.fragment(run_every=1.0)
+def _follow(job: BackgroundJob) -> None:
+    """Draw the progress of the run; what is done stays if it is stopped, and the run can be resumed."""
+    progress(job, f"{job.finished} of {job.total} questions", key="own_stop")
+    if job.done:
+        redraw.page()
+
+
+def _map(desk: Desk, found: route_map.Rankings) -> None:
+    """Draw the groups of routes, the questions that divide them, and one question side by side."""
+    made = route_map.groups(found)
+    count = sum(len(group.routes) for group in made)
+    st.markdown(f"##### {count} routes in {len(made)} groups that show nearly the same passages")
+    head = tag("tr", tag("th", "Routes"), tag("th", "Overlap of the top 10", css="num"))
+    rows = [
+        tag(
+            "tr",
+            tag("td", ", ".join(map(title, group.routes))),
+            tag("td", f"{group.overlap:.3f}" if len(group.routes) > 1 else "–", css="num"),
+        )
+        for group in made
+    ]
+    show(tag("div", table_of(head, rows), css="rs"))
+    apart = disagreements({}, "", found)
+    told = {one.question: one.apart or 0.0 for one in apart if one.question in desk.asked}
+    chosen = st.selectbox(
+        "Questions, the most divided first",
+        list(told),
+        index=None,
+        key=f"own_look:{desk.set.name}",
+        format_func=lambda id: f"{told[id]:.3f}  {cut(desk.asked[id].query.text, 110)}",
+        placeholder="Choose one to see the passages side by side",
+    )
+    if chosen is not None:
+        shown = [group for group in made if group.routes[0] in found[chosen]][:SIDE_BY_SIDE]
+        for column, group in zip(st.columns(max(1, len(shown))), shown, strict=False):
+            ids = found[chosen][group.routes[0]][:5]
+            items = [
+                tag(
+                    "li",
+                    tag("b", _name(desk, (chosen, id))),
+                    tag("div", _text(desk, (chosen, id), 120), css="dim"),
+                )
+                for id in ids
+            ]
+            with column:
+                show(tag("div", tag("b", title(group.routes[0])), tag("ol", *items), css="rs", dir="auto"))
+
+
+def _grade(desk: Desk, found: route_map.Rankings) -> None:
+    """Draw the next passages whose grades could move the routes furthest apart."""
+    judged = {one.pair for one in desk.current() if one.kind == "grade"}
+    st.markdown(f"##### Grade the passages that decide most ({len(judged)} graded)")
+    st.caption(md(" · ".join(f"{grade}: {meaning}" for grade, meaning in GRADES.items())))
+    if judged:
+        st.button("Undo the last grade", key="own_undo", on_click=_undo, args=(desk.set.name,))
+    locked = bool(account.needs("label")["disabled"])
+    for pair in route_map.decisive(found, judged, TO_GRADE):
+        with st.container(border=True):
+            question = desk.asked[pair[0]].query.text
+            body = tag(
+                "div", tag("b", cut(question, 200)), tag("div", _name(desk, pair)), css="rs", dir="auto"
+            )
+            show(tag("div", body, tag("div", _text(desk, pair, 500), css="dim"), css="rs", dir="auto"))
+            with st.container(horizontal=True):
+                for grade in GRADES:
+                    key = f"own_{grade}:{pair[0]}:{pair[1]}"
+                    st.button(
+                        str(grade),
+                        key=key,
+                        help=GRADES[grade],
+                        on_click=_judge,
+                        args=(desk.set.name, pair, grade),
+                        disabled=locked,
+                    )
+
+
+def _judge(name: str, pair: Pair, grade: int) -> None:
+    told = Judgement(*pair, complaint.who(), "person", "grade", grade)
+    try:
+        desks.judge(pool.store_of(state.engine()), name, told)
+    except RouteScopeError as error:
+        st.toast(md(str(error)))
+
+
+def _undo(name: str) -> None:
+    try:
+        desks.undo(pool.store_of(state.engine()), name, complaint.who())
+    except RouteScopeError as error:
+        st.toast(md(str(error)))
+
+
+def _decision(corpus: str, name: str, found: route_map.Rankings) -> None:
+    """Draw what the grades so far can show, which is nothing as a rule."""
+    st.markdown("##### Decision")
+    opening.wait_for(corpus)
+    try:
+        verdict = route_map.decision(
+            pool.store_of(state.engine()), name, state.engine().corpus(corpus), found
+        )
+    except RouteScopeError:
+        st.caption("Grade passages first: without a grade, nothing shows which route is better.")
+        return
+    st.markdown(f"**{md(headline(verdict, title, 'nDCG@10'))}**")
+    st.caption(md(" ".join(details(verdict, title))))
+    st.page_link("label.py", label="Grade more on Label", query_params={"set": name})
+
+
+def _name(desk: Desk, pair: Pair) -> str:
+    return cut(named(desk.set.corpus, desk.pool[pair[0]][pair[1]].passage), 90)
+
+
+def _text(desk: Desk, pair: Pair, limit: int) -> str:
+    return cut(desk.pool[pair[0]][pair[1]].passage.text, limit)
