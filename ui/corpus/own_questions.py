@@ -245,7 +245,7 @@ def _decision(corpus: str, name: str, found: route_map.Rankings) -> None:
     opening.wait_for(corpus)
     try:
         verdict = route_map.decision(
-            pool.store_of(state.engine()), name, state.engine().corpus(corpus), found
+            pool.store_of(state.engine()), name, state.engine().corpus(corpus), found, title
         )
     except RouteScopeError:
         st.caption("Grade passages first: without a grade, nothing shows which route is better.")

@@ -98,7 +98,13 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
     try:
         kinds = _kinds(corpus, None if source == OWN else source, str(state.engine().settings.home))
     except RouteScopeError as error:
-        st.info(md(f"No labelled questions: {error}"))
+        if source == OWN:
+            st.info("This corpus has no labelled questions yet.")
+            st.page_link(
+                "corpus.py", label="Compare routes on my questions", query_params={"tab": "My questions"}
+            )
+        else:
+            st.info(md(str(error)))
         st.page_link("label.py", label="Label questions")
         return None
     return _part(place, Spec(corpus, labels=None if source == OWN else source), kinds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import log2, nan
@@ -76,19 +76,23 @@ def groups(found: Rankings, least: float = ALIKE) -> list[RouteGroup]:
 
 
 def decisive(found: Rankings, judged: Collection[Pair], count: int) -> list[Pair]:
-    """Return the `count` unjudged passages whose grades could move the routes furthest apart: the difference
-    of their discounts (Järvelin and Kekäläinen 2002), summed over all pairs of routes.
+    """Return the `count` unjudged passages whose grades are expected to move the routes furthest apart: the
+    difference of their discounts (Järvelin and Kekäläinen 2002), summed over all pairs of routes, times
+    their mean discount, as what routes rank high is more often relevant.
     """
     weights: dict[Pair, float] = {}
     for question, by in found.items():
         for id in {id for ids in by.values() for id in ids}:
             if (question, id) not in judged:
                 gains = [1 / log2(ids.index(id) + 2) if id in ids else 0.0 for ids in by.values()]
-                weights[question, id] = sum(abs(a - b) for a, b in combinations(gains, 2))
+                apart = sum(abs(a - b) for a, b in combinations(gains, 2))
+                weights[question, id] = apart * sum(gains) / len(gains)
     return sorted(weights, key=lambda pair: (-weights[pair], pair))[:count]
 
 
-def decision(store: Store, name: str, corpus: Corpus, found: Rankings) -> Verdict:
+def decision(
+    store: Store, name: str, corpus: Corpus, found: Rankings, named: Callable[[str], str] = str
+) -> Verdict:
     """Return which route the grades given so far can show to be the one to ship, by the rule of
     `core.evaluation.verdict`. Raises BadInput if nothing is graded.
     """
@@ -108,7 +112,7 @@ def decision(store: Store, name: str, corpus: Corpus, found: Rankings) -> Verdic
         }
         for route in routes
     }
-    return deciding.plain(values, outcomes, routes[0], {}, {})
+    return deciding.plain(values, outcomes, routes[0], {}, {}, named)
 
 
 def _mean(alike: np.ndarray, some: list[int]) -> float:
