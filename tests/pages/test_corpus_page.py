@@ -435,7 +435,9 @@ def test_labelled_questions_are_listed_under_their_passages(real, monkeypatch):
         "a": (Evidence("returns.md", 3, "The refund is paid five business days"),),
         "b": (Evidence("deleted.md", 2),),  # of a document that is no more: left out, the others stay
     }
-    monkeypatch.setattr(gold, "_written", lambda _: Written("shop", asked, evidence))
+    monkeypatch.setattr(gold, "labelled_files", lambda _: ["questions.jsonl"])
+    known = Written("shop", asked, evidence)
+    monkeypatch.setattr("core.evaluation.dataset.written", lambda *_, **__: known)
     gold.questions_of.clear()
     (passage,) = [p for p in corpus.document("returns.md")[1] if "five business days" in p.text]
     assert gold.questions_of("shop", corpus.fingerprint) == {passage.id: [("a", "When?", 3)]}
