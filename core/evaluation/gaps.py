@@ -111,7 +111,7 @@ def find(
     to calibrate on, and Cancelled.
     """
     cancel = cancel or threading.Event()
-    evidence = Evidence(engine, corpus, cancel)
+    evidence = EvidenceSigns(engine, corpus, cancel)
     test = calibrate(evidence, calibration, progress)
     plan = runner.Plan(corpus.name, tuple(routes))
     outcomes, whole = runner.run(
@@ -148,7 +148,7 @@ def find(
     }
 
 
-class Evidence:
+class EvidenceSigns:
     """Signs that passages of a corpus answer a question."""
 
     def __init__(self, engine: Engine, corpus: Corpus, cancel: threading.Event) -> None:
@@ -187,7 +187,7 @@ class Evidence:
         return np.column_stack([vectors @ do.embed(text), covered])
 
 
-def calibrate(evidence: Evidence, labelled: LabelledSet | None, progress: Progress) -> EvidenceTest:
+def calibrate(evidence: EvidenceSigns, labelled: LabelledSet | None, progress: Progress) -> EvidenceTest:
     """Calibrate on labelled questions, or below `LEAST` of them on sentences taken out of passages."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -239,7 +239,7 @@ def known_items(corpus: Corpus) -> list[tuple[str, Passage]]:
     return found[:MOST]
 
 
-def clusters(evidence: Evidence, states: Sequence[QuestionState]) -> list[GapCluster]:
+def clusters(evidence: EvidenceSigns, states: Sequence[QuestionState]) -> list[GapCluster]:
     """Return gaps and misses by topic, the largest cluster first."""
     from sklearn.cluster import AgglomerativeClustering
 
@@ -277,7 +277,9 @@ def _pairs(items: Sequence[Any], signs: Callable[[Any], Any], progress: Progress
     return found
 
 
-def _with_and_without(evidence: Evidence, labelled: LabelledSet, question: Question) -> tuple[Table, Table]:
+def _with_and_without(
+    evidence: EvidenceSigns, labelled: LabelledSet, question: Question
+) -> tuple[Table, Table]:
     """Return the signs of a labelled question, and those without the documents of its relevant passages."""
     text, at = question.query.text, labelled.relevant_from
     relevant = [id for id, grade in labelled.qrels[question.id].items() if grade >= at]
@@ -286,7 +288,7 @@ def _with_and_without(evidence: Evidence, labelled: LabelledSet, question: Quest
     return evidence.signs(text, found), evidence.signs(text, _outside(found, documents))
 
 
-def _shortened(evidence: Evidence, sentence: str, passage: Passage) -> tuple[Table, Table]:
+def _shortened(evidence: EvidenceSigns, sentence: str, passage: Passage) -> tuple[Table, Table]:
     """Return the signs of a sentence, taken out of its passage, and those without the passage's document."""
     others = _outside(evidence.wide(sentence), {passage.doc_id})
     rest = passage.text.replace(sentence, " ")
@@ -298,7 +300,7 @@ def _outside(passages: Sequence[Passage], documents: Collection[str]) -> list[Pa
 
 
 def _state(
-    evidence: Evidence, test: EvidenceTest, labelled: LabelledSet, question: Question, outcomes: Outcomes
+    evidence: EvidenceSigns, test: EvidenceTest, labelled: LabelledSet, question: Question, outcomes: Outcomes
 ) -> QuestionState:
     """Decide one question, by its labels if it has some."""
     text = question.query.text

@@ -62,7 +62,7 @@ def test_labels_decide_before_the_test(engine):
 def test_one_in_ten_answerable_questions_is_called_a_gap(engine):
     """The threshold is a conformal one: at most a tenth of the calibration's own answerable questions."""
     corpus = engine.corpus("tiny")
-    evidence = gaps.Evidence(engine, corpus, threading.Event())
+    evidence = gaps.EvidenceSigns(engine, corpus, threading.Event())
     some = labelled(people(corpus))
     test = gaps.calibrate(evidence, some, lambda *_: None)
     scores = [test.score(evidence.signs(q.query.text, evidence.wide(q.query.text))) for q in some.questions]
@@ -78,7 +78,7 @@ def test_without_labels_sentences_of_the_corpus_calibrate_the_test(tmp_path):
     }
     engine = FakeEngine(tmp_path, texts=texts)
     corpus = engine.corpus("tiny")
-    evidence = gaps.Evidence(engine, corpus, threading.Event())
+    evidence = gaps.EvidenceSigns(engine, corpus, threading.Event())
     assert all(sentence in passage.text for sentence, passage in gaps.known_items(corpus))
     test = gaps.calibrate(evidence, None, lambda *_: None)
     assert (test.source, test.questions) == ("sentences of the corpus", 40)
