@@ -35,6 +35,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "import": "imports",
     "index": "corpora",
     "labels": "labels",
+    "matrix": "matrix",
     "mcp": "mcp",
     "memory": "memory",
     "models": "models",

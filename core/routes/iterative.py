@@ -32,6 +32,9 @@ def iterative(
         Literal["terms", "model"],
         Parameter(help="who chooses the name: shared terms, or a model among the names found by them"),
     ] = "terms",
+    retriever: Annotated[
+        Literal["hybrid", "bm25", "dense", "grep"], Parameter(help="what each search is made with")
+    ] = "hybrid",
 ) -> Answer:
     """Search, then look up the name that the passages mention and none is about, until nothing is missing.
 
@@ -41,7 +44,11 @@ def iterative(
     """
 
     def find(text: str) -> Ranking:
-        return do.rrf((do.sparse(text), do.dense(text)))
+        if retriever == "hybrid":
+            return do.rrf((do.sparse(text), do.dense(text)))
+        if retriever == "grep":
+            return do.grep(text)
+        return do.sparse(text) if retriever == "bm25" else do.dense(text)
 
     own = find(query.text)
     read = do.collect((), own, FIRST_READ_PASSAGES, FIRST_READ_PASSAGES)

@@ -1,0 +1,57 @@
+"""Harnesses by retrievers: the routes of the cells, and figures worked out by hand."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from core.api.matrix import HARNESSES, ONE_SHOT, SEEN, _measured, cell
+from core.cli import BAD_INPUT, main
+from core.domain.errors import BadInput
+from core.domain.types import Query
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.outcome import Outcome
+from core.routes.registry import routes
+
+
+def test_every_cell_is_a_route_with_allowed_parameters():
+    for harness in HARNESSES:
+        for retriever in ONE_SHOT:
+            route, parameters = cell(harness, retriever, True)
+            settled = routes()[route].settle(parameters)
+            assert not routes()[route].asks(settled), "a scripted cell asks no model"
+            if harness != "one_shot":
+                assert settled["keep"] == SEEN, "equal budgets"
+    assert routes()["read_files"].asks(routes()["read_files"].settle(cell("agent", "grep", False)[1]))
+
+
+@pytest.mark.parametrize(("harness", "retriever"), [("twice", "bm25"), ("agent", "google")])
+def test_an_unknown_harness_or_retriever_is_refused(harness, retriever, capsys):
+    with pytest.raises(BadInput):
+        cell(harness, retriever, True)
+    assert main(["matrix", "support", "--harness", harness, "--retrievers", retriever]) == BAD_INPUT
+    assert capsys.readouterr().out == ""
+
+
+def test_figures_are_those_worked_out_by_hand():
+    labelled = LabelledSet(
+        "set",
+        tuple(Question(id, Query(id)) for id in ("one", "two", "none")),
+        {"one": {"a:0-1": 1}, "two": {"a:0-1": 1, "b:0-1": 1, "c:0-1": 0}},
+    )
+    late = [(f"x{n}:0-1", 1.0) for n in range(SEEN - 1)]
+    outcomes = {
+        "one": {"r": Outcome("failed", 1000.0, error="no")},
+        "two": {"r": Outcome("ok", 3000.0, (("b:0-1", 2.0), *late, ("a:0-1", 0.5)), 4, 30, 10, steps=6)},
+    }
+    row = _measured(SimpleNamespace(labelled=labelled, outcomes=outcomes), "r")
+    assert (row["questions"], row["failed"]) == (2, 1)
+    assert row["recall"]["mean"] == 0.25, "0 for the failed, 1 of 2 for the other: rank 10 is not seen"
+    assert row["recall"]["low"] <= 0.25 <= row["recall"]["high"]
+    assert [hop["mean"] for hop in row["hops"]] == [0.0, 1.0]
+    assert [row[name]["mean"] for name in ("complete", "tokens", "calls", "steps", "seconds")] == [
+        0,
+        20,
+        2,
+        3,
+        2,
+    ]
