@@ -159,6 +159,13 @@ def test_a_question_is_asked_over_a_built_in_corpus(indexed):
     assert "idempoten" in result["hits"][0]["text"].lower()
 
 
+def test_the_demo_measures_routes_and_its_gate_fails(indexed):
+    assert indexed("routescope", "--version").startswith("RouteScope 0.1.")
+    told = indexed("routescope", "demo")
+    assert "Gate failed" in told
+    assert list(indexed.empty.iterdir()) == []
+
+
 def test_from_python_the_promised_line_works_in_any_folder(indexed):
     code = (
         "from core.api import compare, evaluate, gate\n"
