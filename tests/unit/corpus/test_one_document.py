@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.backends.second_bm25 import RankBM25Index
-from core.backends.sparse import LONGEST, BM25Index, mean_length, write_index
+from core.backends.sparse import MAX_MEDIANS, BM25Index, mean_length, write_index
 from core.backends.terms import analyzer
 from core.corpus.enrichments.graph import MENTIONED, RuleGraph
 from core.corpus.metadata import Metadata
@@ -78,7 +78,7 @@ def test_one_endless_passage_hardly_changes_how_lengths_count(tmp_path):
     write_index(small, tmp_path / "small", ENGLISH)
     ours, other = BM25Index(tmp_path / "small", 201), RankBM25Index(small, ENGLISH)
     np.testing.assert_allclose(ours.scores("late box"), other.scores("late box"), rtol=1e-4)
-    assert mean_length([10] * 99 + [10**6]) == pytest.approx((99 * 10 + LONGEST * 10) / 100)
+    assert mean_length([10] * 99 + [10**6]) == pytest.approx((99 * 10 + MAX_MEDIANS * 10) / 100)
     assert mean_length([3, 4, 5]) == 4
 
 

@@ -20,11 +20,11 @@ from core.backends.question_classifier import (
     ClassRoute,
     read,
     trained,
-    write,
 )
 from core.backends.sql.database import Column, DatabaseTable
 from core.backends.sql.linking import ValueLink
 from core.backends.terms import analyzer
+from core.backends.trained_files import write_trained
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import AnswerStyle, Query, Turn
 from core.engine.request import Request
@@ -49,7 +49,7 @@ def ask(tmp_path, text, replies=None, history=(), missing=None, answers="none", 
     llm = ScriptedLLM(replies or {}, missing=missing)
     engine = FakeEngine(tmp_path, llm=llm)
     if classifier is not None:
-        write(classifier, trained(engine.settings.home))
+        write_trained(classifier, trained(engine.settings.home))
     request = Request(Query(text, history), "tiny", ("adaptive",), answers=answers, style=AnswerStyle(by=by))
     return engine.ask(request).results[0], llm
 
@@ -115,7 +115,7 @@ def test_a_question_cannot_be_of_a_class_that_lacks_what_it_needs():
 
 def test_what_is_written_is_read(tmp_path):
     path = trained(tmp_path)
-    write(SHIPPED, path)
+    write_trained(SHIPPED, path)
     assert replace(read(tmp_path), source=SHIPPED.source) == SHIPPED
     assert read(tmp_path).source == str(path)
 
@@ -135,7 +135,7 @@ def test_what_is_written_is_read(tmp_path):
     ],
 )
 def test_a_damaged_file_is_one_clear_error(tmp_path, change, says):
-    write(SHIPPED, trained(tmp_path))
+    write_trained(SHIPPED, trained(tmp_path))
     document = json.loads(trained(tmp_path).read_text())
     change(document)
     trained(tmp_path).write_text(json.dumps(document))
@@ -309,7 +309,7 @@ def test_hostile_questions_have_a_route(tmp_path, text):
 
 def test_the_choice_can_be_forced_both_ways(tmp_path):
     engine = FakeEngine(tmp_path)
-    write(always("complex", "dense"), trained(engine.settings.home))
+    write_trained(always("complex", "dense"), trained(engine.settings.home))
     query = Query("How long are vouchers valid?")
 
     def run(forced, name="adaptive"):
