@@ -20,6 +20,7 @@ TWICE = frozenset(
         "Disagreement",
         "Drawn",
         "Estimate",
+        "Evidence",
         "Found",
         "Generated",
         "Given",
