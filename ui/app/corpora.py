@@ -31,7 +31,8 @@ def choose() -> None:
     name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
     item = known[name]
     cut = f" Cut: {item.info.chunking.label()}." if item.chunking_of and item.info else ""
-    st.caption(md(f"{item.title}.{cut} {size(item)}"))
+    own = item.title.startswith(str(state.engine().settings.home))
+    st.caption(md(f"{'Uploaded files' if own else item.title}.{cut} {size(item)}"))
     if item.state in ("stale", "damaged"):
         st.warning(md(f"{item.reason}."))
         if st.button("Rebuild", key="rebuild"):
