@@ -93,15 +93,22 @@ def slide(label: str) -> Callable[[Page, int], None]:
     return act
 
 
+def row(page: Page, turn: int) -> None:
+    """Press the title of another row of the matrix."""
+    page.locator(".rs-matrix button.title").nth(turn % 5 + 1).click()
+
+
+PAGES = ("why", "steps", "latency", "label", "evaluate", "tune", "release", "sessions", "present", "corpus")
 FLOOR = """
 import streamlit as st
 st.write(st.segmented_control("Text", ["S", "L"], default="S"))
 """
 CLICKS: tuple[tuple[str, str, Callable[[Page, int], None]], ...] = (
-    ("/", "Compare: hits 50 and 20", segment("20", "50")),
-    ("/", "Compare: text S and L", segment("L", "S")),
-    ("/", "Compare: pick a passage", pick("Passage")),
-    ("/", "Compare: ranks", tab("Ranks")),
+    ("/?depth=50&tab=Columns", "Compare: hits 50 and 20", segment("20", "50")),
+    ("/?depth=50&tab=Columns", "Compare: text S and L", segment("L", "S")),
+    ("/?depth=50&tab=Columns", "Compare: pick a passage", pick("Passage")),
+    ("/", "Compare: press a row of the matrix", row),
+    ("/", "Compare: columns", tab("Columns")),
     ("/", "Compare: overlap", tab("Overlap")),
     ("/why", "Why: pick a passage", pick("Passage")),
     ("/steps?view=Fusion&route=hybrid_rrf", "Fusion: move a weight", slide("weight of search BM25")),
@@ -117,7 +124,7 @@ def clicks(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[s
         browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
         for path, name, act in CLICKS:
             page = browser.new_page(viewport={"width": 1440, "height": 1000})
-            page.goto(f"{address}{path}{'&' if '?' in path else '?'}run={run_id}&depth=50")
+            page.goto(f"{address}{path}{'&' if '?' in path else '?'}run={run_id}")
             page.wait_for_selector(READY)
             page.wait_for_timeout(3000)
             page.wait_for_selector("[data-testid=stProgress]", state="detached", timeout=120_000)
@@ -131,6 +138,29 @@ def clicks(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[s
             found[name] = {"median_ms": statistics.median(took), "max_ms": max(took), "n": len(took)}
             log.info("%s: %.0f ms (max %.0f)", name, statistics.median(took), max(took))
             page.close()
+        browser.close()
+    return found
+
+
+def first_visits(address: str, run_id: str) -> dict[str, float]:
+    """Milliseconds from the click on a page in the navigation until it is drawn, for its first visit.
+
+    `evaluate` and `release` show the evaluation made for this, `label` its set.
+    """
+    found: dict[str, float] = {}
+    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.goto(f"{address}/?run={run_id}")
+        page.wait_for_selector(".rs-matrix")
+        page.wait_for_selector(READY)
+        page.wait_for_timeout(3000)
+        for name in PAGES:
+            page.evaluate(WATCH)
+            page.locator(f"[data-testid=stSidebarNav] a[href$='/{name}']").click()
+            found[name] = answered(page)
+            log.info("first visit of %s: %.0f ms", name, found[name])
         browser.close()
     return found
 
@@ -167,9 +197,11 @@ def measure() -> dict[str, Any]:
     os.environ["ROUTESCOPE_HOME"] = str(home)
     least = floor(home)
     with served() as (address, _):
+        visits = first_visits(address, run.id)
         found = clicks(address, run.id)
     return {
         "clicks": found,
+        "first_visits_ms": visits,
         "floor_ms": least,
         "ratios": {f"{name} / an empty page": one["median_ms"] / least for name, one in found.items()},
     }

@@ -132,7 +132,7 @@ def _troubles(run: Run) -> None:
         if run.status != "running":
             if st.button("Retry", key="retry", help="Ask again: only what failed is done again"):
                 _again(run)
-            if model_failures(run):
+            if model_failures(run) or any(result.status == "unavailable" for result in run.results):
                 st.page_link("settings.py", label="Settings")
 
 

@@ -31,3 +31,8 @@ def hello(corpus: str) -> None:
         sample_buttons(corpus, "hello", columns=2)
     else:
         st.caption("This corpus has no sample questions.")
+        with st.container(horizontal=True, gap="small"):
+            if st.button("Add documents", key="hello_add"):
+                st.switch_page("corpus.py", query_params={"tab": "Add"})
+            if st.button("Write or generate questions", key="hello_questions"):
+                st.switch_page("label.py")

@@ -12,7 +12,6 @@ from core.analysis.walks import Walked, looked, placed, walks
 from core.corpus.enrichments import store
 from core.domain.needs import Need
 from core.domain.outputs import Node, Seed
-from core.domain.program import COMMAND
 from core.domain.types import RouteResult, Run
 from core.routes.registry import routes
 from ui.app import address, opened
@@ -122,8 +121,10 @@ def _none(run: Run) -> None:
             f"({store.recipe(graph).cost}), then run a question with one of these routes: {able}."
         )
     )
-    st.code(f"{COMMAND} index {run.corpus} --with {graph}", language="sh")
-    opened.to("compare.py", "Choose routes in Compare")
+    with st.container(horizontal=True, gap="small"):
+        if st.button("Build the graph", key="graph_build", help=f"Enrichment “{graph}” on Corpus"):
+            st.switch_page("corpus.py", query_params={"corpus": run.corpus})
+        opened.to("compare.py", "Choose routes in Compare")
 
 
 def _name(run: Run, node: Node, gold: Mapping[str, int]) -> str:
