@@ -143,9 +143,9 @@ def clicks(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[s
 
 
 def first_visits(address: str, run_id: str) -> dict[str, float]:
-    """Milliseconds from the click on a page in the navigation until it is drawn, for its first visit.
+    """Return the milliseconds from a click in the navigation to a drawn page, for the first visit of each.
 
-    `evaluate` and `release` show the evaluation made for this, `label` its set.
+    The store has no evaluation and no label set: Evaluate, Release and Label show how to begin.
     """
     found: dict[str, float] = {}
     browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
