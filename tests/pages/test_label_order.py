@@ -6,7 +6,8 @@ import pytest
 
 from core.evaluation import experiment_store
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import settling
+from core.evaluation.labels import queue, settling
+from core.store.labels import Judgement
 from tests.pages.reading import address, shown
 from tests.released import evaluation, outcome
 
@@ -53,3 +54,36 @@ def test_an_order_of_an_evaluation_that_is_gone_is_the_usual_one(visit, engine, 
     assert not app.exception
     assert address(app, "question") == desks.load(engine.store, ready.set).questions[0].id
     assert "Evaluation gone cannot be opened, so the questions are in their usual order." in shown(app)
+
+
+def test_the_passages_that_routes_rank_apart_come_first_for_a_given_effort(visit, engine, ready):
+    desk = desks.load(engine.store, ready.set)
+    found = queue.decisive(desk, 1)
+    (first,) = found
+    whole = queue.order(desk, "me", most=1)
+    assert whole[0] == first
+    assert sorted(whole) == sorted(queue.order(desk, "me"))
+    weights = {
+        (question, id): queue.spread(dict(one.found), ["bm25", "dense"])
+        for question, pool in desk.pool.items()
+        for id, one in pool.items()
+    }
+    assert weights[first] == max(weights.values()) > 0
+    app = visit("label.py", set=ready.set, minutes="15")
+    assert not app.exception
+    assert "passages on which routes differ most come first, at 6.0 s a grade" in shown(app)
+    assert address(app, "minutes") == "15"
+
+
+def test_the_pace_of_an_annotator_is_measured_without_pauses(engine, ready):
+    desk = desks.load(engine.store, ready.set)
+    assert queue.seconds_a_grade(desk, "me") is None
+    pair = next((q, id) for q, pool in desk.pool.items() for id in pool)
+    said = tuple(
+        Judgement(
+            *pair, "me", "person", "grade", 1, created=f"2026-01-01T10:{n // 15:02}:{4 * n % 60:02}+00:00"
+        )
+        for n in range(20)
+    )
+    late = Judgement(*pair, "me", "person", "grade", 1, created="2026-01-01T12:00:00+00:00")
+    assert queue.seconds_a_grade(replace(desk, judgements=(*said, late)), "me") == 4.0

@@ -21,6 +21,8 @@ from ui.app.markup import md
 SET = "label_set"
 WHO = "label_annotator"
 ORDER = "label_order"  # the evaluation and the two routes whose order the labels are to settle
+EFFORT = "label_effort"  # minutes that the annotator has, 0 for no limit
+USUAL_S = 6.0  # seconds a grade until those of the annotator are known
 ME = "me"
 
 
@@ -61,7 +63,19 @@ class OpenSet:
     """A label set cached between reruns, with each annotator's order of its passages."""
 
     desk: Desk
-    orders: dict[tuple[str, str], tuple[Pair, ...]] = field(default_factory=dict)
+    orders: dict[tuple[str, str, int], tuple[Pair, ...]] = field(default_factory=dict)
+    # how many passages fit the effort, by annotator and minutes
+    fits: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def most(self, who: str) -> int | None:
+        """Return how many passages fit the annotator's minutes, at their own pace; None for no limit."""
+        minutes = int(st.session_state.get(EFFORT) or 0)
+        if not minutes:
+            return None
+        if (who, minutes) not in self.fits:
+            pace = queue.seconds_a_grade(self.desk, who) or USUAL_S
+            self.fits[who, minutes] = max(1, int(60 * minutes / pace))
+        return self.fits[who, minutes]
 
     def order(self, who: str) -> tuple[Pair, ...]:
         """Return `queue.order`, computed once so that it stays while somebody labels.
@@ -69,9 +83,11 @@ class OpenSet:
         With an order in the address, the most decisive questions come first.
         """
         wanted = str(st.session_state.get(ORDER) or "")
-        if (who, wanted) not in self.orders:
-            self.orders[who, wanted] = queue.order(self.desk, who, _first(self.desk, wanted))
-        return self.orders[who, wanted]
+        most = None if wanted else self.most(who)
+        key = who, wanted, most or 0
+        if key not in self.orders:
+            self.orders[key] = queue.order(self.desk, who, _first(self.desk, wanted), most)
+        return self.orders[key]
 
 
 def deciding() -> tuple[str, str, str] | None:

@@ -10,12 +10,13 @@ from core.evaluation.labels.next_item import onward
 from core.evaluation.labels.types import Desk
 from core.store.labels import GRADES, Judgement, Kind, Pair
 from ui.app import account, address, evaluated
+from ui.app.choice import choice
 from ui.app.markup import cut, md, show, tag
 from ui.app.names import named
 from ui.app.routes import title
 from ui.label import passage as label_passage
 from ui.label import progress, sets, suggested
-from ui.label.desk import ME, ORDER, SET, annotator, deciding, held, opened, store
+from ui.label.desk import EFFORT, ME, ORDER, SET, OpenSet, annotator, deciding, held, opened, store
 from ui.label.keys import KEYS, SHORT, said
 from ui.label.keys import now as clock
 
@@ -44,6 +45,7 @@ def _desk() -> None:
     except RouteScopeError as error:  # deleted by somebody meanwhile
         st.error(md(str(error)))
         return
+    _effort(now, who)
     desk, order = now.desk, now.order(who)
     account.notice("label")
     mine = desk.by(who)
@@ -72,6 +74,36 @@ def _desk() -> None:
     address.keep("question", at[0] if at else None)
     address.keep("passage", at[1] if at else None)
     address.keep("routes", "1" if st.session_state.get(ROUTES) else None)
+
+
+def _effort(now: OpenSet, who: str) -> None:
+    """Draw the choice of the minutes, and how many of the passages that fit them are left."""
+    if st.session_state.get(ORDER):
+        return
+    minutes = choice(
+        "minutes",
+        EFFORT,
+        "Effort",
+        [0, 15, 30, 60],
+        segmented=True,
+        format_func=lambda minutes: f"{minutes} minutes" if minutes else "All passages",
+        on_change=_from_start,
+        label_visibility="collapsed",
+    )
+    if (most := now.most(who)) is None:
+        return
+    mine, first = now.desk.by(who), now.order(who)[:most]
+    left = sum(pair not in mine for pair in first)
+    pace = most and 60 * minutes / most
+    st.caption(
+        f"The {len(first)} passages on which routes differ most come first, at {pace:.1f} s a grade: "
+        + (f"{left} left. " if left else "all are graded; you can stop here. ")
+        + "Ungraded ones count as not relevant, so a mean may be too low."
+    )
+
+
+def _from_start() -> None:
+    st.session_state.pop(AT, None)
 
 
 def _order() -> None:

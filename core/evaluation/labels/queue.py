@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from math import log2
+from statistics import median, pstdev
 
 from core.evaluation.labels.types import Desk
 from core.store.codec import dumps, to_bytes
 from core.store.labels import Judgement, Pair
+
+PAUSE_S = 120  # seconds between two judgements from which on the annotator was away
+ENOUGH = 10  # times between judgements that tell how fast somebody grades
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +39,50 @@ class Progress:
         return not self.left and not self.later
 
 
-def order(desk: Desk, annotator: str, first: Sequence[str] = ()) -> tuple[Pair, ...]:
+def order(desk: Desk, annotator: str, first: Sequence[str] = (), most: int | None = None) -> tuple[Pair, ...]:
     """Every passage found, question by question. Within a question by a hash of set, question, passage and
     annotator: always the same for one person, another for the next, and without a trace of route or rank.
 
     The questions `first` come before the others, in that order, and in them passages that nobody judged yet.
+    With `most`, that many passages on which the routes differ most come before all others, instead.
     """
+    if most is not None:
+        wanted = decisive(desk, most)
+        whole = order(desk, annotator)
+        return (*(p for p in whole if p in wanted), *(p for p in whole if p not in wanted))
     judged = {one.pair for one in desk.current() if one.source != "model"}
     begin = [(id, passage) for id in first for passage in shuffled(desk, id, annotator)]
     places = {id: place for place, id in enumerate(first)}
     begin.sort(key=lambda pair: (places[pair[0]], pair in judged))
     rest = [question.id for question in desk.questions if question.id not in places]
     return (*begin, *((id, passage) for id in rest for passage in shuffled(desk, id, annotator)))
+
+
+def decisive(desk: Desk, most: int) -> frozenset[Pair]:
+    """Return the `most` passages of the pool on whose ranks the routes that filled it differ most."""
+    weights: dict[Pair, float] = {}
+    for question, pool in desk.pool.items():
+        routes = sorted({route for one in pool.values() for route, _ in one.found})
+        for passage, one in pool.items():
+            weights[question, passage] = spread(dict(one.found), routes) if routes else 0.0
+    return frozenset(sorted(weights, key=lambda pair: -weights[pair])[:most])
+
+
+def seconds_a_grade(desk: Desk, annotator: str) -> float | None:
+    """Return the median time between one judgement of a person and the next, pauses left out; None if there
+    are too few to tell.
+    """
+    times = [datetime.fromisoformat(one.created) for one in desk.judgements if one.annotator == annotator]
+    gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(sorted(times))]
+    known = [gap for gap in gaps if 0 < gap < PAUSE_S]
+    return median(known) if len(known) >= ENOUGH else None
+
+
+def spread(ranks: Mapping[str, int], routes: Sequence[str]) -> float:
+    """Return how much a passage's grade separates routes: the standard deviation, over `routes`, of the
+    discount of DCG at the passage's rank, 0 for a route that did not find it.
+    """
+    return pstdev(1 / log2(ranks[route] + 1) if route in ranks else 0.0 for route in routes)
 
 
 def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:
