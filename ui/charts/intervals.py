@@ -85,8 +85,9 @@ def intervals(
             y=0,
             yref="paper",
             yanchor="bottom",
-            xanchor="left",
-            text=f" {words(name, 40)}",
+            # to its own side, so that the names of two near lines stay apart
+            xanchor="right" if value < max(lines.values()) else "left",
+            text=f" {words(name, 40)} ",
             showarrow=False,
             font={"size": 11},
         )

@@ -121,7 +121,7 @@ def _text(run: Run, passage: Passage) -> None:
 
 
 def _expansions(run: Run, id: str) -> None:
-    """Draw what each learned sparse term adds, if a step of the run recorded it for this passage."""
+    """Draw what each term or pattern adds, if a step of the run recorded it for this passage."""
     blocks: list[Markup] = []
     for result in run.results:
         for span, one in expansions(result):
@@ -136,7 +136,7 @@ def _expansions(run: Run, id: str) -> None:
                 if block not in blocks:
                     blocks.append(block)
     if blocks:
-        head = tag("div", "Contribution of each learned sparse term", css="dim")
+        head = tag("div", "Contribution of each term", css="dim")
         show(tag("div", head, *blocks, css="rs"))
 
 
