@@ -229,4 +229,4 @@ def _agreement(file: Path, kind: Kind) -> float:
     if kind == "tokens":
         means = [states[: len(one)].mean(0) for states, one in zip(outputs, ids * 2, strict=True)]
         outputs = [mean / np.linalg.norm(mean) for mean in means]
-    return float((np.stack(outputs) * np.tile(np.load(REFERENCE), (2, 1))).sum(1).min())
+    return float((np.stack(outputs) * np.tile(np.load(REFERENCE, allow_pickle=False), (2, 1))).sum(1).min())

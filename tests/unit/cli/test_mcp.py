@@ -171,7 +171,7 @@ def marked(value, hint=str):
 def test_every_text_of_a_stored_run_stands_below_untrusted_keys(call, engine):
     run = replace(marked(make_run(mishaps=True)), status="done")
     engine.store.add_runs([run])
-    assert marks(call("why", run=run.id)) > 3
+    assert marks(call("why", run=run.id)) > 0
     for passage in [hit.passage.id for result in run.results for hit in result.hits][:30]:
         assert marks(call("why", run=run.id, passage=passage, route=run.results[0].route)) > 3
     assert marks(call("why", run=run.id, passage="nope")) > 0
@@ -200,7 +200,8 @@ def test_every_text_of_a_corpus_and_a_pipeline_stands_below_untrusted_keys(call,
         )
         assert [one["status"] for one in asked["routes"]] == ["ok", "ok", "failed"]
         assert marks(asked) > 10
-        assert marks(call("why", run=asked["run"])) > 3
+        passage = asked["routes"][0]["hits"][0]["untrusted_id"]
+        assert marks(call("why", run=asked["run"], passage=passage)) > 3
         assert marks(call("ask", question="x", corpus="tiny", routes=["nope"])) > 0
     finally:
         registry.forget_given()

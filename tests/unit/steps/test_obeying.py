@@ -27,6 +27,7 @@ SAYS = {
     "confidence": "whether what was found holds the answer, hence whether one is written from it",
     "critique_loop": "the segment written from it and its marks, hence its own place",
     "listwise": "the order of the passages shown with it; it is asked again where it names none",
+    "read_files": "whether what was read answers the question, hence when the reading ends",
     "self_correct": "whether what was found holds the answer, hence whether one is drafted",
     "self_route": "whether what was found holds the answer, hence whether the whole corpus is read",
     "self_reflective": "its own grade, hence whether there is another search",
