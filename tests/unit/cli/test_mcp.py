@@ -200,7 +200,7 @@ def test_every_text_of_a_corpus_and_a_pipeline_stands_below_untrusted_keys(call,
         )
         assert [one["status"] for one in asked["routes"]] == ["ok", "ok", "failed"]
         assert marks(asked) > 10
-        passage = asked["routes"][0]["hits"][0]["untrusted_id"]
+        passage = asked["routes"][0]["hits"][0]["untrusted_passage"]
         assert marks(call("why", run=asked["run"], passage=passage)) > 3
         assert marks(call("ask", question="x", corpus="tiny", routes=["nope"])) > 0
     finally:
