@@ -139,11 +139,13 @@ def test_disagreements_are_settled_by_the_same_keys_and_the_labels_go_out(tab, h
     assert at(page) == ("q0", "q0-0")  # three grades apart
     press(page, "f")
     assert at(page) == ("q0", "q0-1")
+    page.get_by_test_id("stExpandSidebarButton").click()  # closed at this width
     page.get_by_text("Link to this view").click()
     page.wait_for_function(
         "() => [...document.querySelectorAll('code')].some(one => one.innerText.includes('q0-1'))"
     )
     page.keyboard.press("Escape")
+    page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
     settle(page)
     assert page.locator("[data-testid=stException]").count() == 0
     assert page.locator("[data-testid=stMain]").evaluate("e => e.scrollWidth <= e.clientWidth")

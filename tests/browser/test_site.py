@@ -6,12 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from core.domain.program import PROJECT
-from tests.browser.conftest import FLAGS, chromium
 
 pytestmark = pytest.mark.browser
 HOSTILE = (
@@ -43,11 +42,9 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
-def test_it_works_from_the_disk_and_runs_no_text(site):
+def test_it_works_from_the_disk_and_runs_no_text(site, browser):
     asked: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        page = browser.new_page()
+    with closing(browser.new_page()) as page:
         page.on("request", lambda request: asked.append(request.url))
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -62,7 +59,6 @@ def test_it_works_from_the_disk_and_runs_no_text(site):
         assert page.locator("#why").inner_text().strip()
         assert page.locator("img").count() == 0
         assert page.title() == title
-        browser.close()
     assert errors == []
     assert asked
     assert all(url.startswith("file:") for url in asked)
