@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +21,7 @@ ROUTES = ("prf_rm3", "bm25", "grep")  # they need no model, so nothing is downlo
 METRICS = ("ndcg@10", "recall@10", "mrr@10")
 BEFORE, AFTER = "demo", "demo-changed"  # both evaluations, as the page Evaluate lists them
 CHANGE = "prf_rm3"  # after BM25: searching by the words of its first hit alone
+LISTED = 3  # questions of each list that the terminal shows
 PARAMETERS = {CHANGE: {"original": "0", "passages": "1"}}
 
 
@@ -55,10 +58,27 @@ def _text(measured: Evaluated, said: str, *, passes: bool) -> str:
         "",
         *map(one_line, measured.findings),
         "",
-        "2. A bad change of the best one: it searches only by the words of the first passage found.",
+        "2. A bad change of BM25 + RM3: it searches only by the words of the first passage found.",
         f"   The gate {'passes' if passes else 'fails'}. Its comment for the pull request:",
         "",
-        said,
+        _readable(said),
+        "",
         f"Open the dashboard: {COMMAND} serve",
     ]
     return "\n".join(lines)
+
+
+def _readable(markdown: str) -> str:
+    """Return a comment without its escapes and tags, with the first LISTED items of its longer lists."""
+    plain = re.sub(r"<!--.*?-->|</?(details|summary)[^>]*>", "", markdown)
+    plain = re.sub(r"\\([^A-Za-z0-9\s])", r"\1", html.unescape(plain)).replace("\u200b", "")
+    lines: list[str] = []
+    for part in re.split(r"\n{2,}", plain.strip()):
+        items = part.split("\n")
+        cut = len(items) - LISTED if items[0].startswith("- `") else 0
+        lines += [
+            *items[: LISTED if cut > 0 else None],
+            *([f"- and {cut} more (--json has all)"] if cut > 0 else []),
+            "",
+        ]
+    return "\n".join(lines[:-1])
