@@ -42,6 +42,10 @@ def diff_(before: str, after: str, routes: Sequence[str], metric: str, as_json: 
     that failed found nothing. Compared are the questions that both have with the same text and a relevant
     passage in common. The step is read from the recorded traces, and "not recorded" if there are none.
 
+    If the corpus changed, displaced_by names the new and changed documents now ranked above a relevant
+    passage that left the first k or whose reciprocal rank halved. rank_without is its rank in B's recorded
+    ranking without these documents; if B did not rank it, the best rank that leaves.
+
     Exits with 0 whatever the difference, 2 on invalid input.
     """
     from core.domain import settings
@@ -74,6 +78,7 @@ def _text(found: EvaluationsDiff) -> str:
                 f"{question.change:7} {question.id} {question.text}",
                 f"{'':8}{words.decisive(question)}",
             ]
+        lines += [line for question in one.questions.questions for line in words.displaced(question)]
     return "\n".join(_line(line) for line in lines)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.evaluation.diff.questions import QuestionDiff, QuestionsDiff
-from core.evaluation.diff.text import passage_change
+from core.evaluation.diff.text import displaced, passage_change
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
 from ui.app import address
@@ -101,6 +101,7 @@ def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | No
             tag("div", tag("b", question.text), dir="auto"),
             tag("div", join(facts, " · "), css="dim"),
             *(tag("div", f"{name}: {passage_change(one)}", dir="auto") for name, one in lines),
+            *(tag("div", line, dir="auto") for line in displaced(question)),
             css="rs rs-evaluate-question",
         )
     )

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from core.analysis.metrics import QUALITY, by_question
 from core.domain.errors import BadInput
 from core.evaluation import effects
-from core.evaluation.diff.questions import QuestionsDiff, common_labels, depth_of, questions_diff
+from core.evaluation.diff.displaced import DocumentChange, changes, displaced
+from core.evaluation.diff.questions import (
+    QuestionsDiff,
+    common_labels,
+    depth_of,
+    questions_diff,
+    relevant_in_both,
+)
 from core.evaluation.diff.side import EvaluationSide
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
@@ -90,7 +97,10 @@ def evaluations_diff(
     pairs = list(dict.fromkeys(pairs)) or _shared(before, after)
     depth = depth_of(metric)
     sides = [(EvaluationSide(before, one), EvaluationSide(after, other)) for one, other in pairs]
-    compared = [questions_diff(one, other, depth) for one, other in sides]
+    changed, unknown = changes(before, after)
+    compared = [
+        _with_displaced(questions_diff(one, other, depth), one, other, depth, changed) for one, other in sides
+    ]
     if not any(found.questions for found in compared):
         raise BadInput(_nothing(before, after, compared[0]))
     values = [_values(one, other, found, metric) for (one, other), found in zip(sides, compared, strict=True)]
@@ -100,9 +110,8 @@ def evaluations_diff(
         RouteDiff(*pair, found, mcnemar(found), tested.get(pair), _means(column, *value))
         for pair, found, column, value in zip(pairs, compared, columns, values, strict=True)
     )
-    return EvaluationsDiff(
-        before.name, after.name, metric, depth, routes, tuple(_notes(before, after, compared[0]))
-    )
+    notes = (*_notes(before, after, compared[0]), *([unknown] if unknown else []))
+    return EvaluationsDiff(before.name, after.name, metric, depth, routes, notes)
 
 
 def mcnemar(found: QuestionsDiff) -> float:
@@ -114,6 +123,23 @@ def mcnemar(found: QuestionsDiff) -> float:
 
     fixed, broken = len(found.of("fixed")), len(found.of("broken"))
     return float(binomtest(fixed, fixed + broken, 0.5).pvalue) if fixed + broken else 1.0
+
+
+def _with_displaced(
+    found: QuestionsDiff,
+    before: EvaluationSide,
+    after: EvaluationSide,
+    depth: int,
+    changed: Mapping[str, DocumentChange],
+) -> QuestionsDiff:
+    """Add to each question the passages that new or changed documents displaced."""
+    least = max(before.relevant_from, after.relevant_from)
+    questions = []
+    for one in found.questions:
+        relevant = relevant_in_both(before.questions[one.id], after.questions[one.id], least)
+        then, now = (side.evaluation.outcomes[one.id][side.route] for side in (before, after))
+        questions.append(replace(one, displaced=displaced(relevant, then, now, depth, changed)))
+    return replace(found, questions=tuple(questions))
 
 
 def _shared(before: Evaluation, after: Evaluation) -> list[Pair]:

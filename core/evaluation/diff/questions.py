@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from core.evaluation.diff.displaced import DisplacedPassage
 from core.evaluation.diff.side import Asked, PassageLoss, Side
 
 Change = Literal["fixed", "broken", "unchanged"]
@@ -37,7 +38,8 @@ class PassageChange:
 @dataclass(frozen=True, slots=True)
 class QuestionDiff:
     """A question in both: `lost` passages were found before alone, `gained` ones after alone. `relabelled`:
-    its labels changed, and only those that both evaluations have count.
+    its labels changed, and only those that both evaluations have count. `displaced` passages fell below
+    documents that are new or changed.
     """
 
     id: str
@@ -49,6 +51,7 @@ class QuestionDiff:
     gained: tuple[PassageChange, ...]
     status: tuple[str, str]
     relabelled: bool = False
+    displaced: tuple[DisplacedPassage, ...] = ()
 
     @property
     def decisive(self) -> PassageChange | None:
@@ -78,6 +81,7 @@ class QuestionDiff:
             "status_before": self.status[0],
             "status_after": self.status[1],
             "labels_changed": self.relabelled,
+            "displaced_by": [one.document() for one in self.displaced],
         }
 
 
@@ -155,8 +159,12 @@ def _left_out(then: Asked, now: Asked, from_then: int, from_now: int) -> str:
         return "text_changed"
     if not (_relevant(then.labels, from_then) and _relevant(now.labels, from_now)):
         return "unlabelled"
-    common = _relevant(common_labels(then.labels, now.labels), max(from_then, from_now))
-    return "" if common else "no_label_in_common"
+    return "" if relevant_in_both(then, now, max(from_then, from_now)) else "no_label_in_common"
+
+
+def relevant_in_both(then: Asked, now: Asked, least: int) -> dict[str, int]:
+    """Return the passages that both judged the same, with a grade of `least` or more."""
+    return _relevant(common_labels(then.labels, now.labels), least)
 
 
 def _relevant(labels: Mapping[str, int], least: int) -> dict[str, int]:
@@ -165,8 +173,7 @@ def _relevant(labels: Mapping[str, int], least: int) -> dict[str, int]:
 
 def _one(id: str, before: Side, after: Side, depth: int) -> QuestionDiff:
     then, now = before.questions[id], after.questions[id]
-    least = max(before.relevant_from, after.relevant_from)
-    relevant = _relevant(common_labels(then.labels, now.labels), least)
+    relevant = relevant_in_both(then, now, max(before.relevant_from, after.relevant_from))
     was, is_ = (
         {passage for passage, rank in asked.ranks.items() if passage in relevant and rank <= depth}
         for asked in (then, now)

@@ -53,3 +53,8 @@ def broken(found: QuestionsDiff) -> list[str]:
 def decisive(question: QuestionDiff) -> str:
     """Return the passage that broke or fixed a question, or "" if it is unchanged."""
     return "" if question.decisive is None else passage_change(question.decisive)
+
+
+def displaced(question: QuestionDiff) -> list[str]:
+    """Return a sentence for each passage that new or changed documents displaced."""
+    return [say("diff.displaced", question.id, one) for one in question.displaced]

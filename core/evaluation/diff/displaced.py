@@ -1,0 +1,120 @@
+"""The new and changed documents that displaced a relevant passage between two states of a corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from core.evaluation.corpus_state import MOST, recorded
+from core.evaluation.counting import document_of
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.outcome import Outcome
+
+DocumentChange = Literal["new", "changed", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Displacer:
+    """A new or changed document ranked above a relevant passage, with its first `passage` and that one's
+    rank.
+    """
+
+    document: str
+    change: DocumentChange
+    passage: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class DisplacedPassage:
+    """A relevant passage that fell, and the documents that displaced it, best rank first."""
+
+    passage: str
+    before: int
+    after: int | None  # None: not ranked
+    without: int  # its rank without these documents' passages; the best it can be if it was not ranked
+    by: tuple[Displacer, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "passage": self.passage,
+            "rank_before": self.before,
+            "rank_after": self.after,
+            "rank_without": self.without,
+            "by": [asdict(one) for one in self.by],
+        }
+
+
+def changes(before: Evaluation, after: Evaluation) -> tuple[dict[str, DocumentChange], str]:
+    """Return the documents that differ between the corpora, and "" or the reason they are not known."""
+    if before.figures.get("fingerprint") == after.figures.get("fingerprint"):
+        return {}, ""
+    then, now = recorded(before.folder), recorded(after.folder)
+    if then is None or now is None:
+        lacking = before.name if then is None else after.name
+        return {}, (
+            f"{lacking} did not record its documents (a corpus of up to {MOST:,} is recorded), so the ones "
+            "that displaced a passage are not known."
+        )
+    if not then.items() & now.items():
+        return {}, (
+            "No document is the same in both corpora (they are different, or were split differently), so "
+            "the documents that displaced a passage are not known."
+        )
+    found: dict[str, DocumentChange] = dict.fromkeys(then.keys() - now.keys(), "gone")
+    for id, digest in now.items():
+        if then.get(id) != digest:
+            found[id] = "changed" if id in then else "new"
+    return found, ""
+
+
+def displaced(
+    relevant: Iterable[str],
+    before: Outcome,
+    after: Outcome,
+    depth: int,
+    changed: Mapping[str, DocumentChange],
+) -> tuple[DisplacedPassage, ...]:
+    """Return the relevant passages that were among the first `depth`, fell, and have new or changed documents
+    above them. A passage fell if it left the first `depth` or its reciprocal rank halved.
+
+    A changed document is blamed only if more of its passages are above than before. A passage that is not
+    ranked is left out if its own document changed: it may no longer exist.
+    """
+    if not changed or (before.status, after.status) != ("ok", "ok"):
+        return ()
+    then, now = _documents(before), _documents(after)
+    was, is_ = (
+        {passage: rank for rank, passage in enumerate(ranked, 1)} for ranked in (then.keys(), now.keys())
+    )
+    found = []
+    for passage in relevant:
+        first, last = was.get(passage), is_.get(passage)
+        if first is None or first > depth or (last is not None and not _fell(first, last, depth)):
+            continue
+        if last is None and then[passage] in changed:
+            continue
+        above = list(now.items())[: last - 1 if last is not None else None]
+        earlier = Counter(list(then.values())[: first - 1])
+        counts = Counter(doc for _, doc in above if changed.get(doc) in ("new", "changed"))
+        blamed = {doc for doc, n in counts.items() if n > earlier[doc]}
+        by: dict[str, Displacer] = {}
+        for rank, (id, doc) in enumerate(above, 1):
+            if doc in blamed:
+                by.setdefault(doc, Displacer(doc, changed[doc], id, rank))
+        if by:
+            without = len(above) + 1 - sum(counts[doc] for doc in by)
+            found.append(DisplacedPassage(passage, first, last, without, tuple(by.values())))
+    return tuple(sorted(found, key=lambda one: (one.before, one.passage)))
+
+
+def _documents(outcome: Outcome) -> dict[str, str]:
+    """Return the document of each passage ranked, in order."""
+    return {id: outcome.documents.get(id) or document_of(id) for id, _ in outcome.hits}
+
+
+def _fell(before: int, after: int, depth: int) -> bool:
+    return after >= 2 * before or before <= depth < after
