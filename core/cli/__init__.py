@@ -47,6 +47,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "sessions": "store",
     "store": "store_copy",
     "sweep": "sweep",
+    "traffic": "traffic",
     "worker": "worker",
 }
 

@@ -14,7 +14,7 @@ from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.engine.imported import ImportedTraces
-    from core.store.traces_in import ForeignTrace
+    from core.store.traces_in import ForeignTrace, ReadTraces
 
 PROTOBUF = (".pb", ".proto", ".binpb")
 LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
@@ -73,7 +73,7 @@ def import_(
         raise BadInput("give a FILE, or --listen without a file and --label-set")
     if file is None:
         return _listen(port, corpus, name, as_json=as_json)
-    data = _bytes(file)
+    data = bytes_of(file)
     if not data.startswith(BUNDLE):
         return _traces(file, data, corpus, name, label_set, sample, seed, as_json=as_json)
     if corpus or name or label_set:
@@ -83,7 +83,16 @@ def import_(
     return 0
 
 
-def _bytes(file: Path) -> bytes:
+def traces_of(file: Path, data: bytes) -> ReadTraces:
+    """Read the traces in the `data` of a file: protobuf by its name, else any other form. Raises BadInput."""
+    from core.store.otlp import from_protobuf
+    from core.store.traces_in import read, read_documents
+
+    protobuf = file.suffix.lower() in PROTOBUF
+    return read_documents([from_protobuf(data)], file.name) if protobuf else read(data, file.name)
+
+
+def bytes_of(file: Path) -> bytes:
     """Read a file, unless it is too large to be a bundle or traces. Raises BadInput."""
     from core.store.traces_in import MAX_BYTES
 
@@ -114,12 +123,9 @@ def _traces(
     from core.engine.engine import shared_engine
     from core.engine.imported import store_traces
     from core.evaluation.labels import feedback, requests
-    from core.store.otlp import from_protobuf
-    from core.store.traces_in import read, read_documents
 
     store, engine = open_store(), shared_engine()
-    protobuf = file.suffix.lower() in PROTOBUF
-    read_ = read_documents([from_protobuf(data)], file.name) if protobuf else read(data, file.name)
+    read_ = traces_of(file, data)
     if label_set is not None:
         requests.check_name(store, label_set)
     _ensure(corpus)

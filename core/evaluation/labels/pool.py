@@ -102,7 +102,7 @@ def begin(engine: Engine, name: str, names: Sequence[str] = (), *, depth: int = 
     check_depth(depth)
     store = store_of(engine)
     desk = desks.load(store, name)
-    chosen = _runnable(engine, desk.set.corpus, names)
+    chosen = runnable(engine, desk.set.corpus, names)
     key = str(store.path), desk.set.name
     return jobs.begin(Pooling, key, lambda: Pooling(engine, store, desk, chosen, depth))
 
@@ -246,7 +246,8 @@ def _ranks(
     return found
 
 
-def _runnable(engine: Engine, corpus: str, names: Sequence[str]) -> tuple[str, ...]:
+def runnable(engine: Engine, corpus: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the named routes, or the `defaults` without names. Raises Unavailable if a route cannot run."""
     if not names:
         return defaults(engine, corpus)
     chosen, gaps = pick(list(names)), availability.missing(engine, corpus)

@@ -34,13 +34,14 @@ def from_requests(
     if not asked:
         raise BadInput("no question to make a label set of was imported")
     chosen = set(random.Random(seed).sample(range(len(asked)), min(sample, len(asked))))
-    questions = [Question(_id(query), query) for at, query in enumerate(asked) if at in chosen]
+    questions = [Question(question_id(query), query) for at, query in enumerate(asked) if at in chosen]
     desks.create(store, name, runs[0].corpus, questions)
     wanted = {question.query for question in questions}
     from_runs(store, name, [run for run in runs if run.query in wanted])
     return len(questions)
 
 
-def _id(query: Query) -> str:
+def question_id(query: Query) -> str:
+    """Return an id that is the same whenever this question is asked after the same turns."""
     told = "\0".join((query.text, *(turn.text for turn in query.history)))
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -59,9 +59,9 @@ def _trace(trace: Mapping[str, Any], observations: Any, scores: Any) -> Iterator
     if not inside and begun is None:
         return
     attributes = sides(trace)
-    session = either(trace, "sessionId", "session_id")
-    if session:
-        attributes["session.id"] = str(session)
+    for name, of in (("session.id", ("sessionId", "session_id")), ("user.id", ("userId", "user_id"))):
+        if value := either(trace, *of):
+            attributes[name] = str(value)
     attributes[FEEDBACK] = [_score(one) for one in scores if isinstance(one, dict)]
     starts = [one["start"] for one in inside if one["start"]]
     ends = [one["end"] for one in inside if one["end"]]

@@ -1,0 +1,105 @@
+"""`traffic`: questions of real traffic, and which of them to label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from core.cli.common import ProgressBar, emit, note, output_options, stoppable
+from core.cli.imports import bytes_of, traces_of
+from core.cli.text import cut, table
+
+
+@click.group("traffic")
+def traffic_() -> None:
+    """Questions that people asked another program, from its traces."""
+
+
+@traffic_.command("triage")
+@click.argument("traces", type=click.Path(path_type=Path), metavar="TRACES")
+@click.option("--corpus", required=True, metavar="NAME", help="The corpus of the passages.")
+@click.option(
+    "--routes", metavar="A,B", help="Candidates, by their names in `routes`. Default: all that ask no model."
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Questions to list.",
+)
+@output_options
+def triage_(traces: Path, corpus: str, routes: str | None, most: int, as_json: bool) -> int:
+    """List the questions whose labels would decide most between routes.
+
+    TRACES is a file as of `import`; nothing of it is stored. Each different question is asked through the
+    routes. Listed are those on which a route's first 10 passages differ from those shown, by disagreement
+    (1 - rank-biased overlap) times how often the question was asked; of equal ones those with complaints
+    first.
+    """
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
+    from core.domain import settings
+    from core.engine.engine import shared_engine
+    from core.evaluation import triage
+    from core.evaluation.labels.pool import runnable
+    from core.routes.registry import pick
+    from core.store.traces_in import in_words
+
+    read = traces_of(traces, bytes_of(traces))
+    chosen = [route.name for route in pick(routes)] if routes is not None else []
+    now = settings.current()
+    source = catalogue.source(corpus, settings=now, known_only=True)
+    ensure(source, now)
+    engine = shared_engine()
+    names = list(dict.fromkeys(runnable(engine, source.name, chosen)))
+    bar = ProgressBar("")
+    with stoppable() as stop:
+        document = triage.triage(
+            engine, engine.corpus(source.name), read.traces, names, progress=bar, cancel=stop
+        )
+    bar.close()
+    if read.skipped:
+        document["warnings"].append(f"left out or mended: {in_words(read.skipped)}")
+    for line in document["warnings"]:
+        note(f"warning: {line}")
+    differing = len(document["to_label"])
+    document["to_label"] = document["to_label"][:most]
+    emit(document, lambda: _text(document, differing), as_json=as_json)
+    return 1 if stop.is_set() else 0
+
+
+def _text(document: Mapping[str, Any], differing: int) -> str:
+    """Format the questions to label for people."""
+    routes = document["routes"]
+    rows = [
+        (
+            cut(one["question"], 48),
+            one["count"],
+            *(f"{one['overlap'][route]:.3f}" if route in one["overlap"] else "-" for route in routes),
+            _why(one),
+        )
+        for one in document["to_label"]
+    ]
+    headers = ("question", "count", *routes, "why")
+    lines = [
+        f"{document['questions']} questions of {document['traces']} traces: {document['same']} with the same "
+        f"passages by every route, {differing} that differ"
+    ]
+    if rows:
+        lines += ["", f"The {len(rows)} to label first, with each route's overlap with what was shown:", ""]
+        lines.append(table(headers, rows, right=range(1, len(routes) + 2)))
+    return "\n".join(lines)
+
+
+def _why(one: Mapping[str, Any]) -> str:
+    """Give the reasons to label a question."""
+    parts = [f"complaints: {one['complaints']}"] if one["complaints"] else []
+    parts.append(f"passages that differ: {len(one['differs'])}" if one["differs"] else "another order")
+    if one["between"] is not None:
+        parts.append(f"overlap of the routes {one['between']:.3f}")
+    return ", ".join(parts)

@@ -1,0 +1,172 @@
+"""Traffic sorted by how much labels would decide: its arithmetic by hand, its order, warnings and command."""
+
+import json
+import threading
+
+import pytest
+
+from core.cli import main
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
+from core.domain import settings as settings_module
+from core.domain.settings import Settings
+from core.domain.types import Query
+from core.engine import engine as engine_module
+from core.evaluation.triage import TrafficQuestion, triage
+from core.store.traces_in import read
+from tests.fakes import FakeEngine
+from tests.parcels import TEXTS, passages
+
+ASKED = "On which day is parcel number {} sent?"
+
+
+@pytest.fixture
+def engine(tmp_path):
+    return FakeEngine(tmp_path, texts=TEXTS)
+
+
+def attribute(key, value):
+    return {"key": key, "value": {"stringValue": value}}
+
+
+def request(n, text, shown=(), **attributes):
+    """A trace as OTLP has it: a retriever that was asked `text` and returned passages by id."""
+    return {
+        "traceId": f"{n:032x}",
+        "spanId": f"{n:016x}",
+        "name": "search",
+        "startTimeUnixNano": str(1_790_000_000_000_000_000 + n),
+        "endTimeUnixNano": str(1_790_000_000_000_001_000 + n),
+        "attributes": [
+            attribute("openinference.span.kind", "RETRIEVER"),
+            attribute("input.value", text),
+            *(attribute(f"retrieval.documents.{at}.document.id", id) for at, id in enumerate(shown)),
+            *(attribute(name.replace("_", "."), value) for name, value in attributes.items()),
+        ],
+    }
+
+
+def otlp(*spans):
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}).encode()
+
+
+def top(engine, text, route="bm25"):
+    return [hit.passage.id for hit in engine.corpus("tiny").search_sparse(text, 10)]
+
+
+def sorted_traffic(engine, *spans, routes=("bm25", "dense"), **given):
+    return triage(engine, engine.corpus("tiny"), read(otlp(*spans), "x").traces, routes, **given)
+
+
+def test_the_disagreement_of_a_question_by_hand():
+    """With p 0.9 and two lists of 2: agreements 0 and 1 give 0.1 * 0.9 + 0.81 = 0.9; 0 and 0 give 0."""
+    asked = TrafficQuestion(Query("Q"), count=4, complaints=1, shown=[["a", "b"]])
+    found = asked.compare({"swaps": ["b", "a"], "other": ["c", "d"], "same": ["a", "b"]})
+    assert found["overlap"] == pytest.approx({"swaps": 0.9, "other": 0, "same": 1})
+    assert found["between"] == pytest.approx((0 + 0.9 + 0) / 3)
+    assert found["decisive"] == pytest.approx(4 * (1 - (0.9 + 0 + 1 + 0 + 0.9 + 0) / 6))
+    assert found["differs"] == ["c", "d"]
+
+
+def test_without_shown_passages_the_candidates_are_compared_and_one_alone_with_nothing():
+    asked = TrafficQuestion(Query("Q"), count=2)
+    found = asked.compare({"one": ["a", "b"], "other": ["b", "a"]})
+    assert (found["overlap"], found["differs"]) == ({}, [])
+    assert found["decisive"] == pytest.approx(2 * 0.1)
+    assert asked.compare({"one": ["a"], "other": ["a", "c"]})["differs"] == ["c"]
+    assert asked.compare({"one": ["a"]})["decisive"] is None
+    assert asked.compare({"one": [], "other": []})["decisive"] == 0
+
+
+def test_a_question_asked_often_goes_first_and_one_with_the_same_passages_is_not_listed(engine):
+    same, once, often = (ASKED.format(n) for n in (1, 2, 3))
+    wrong = [passages(engine.corpus("tiny"))[n] for n in (30, 31, 32)]
+    found = sorted_traffic(
+        engine,
+        request(1, same, top(engine, same)),
+        request(2, once, wrong),
+        *(request(n, text, wrong) for n, text in enumerate((often, often.upper(), f" {often} "), 3)),
+        routes=["bm25"],
+    )
+    assert (found["traces"], found["questions"], found["same"]) == (5, 3, 1)
+    assert [(one["question"], one["count"]) for one in found["to_label"]] == [(often, 3), (once, 1)]
+    assert set(wrong) & set(found["to_label"][1]["differs"])
+    assert found["to_label"][1]["between"] is None
+
+
+def test_of_equal_questions_the_one_with_a_complaint_goes_first(engine):
+    wrong = [passages(engine.corpus("tiny"))[30]]
+    praised, blamed = request(1, ASKED.format(5), wrong), request(2, ASKED.format(6), wrong)
+    for span, label in ((praised, "good"), (blamed, "bad")):
+        scored = [
+            attribute("gen_ai.evaluation.name", "thumbs"),
+            attribute("gen_ai.evaluation.score.label", label),
+        ]
+        span["events"] = [{"name": "gen_ai.evaluation.result", "attributes": scored}]
+    found = sorted_traffic(engine, praised, blamed, routes=["bm25"])["to_label"]
+    assert [(one["question"], one["complaints"], one["decisive"]) for one in found] == [
+        (ASKED.format(6), 1, 1),
+        (ASKED.format(5), 0, 1),
+    ]
+
+
+def test_what_traffic_does_not_show_is_a_warning_each(engine):
+    known = passages(engine.corpus("tiny"))[1]
+    found = sorted_traffic(
+        engine,
+        request(1, ASKED.format(1), [known, "nowhere"], session_id="s", user_id="u"),
+        request(2, ASKED.format(2), session_id="s", user_id="u"),
+        request(3, "hello, thanks!", session_id="s", user_id="u"),
+    )
+    for part in (
+        "one user",
+        "one session",
+        "fewer than 20",
+        "not in corpus tiny",
+        "small talk",
+        "2 traces show",
+    ):
+        assert sum(part in line for line in found["warnings"]) == 1, part
+    assert all("hello" not in one["question"] for one in found["to_label"])
+    two = sorted_traffic(
+        engine, request(1, ASKED.format(1), user_id="u"), request(2, ASKED.format(2), user_id="v")
+    )
+    assert not any("one user" in line or "one session" in line for line in two["warnings"])
+
+
+def test_what_was_asked_before_a_stop_is_compared(engine):
+    stop = threading.Event()
+
+    def progress(what, done, of):
+        if what == "ask questions" and done == 2:
+            stop.set()
+
+    wrong = [passages(engine.corpus("tiny"))[30]]
+    spans = [request(n, ASKED.format(n), wrong) for n in range(1, 6)]
+    found = sorted_traffic(engine, *spans, progress=progress, cancel=stop)
+    assert (found["questions"], len(found["to_label"])) == (5, 2)
+    assert any("2 of 5 questions" in line for line in found["warnings"])
+
+
+def test_the_command_lists_what_differs_and_refuses_other_files(engine, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr("core.cli.corpora.ensure", lambda *_: None)
+    file = tmp_path / "traces.json"
+    wrong = [passages(engine.corpus("tiny"))[30]]
+    file.write_bytes(otlp(*(request(n, ASKED.format(n), wrong) for n in (1, 2))))
+    line = ["traffic", "triage", str(file), "--corpus", "tiny", "--routes", "bm25,dense"]
+    assert main([*line, "--most", "1", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed) == {"corpus", "routes", "traces", "questions", "same", "to_label", "warnings"}
+    assert (printed["routes"], printed["questions"], len(printed["to_label"])) == (["bm25", "dense"], 2, 1)
+    assert set(printed["to_label"][0]["overlap"]) == {"bm25", "dense"}
+    assert main(line) == 0
+    assert ASKED.format(1) in capsys.readouterr().out
+    for content in (b"{", b"PK\x05\x06", b"[]"):
+        file.write_bytes(content)
+        assert main(line) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert main([*line[:2], str(tmp_path / "none.json"), *line[3:]]) == 2
