@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from core.cli.common import emit, output_options
+from core.cli.common import emit, note, output_options
 
 
 @click.command("matrix")
@@ -17,6 +17,7 @@ from core.cli.common import emit, output_options
 @click.option("--queries", type=click.IntRange(min=1), metavar="N", help="A sample of N questions.")
 @click.option("--split", default="test", show_default=True, help="dev, test or all.")
 @click.option("--scripted", is_flag=True, help="Agents follow a script and ask no model.")
+@click.option("--answers", is_flag=True, help="Also measure answers: correct, and supported by labels.")
 @output_options
 def matrix_(
     target: str,
@@ -25,13 +26,18 @@ def matrix_(
     queries: int | None,
     split: str,
     scripted: bool,
+    answers: bool,
     as_json: bool,
 ) -> int:
     """Measure how one searches, and what with: each harness with each retriever on the questions of SET.
 
     one_shot searches once; iterative looks up the names that it finds; agent locates passages and reads files
     (route read_files). Each sees nine passages of a question. Prints the recall of labelled passages seen,
-    that of each hop of questions with several, tokens, calls, steps and seconds, with 95% intervals.
+    that of each hop of questions with several, tokens, calls, steps and seconds.
+
+    --json writes {set, scripted, rows}. A row has harness, retriever, route, n (labelled questions), failed,
+    error (the first), and as {mean, ci95, n}: recall, complete (all labelled passages seen), tokens, calls,
+    steps, seconds and, with --answers, correct and supported; per_hop is a list of these.
     """
     from core.api.matrix import matrix
 
@@ -42,8 +48,11 @@ def matrix_(
         queries=queries,
         scripted=scripted,
         split=split,
-        progress=not as_json,
+        answers=answers,
     )
+    for row in rows:
+        if row["failed"]:
+            note(f"{row['harness']} with {row['retriever']} failed {row['failed']} times: {row['error']}")
     emit({"set": target, "scripted": scripted, "rows": rows}, lambda: _text(rows), as_json=as_json)
     return 1 if any(row["failed"] for row in rows) else 0
 
@@ -51,20 +60,24 @@ def matrix_(
 def _text(rows: Sequence[Mapping[str, Any]]) -> str:
     from core.cli.text import table
 
-    heads = ["harness", "retriever", "questions", "failed", "recall seen", "per hop", "tokens", "calls", "s"]
+    answers = [name for name in ("correct", "supported") if rows and name in rows[0]]
+    heads = ["harness", "retriever", "n", "failed", "recall seen", "per hop", *answers]
+    heads += ["tokens", "calls", "steps", "s"]
     cells = [
         [
-            *(row["harness"], row["retriever"], row["questions"], row["failed"], _figure(row["recall"])),
-            " ".join(f"{hop['mean']:.3f}" for hop in row["hops"][:4]) or "-",
-            *(f"{row[name]['mean'] or 0:.0f}" for name in ("tokens", "calls")),
+            *(row["harness"], row["retriever"], row["n"], row["failed"], _figure(row["recall"])),
+            " ".join(f"{hop['mean']:.3f}" for hop in row["per_hop"][:4]) or "-",
+            *(_figure(row[name]) for name in answers),
+            *(f"{row[name]['mean'] or 0:.0f}" for name in ("tokens", "calls", "steps")),
             f"{row['seconds']['mean'] or 0:.3f}",
         ]
         for row in rows
     ]
-    return table(heads, cells, right=(2, 3, 6, 7, 8))
+    return table(heads, cells, right=(2, 3, *range(len(heads) - 4, len(heads))))
 
 
 def _figure(found: Mapping[str, Any]) -> str:
     if found["mean"] is None:
         return "-"
-    return f"{found['mean']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
+    low, high = found["ci95"]
+    return f"{found['mean']:.3f} ({low:.3f} to {high:.3f})"

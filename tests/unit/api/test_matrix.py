@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from core.api.matrix import HARNESSES, ONE_SHOT, SEEN, _measured, cell
-from core.cli import BAD_INPUT, main
+from core.cli import BAD_INPUT, FAILED, main
 from core.domain.errors import BadInput
+from core.domain.needs import Need
 from core.domain.types import Query
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Outcome
@@ -32,6 +33,14 @@ def test_an_unknown_harness_or_retriever_is_refused(harness, retriever, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_agents_without_a_model_are_refused_with_a_line_that_names_scripted(monkeypatch, capsys):
+    monkeypatch.setattr("core.api.matrix.missing", lambda engine: {Need.LLM: "no model is set"})
+    assert main(["matrix", "support", "--harness", "agent", "--retrievers", "grep"]) == FAILED
+    error = capsys.readouterr().err
+    assert "--scripted" in error
+    assert error.count("\n") == 1
+
+
 def test_figures_are_those_worked_out_by_hand():
     labelled = LabelledSet(
         "set",
@@ -43,11 +52,13 @@ def test_figures_are_those_worked_out_by_hand():
         "one": {"r": Outcome("failed", 1000.0, error="no")},
         "two": {"r": Outcome("ok", 3000.0, (("b:0-1", 2.0), *late, ("a:0-1", 0.5)), 4, 30, 10, steps=6)},
     }
-    row = _measured(SimpleNamespace(labelled=labelled, outcomes=outcomes), "r")
-    assert (row["questions"], row["failed"]) == (2, 1)
+    row = _measured(SimpleNamespace(labelled=labelled, outcomes=outcomes), "r", False)
+    assert (row["n"], row["failed"]) == (2, 1)
+    assert row["error"] == "no"
     assert row["recall"]["mean"] == 0.25, "0 for the failed, 1 of 2 for the other: rank 10 is not seen"
-    assert row["recall"]["low"] <= 0.25 <= row["recall"]["high"]
-    assert [hop["mean"] for hop in row["hops"]] == [0.0, 1.0]
+    assert row["recall"]["ci95"][0] <= 0.25 <= row["recall"]["ci95"][1]
+    assert row["tokens"]["ci95"][1] > 40, "tokens are not shares: their interval has no bounds"
+    assert [hop["mean"] for hop in row["per_hop"]] == [0.0, 1.0]
     assert [row[name]["mean"] for name in ("complete", "tokens", "calls", "steps", "seconds")] == [
         0,
         20,
