@@ -95,7 +95,7 @@ def _with_ends(one: Mapping[str, Any] | None) -> tuple[str, str]:
     """Format a mean and its interval, or nothing."""
     if one is None:
         return "", ""
-    return amount(one["mean"]), f"[{amount(one['ci95'][0])}, {amount(one['ci95'][1])}]"
+    return number(one["mean"]), between(*one["ci95"])
 
 
 def _extra(routes: Mapping[str, Any]) -> str:
