@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
 
 FILE = "documents.json"  # in the folder of an evaluation
-MOST = 100_000  # documents that are recorded, some 6 MB; nothing is recorded of a larger corpus
+MOST = 100_000  # documents that are recorded, some 5 MB; nothing is recorded of a larger corpus
 
 
 def record(folder: Path, corpus: Corpus) -> None:
