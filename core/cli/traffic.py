@@ -39,7 +39,7 @@ def triage_(traces: Path, corpus: str, routes: str | None, most: int, as_json: b
     TRACES is a file as of `import`; nothing of it is stored. Each different question is asked through the
     routes. Listed are those on which a route's first 10 passages differ from those shown, by disagreement
     (1 - rank-biased overlap) times how often the question was asked; of equal ones those with complaints
-    first.
+    first. They are not a sample: a mean over the first of them is not that of your traffic.
     """
     from core.cli.corpora import ensure
     from core.corpus import catalogue
