@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.rank_overlap import rbo
+from core.domain.errors import Cancelled
 from core.domain.rank_changes import ranks
 from core.domain.relevance import is_unmatched
 from core.domain.types import Query
@@ -208,7 +209,10 @@ def _small_talk(engine: Engine, corpus: Corpus, query: Query, cancel: threading.
     messages of `support` that are small talk, and of 4 of its 188 questions.
     """
     steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
-    return steps.classify(query).decision == NO_LOOK_UP
+    try:
+        return steps.classify(query).decision == NO_LOOK_UP
+    except Cancelled:
+        return False  # the caller reports that it was stopped
 
 
 def _only_one(traces: Sequence[ForeignTrace], names: Sequence[str]) -> bool:

@@ -149,6 +149,20 @@ def test_what_was_asked_before_a_stop_is_compared(engine):
     assert any("2 of 5 questions" in line for line in found["warnings"])
 
 
+def test_a_stop_within_the_look_for_small_talk_is_as_clean(engine, monkeypatch):
+    stop = threading.Event()
+    context = engine.context
+
+    def stopped(*args, **given):
+        stop.set()
+        return context(*args, **given)
+
+    monkeypatch.setattr(engine, "context", stopped)
+    found = sorted_traffic(engine, request(1, ASKED.format(1)), request(2, ASKED.format(2)), cancel=stop)
+    assert (found["questions"], found["to_label"]) == (2, [])
+    assert any("0 of 2 questions" in line for line in found["warnings"])
+
+
 def test_the_command_lists_what_differs_and_refuses_other_files(engine, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
     monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
