@@ -130,7 +130,7 @@ wheel: $(VENV)/.installed  ## the whole program as a wheel in dist/
 image: $(VENV)/.installed  ## the steps of the Dockerfile without a container engine: minutes, and 3 GB
 	$(PY) -m scripts.check_image
 
-shots: $(VENV)/.installed-dev setup  ## screenshots of each page into docs/
+shots: $(VENV)/.installed-dev setup  ## screenshots of each page into var/screenshots, and those that docs/ shows
 	$(PY) -m scripts.screenshots
 
 clean:  ## remove what can be made again; sessions in var/ stay

@@ -1,6 +1,7 @@
-"""Screenshots of each page into docs/: `python -m scripts.screenshots`.
+"""Screenshots of each page into var/screenshots: `python -m scripts.screenshots`.
 
-Serves the app on a free port, asks a sample question, and takes each page at 1440 and 900 px, light and dark.
+Serves the app on a free port, asks a sample question, and takes each page at 1440 and 900 px, light and dark. The
+pictures that docs/ has are replaced by the new ones of the same name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from core.domain.settings import PROJECT
 from scripts.serving import served
 
-DOCS = PROJECT / "docs"
+DOCS, FOLDER = PROJECT / "docs", PROJECT / "var" / "screenshots"
 ALL_FOUR = 3  # views that are taken at both widths in both themes
 BY_HAND = "pipelines-beside-ours-1440-light.png"  # which needs three more packages
 KEPT = "support"  # the evaluation and the label set that are shown
@@ -102,10 +103,8 @@ def smaller(file: Path) -> None:
 
 def main() -> None:
     """Take all screenshots."""
-    DOCS.mkdir(exist_ok=True)
-    for old in DOCS.glob("*.png"):
-        if old.name != BY_HAND:
-            old.unlink()
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
     measure()
     browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
@@ -123,14 +122,14 @@ def main() -> None:
             views |= {"sweep": f"/tune?{sweep}"}
             views |= {"label": f"/label?{urlencode({'set': KEPT})}"}
             views |= {name: f"/{name}" for name in ("sessions", "corpus", "settings", "help")}
-            views["your_pipeline"] = "/corpus?tab=Your+pipeline"
-            views["glossary"] = "/help?tab=Glossary"
             samples = urlencode({"playlist": "Sample questions of support", "play": 1, "at": 2})
             views |= {"playlists": "/present", "present": f"/present?{samples}"}
-            shoot(browser, address, views, DOCS)
+            shoot(browser, address, views, FOLDER)
         browser.close()
     for file in DOCS.glob("*.png"):
-        smaller(file)
+        if file.name != BY_HAND:
+            shutil.copy(FOLDER / file.name, file)
+            smaller(file)
 
 
 if __name__ == "__main__":
