@@ -1,7 +1,7 @@
 """Screenshots of each page into var/screenshots: `python -m scripts.screenshots`.
 
-Serves the app on a free port, asks a sample question, and takes each page at 1440 and 900 px, light and dark. The
-pictures that docs/ has are replaced by the new ones of the same name.
+Serves the app on a free port, asks a sample question, and takes each page at 1440 and 900 px, light and dark.
+The pictures that docs/ has are replaced by the new ones of the same name.
 """
 
 from __future__ import annotations
