@@ -1,4 +1,4 @@
-"""The packages beyond the light set: those that load any other model than the default embedder.
+"""The packages beyond the light set, which load models other than the default embedder.
 
 `python -m core.domain.full_set [--any-torch]` installs them into the running environment, one process at a
 time. A dashboard may run meanwhile: whatever is installed keeps its version.

@@ -97,7 +97,7 @@ class SampleFigures(BaseModel):
 
 
 class GeneratedNote(BaseModel):
-    """What is to be known first of questions that a model wrote."""
+    """A warning about questions that a model wrote."""
 
     note: str = ""
 

@@ -69,7 +69,7 @@ class EvidenceTest:
 
 @dataclass(frozen=True, slots=True)
 class QuestionState:
-    """What was found for one question."""
+    """The result for one question."""
 
     id: str
     text: str

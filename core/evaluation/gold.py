@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What is known of a question. Without anything, every field is empty."""
+    """The labels and right answers of a question; every field may be empty."""
 
     # grade (0-3) by passage id
     grades: Mapping[str, int] = field(default_factory=dict)

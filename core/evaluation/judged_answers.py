@@ -1,4 +1,4 @@
-"""Whether the answers of a run are right, which of their claims are not, and how far the evidence came."""
+"""Judges the answers of a run and their claims, and traces how far the evidence for each came."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILURES = ("wrong answer", "should have abstained", "should have answered")  # 
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A sentence of an answer; `right` is None if nothing shows that it is wrong, or that it is right."""
+    """A sentence of an answer; `right` is None if it could not be judged."""
 
     text: str
     right: bool | None

@@ -52,7 +52,7 @@ _SAID = {CLASSIFY: "class", DISPATCH: "route"}
 
 
 class Course(TypedDict, total=False):
-    """How the questions of an evaluation are asked; see core.evaluation.experiment.perform."""
+    """Options for asking an evaluation's questions; see core.evaluation.experiment.perform."""
 
     fresh: bool
     retry: bool

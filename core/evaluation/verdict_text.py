@@ -20,7 +20,7 @@ def headline(found: Verdict, named: Named, metric: str, of: str = "") -> str:
 
 
 def leader(found: Verdict, named: Named, metric: str) -> str:
-    """Return which route leads and how many others cannot be told from it, in one sentence."""
+    """Return a sentence naming the leader and the number of routes not shown to differ from it."""
     return say("verdict.leader", found, named, metric)
 
 

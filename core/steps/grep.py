@@ -67,9 +67,10 @@ class Grep(Retrieve):
     def write_patterns(
         self, question: str, most: int, tried: tuple[tuple[Pattern, int], ...] = ()
     ) -> tuple[Pattern, ...]:
-        """Let the model write up to `most` patterns, which are texts and no expressions: no pattern can take
-        long. It sees in how many passages those of `tried` occur, and no passage. If its reply is unusable
-        twice, those of `tried` that occur are returned, else the question's own, and a note says so.
+        """Let the model write up to `most` patterns. They are literal texts, not regular expressions, so none
+        can take long. The model sees the number of passages for each pattern in `tried`, but no passage.
+        After two unusable replies, return the patterns in `tried` that occur, or else the question's own
+        patterns, with a note.
         """
 
         def read(reply: str) -> tuple[Pattern, ...] | str:

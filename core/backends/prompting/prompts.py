@@ -53,7 +53,7 @@ def _prompts() -> dict[str, Prompt]:
 
 
 def __getattr__(name: str) -> Prompt:
-    """Return the prompt in the table `name` of prompts.toml. Raises AttributeError if there is none."""
+    """Return the prompt in the table `name` of prompts.toml. Raises AttributeError for an unknown name."""
     try:
         return _prompts()[name]
     except KeyError:

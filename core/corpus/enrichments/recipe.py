@@ -162,7 +162,7 @@ class KeptSteps(Generic[T]):
         folder.mkdir(exist_ok=True)
 
     def get(self, content: bytes) -> T | None:
-        """Return what was made of `content`; None if it was not made, or its file is damaged."""
+        """Return the stored result for `content`; None if it is not stored, or its file is damaged."""
         if not (file := self._file(content)).exists():
             return None
         try:
@@ -178,7 +178,7 @@ class KeptSteps(Generic[T]):
         part.replace(self._file(content))
 
     def made(self, content: bytes, make: Callable[[], bytes]) -> T:
-        """Return what was made of `content`, after making it if it was not."""
+        """Return the result for `content`, and compute and store it first if it is not stored."""
         if (found := self.get(content)) is None:
             self.keep(content, make())
             found = self._read(self._file(content))

@@ -50,7 +50,7 @@ Wanted = Sequence[tuple["Query", str, str]]  # (query, question id, passage id) 
 
 @dataclass(frozen=True, slots=True)
 class JudgePlan:
-    """How the judge of an evaluation grades."""
+    """The grading rules of an evaluation's judge."""
 
     # the guidelines it is given
     policy: str

@@ -16,7 +16,7 @@ from core.store.codec import dumps, to_bytes
 from core.store.labels import Judgement, Pair
 
 PAUSE_S = 120  # seconds between two judgements from which on the annotator was away
-ENOUGH = 10  # times between judgements that tell how fast somebody grades
+ENOUGH = 10  # intervals between judgements needed to estimate an annotator's pace
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Where routes agree without any label, and which passages to grade first: read off a label set's pool."""
+"""Agreement of routes without labels, and the passages to grade first, from a label set's pool."""
 
 from __future__ import annotations
 
