@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ui.app import opened
-from ui.app.plot import dark
 from ui.latency import page
 
 run = opened.opened("where the time goes")
 if run is not None:
-    page.draw(run, dark=dark())
+    page.draw(run)
     opened.link()

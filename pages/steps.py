@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ui.app import address, opened
 from ui.app.choice import choice
-from ui.app.plot import dark
 from ui.components.gold import gold_grades
 from ui.evaluators import page as evaluators
 from ui.fusion import page as fusion
@@ -14,7 +13,7 @@ from ui.transform import page as transform
 VIEWS = {
     "Transform": lambda run, _: transform.draw(run),
     "Fusion": fusion.draw,
-    "Evaluators": lambda run, gold: evaluators.draw(run, gold, dark=dark()),
+    "Evaluators": lambda run, gold: evaluators.draw(run, gold),
     "Graph": graph.draw,
 }
 

@@ -10,18 +10,15 @@ import streamlit as st
 from markupsafe import Markup
 
 from ui.app.markup import EMPTY, show, table_of, tag
+from ui.charts import style
 from ui.charts.numbers import numbers
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 CONFIG = {"displayModeBar": False}
+style.is_dark = lambda: st.context.theme.type == "dark"
 MAX_ROWS = 500  # rows of a table of numbers: a heatmap of tokens has tens of thousands
-
-
-def dark() -> bool:
-    """Return whether the browser shows the dark theme."""
-    return st.context.theme.type == "dark"
 
 
 def plot(figure: Figure, key: str, alt: str, *, table: bool = True) -> None:

@@ -16,16 +16,13 @@ DASHES = ("dot", "solid")  # the questions used to choose, the held-out question
 NAME_CHARACTERS = 60
 
 
-def curves(
-    found: Mapping[str, Curve | None], marks: Mapping[str, float], name: str, *, dark: bool = False
-) -> Figure:
+def curves(found: Mapping[str, Curve | None], marks: Mapping[str, float], name: str) -> Figure:
     """Draw precision and recall for each part of the questions: the first part dotted, the second solid.
 
     `marks` maps names of thresholds to their values, each drawn as a line; `name` is the axis title.
     """
     figure = chart(
         380,
-        dark=dark,
         x={"title": words(name, NAME_CHARACTERS), "hoverformat": ".3g"},
         y={"title": "share", "range": [-0.03, 1.05]},
         hovermode="x",
@@ -54,6 +51,5 @@ def curves(
             words(f"{mark} {value:.3g}", NAME_CHARACTERS),
             dash="solid" if mark == "chosen" else "dash",
             left=mark == left and len(marks) > 1,
-            dark=dark,
         )
     return figure

@@ -17,7 +17,6 @@ def confusion(
     *,
     true: str = "true class",
     taken: str = "classified as",
-    dark: bool = False,
 ) -> Figure:
     """Draw the counts, coloured by their share of the row so that rare classes show too.
 
@@ -28,14 +27,12 @@ def confusion(
     names = [words(labels[n].replace("_", " "), 24) for n in kept]
     figure = chart(
         120 + 34 * max(1, len(kept)),
-        dark=dark,
         x=name_axis(names, side="top", title=taken),
         y={**row_axis(names), "title": true},
     )
     add_cells(
         figure,
         [[count / max(1, sum(row)) for count in row] for row in rows],
-        dark=dark,
         text=rows,
         texttemplate="%{text}",
         zmin=0,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.embedding_map import Kind, Plane, Point
-from ui.charts.style import chart, faint, ink, words
+from ui.charts.style import chart, faint, ink, paper, pick, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -28,12 +28,11 @@ def query_map(
     *,
     gold: Mapping[str, int] | None = None,
     chosen: str | None = None,
-    dark: bool = False,
 ) -> Figure:
     """Draw a symbol for each kind of point. Labelled passages and the `chosen` one are ringed."""
-    figure = chart(520, dark=dark, x=_component("first", placed.explained[0], dark=dark))
+    figure = chart(520, x=_component("first", placed.explained[0]))
     # Equal units on both axes, else distances would mislead.
-    figure.update_yaxes({**_component("second", placed.explained[1], dark=dark), "scaleanchor": "x"})
+    figure.update_yaxes({**_component("second", placed.explained[1]), "scaleanchor": "x"})
     grades = gold or {}
     at = {kind: [n for n, one in enumerate(points) if one.kind == kind] for kind in LOOK}
     for kind, (label, symbol, colour, size) in LOOK.items():
@@ -50,9 +49,9 @@ def query_map(
             marker={
                 "symbol": symbol,
                 "size": size,
-                "color": ON_DARK if dark and kind == "passage" else colour or ink(dark=dark),
+                "color": pick(colour, ON_DARK) if kind == "passage" else colour or ink(),
                 "opacity": 0.85 if kind == "passage" else 1.0,
-                "line": {"width": 0.5, "color": "#15181b" if dark else "#fdfcfa"},
+                "line": {"width": 0.5, "color": paper()},
             },
             customdata=[
                 [points[n].key if kind == "passage" else "", *hover(points[n], grades)] for n in rows
@@ -77,13 +76,13 @@ def query_map(
     return figure
 
 
-def _component(name: str, share: float, *, dark: bool) -> dict[str, Any]:
+def _component(name: str, share: float) -> dict[str, Any]:
     return {
         "title": {"text": f"{name} component, {share:.0%} of the variance", "font": {"size": 11}},
         "showticklabels": False,
         "fixedrange": False,
         "zeroline": True,
-        "zerolinecolor": faint(dark=dark),
+        "zerolinecolor": faint(),
     }
 
 

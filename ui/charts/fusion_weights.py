@@ -16,19 +16,18 @@ COLOURS = dict(zip(FEATURES, (KINDS[kind][1] for kind in ("RETRIEVER", "EMBEDDIN
 HATCHES = dict(zip(FEATURES, ("", "/", "."), strict=True))
 
 
-def weight_bars(fitted: FittedWeights, *, dark: bool = False) -> Figure:
+def weight_bars(fitted: FittedWeights) -> Figure:
     """Draw a bar for each list, largest first, split into the weights of its features."""
     rows = sorted(zip(fitted.lists, fitted.weights, strict=True), key=lambda one: -sum(one[1]))
     ends = [sum(value for value in row if value > 0) for _, row in rows]
     least = min((sum(value for value in row if value < 0) for _, row in rows), default=0.0)
     figure = chart(
         100 + ROW * len(rows),
-        dark=dark,
         x={
             "range": [1.1 * least, 1.2 * (max(ends, default=1.0) or 1.0)],
             "title": "score that a list adds to its first passage",
             "zeroline": True,
-            "zerolinecolor": ink(dark=dark),
+            "zerolinecolor": ink(),
         },
         y=row_axis([words(LISTS[name], 40) for name, _ in rows]),
         barmode="relative",
@@ -43,7 +42,7 @@ def weight_bars(fitted: FittedWeights, *, dark: bool = False) -> Figure:
             marker={
                 "color": COLOURS[feature],
                 "pattern": {"shape": HATCHES[feature], "solidity": 0.3, "size": 6},
-                "line": {"width": 0.5, "color": ink(dark=dark)},
+                "line": {"width": 0.5, "color": ink()},
             },
             customdata=[words(LISTS[name], 40) for name, _ in rows],
             hovertemplate="%{customdata}: " + NAMES[feature] + " gives %{x:+.3f}<extra></extra>",

@@ -25,8 +25,6 @@ def grade_strip(
     low: float,
     high: float,
     stored: tuple[float, float],
-    *,
-    dark: bool = False,
 ) -> Figure:
     """Draw each passage's grade, best first, with the thresholds as lines.
 
@@ -37,7 +35,6 @@ def grade_strip(
     rows = {one.id: at for at, one in enumerate(order)}
     figure = chart(
         70 + ROW * max(1, len(order)),
-        dark=dark,
         x={"range": [-0.02, 1.1], "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1]},
         y=row_axis([_label(titles.get(one.id, one.id), gold.get(one.id, 0)) for one in order])
         | {"range": [max(1, len(order)) - 0.4, -0.6]},
@@ -60,9 +57,9 @@ def grade_strip(
             hovertemplate="%{customdata}<br>grade %{x:.3f}<extra></extra>",
         )
     for edge, was in ((low, stored[0]), (high, stored[1])):
-        figure.add_vline(x=edge, line={"color": ink(dark=dark), "width": 1.5})
+        figure.add_vline(x=edge, line={"color": ink(), "width": 1.5})
         if abs(was - edge) > 0.0005:
-            figure.add_vline(x=was, line={"color": ink(dark=dark), "width": 1, "dash": "dot"})
+            figure.add_vline(x=was, line={"color": ink(), "width": 1, "dash": "dot"})
     return figure
 
 
@@ -82,9 +79,7 @@ def describe_strip(
     return f"{counts}{marked}. Decision: {decision or 'none'}."
 
 
-def threshold_curves(
-    tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, float], *, dark: bool = False
-) -> Figure:
+def threshold_curves(tallies: Sequence[Tally], edge: Edge, marks: Mapping[str, float]) -> Figure:
     """Draw decisions against one threshold.
 
     The upper part counts questions by decision. The lower part shows precision and recall of "correct" and
@@ -92,7 +87,6 @@ def threshold_curves(
     """
     figure = chart(
         430,
-        dark=dark,
         x={"range": [0, 1], "title": f"threshold “{edge}”", "anchor": "y2"},
         y={"title": "questions", "domain": [0.582, 1]},
         hovermode="x unified",
@@ -130,7 +124,7 @@ def threshold_curves(
         )
     for name, value in marks.items():
         stored = name == "stored"
-        add_threshold(figure, value, name, dash="dot" if stored else "solid", left=not stored, dark=dark)
+        add_threshold(figure, value, name, dash="dot" if stored else "solid", left=not stored)
     return figure
 
 

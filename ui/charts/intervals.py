@@ -50,14 +50,12 @@ def intervals(
     lines: Mapping[str, float],
     *,
     form: str = ".2f",
-    dark: bool = False,
 ) -> Figure:
     """Draw the rows in their order. `about` names the axis; `lines` are values by what they stand for, the
     first one solid, the others dashed. A point's first customdata value is its row's id.
     """
     figure = chart(
         96 + ROW * max(1, len(rows)),
-        dark=dark,
         x={"title": words(about, 90), "tickformat": form},
         y=row_axis([words(one.title, 44) for one in rows]),
         margin={"l": 8, "r": 24, "t": 34, "b": 8},
@@ -78,7 +76,7 @@ def intervals(
             hovertemplate="%{customdata[1]}<extra></extra>",
         )
     for number, (name, value) in enumerate(lines.items()):
-        line = {"color": ink(dark=dark), "width": 1, "dash": "dash" if number else "solid"}
+        line = {"color": ink(), "width": 1, "dash": "dash" if number else "solid"}
         figure.add_vline(x=value, line=line)
         figure.add_annotation(
             x=value,
@@ -94,7 +92,7 @@ def intervals(
     return figure
 
 
-def of_findings(found: Sequence[Finding], *, dark: bool = False) -> Figure:
+def of_findings(found: Sequence[Finding]) -> Figure:
     """Draw the differences of findings that share a baseline and a metric, the largest first."""
     about = f"{found[0].metric}, difference from {found[0].baseline}" if found else ""
     rows = [
@@ -108,10 +106,10 @@ def of_findings(found: Sequence[Finding], *, dark: bool = False) -> Figure:
         )
         for one in sorted(found, key=lambda one: -(one.estimate or 0.0))
     ]
-    return intervals(rows, about, {"": 0.0}, form="+.2~f", dark=dark)
+    return intervals(rows, about, {"": 0.0}, form="+.2~f")
 
 
-def of_verdict(found: Verdict, named: Callable[[str], str], about: str, *, dark: bool = False) -> Figure:
+def of_verdict(found: Verdict, named: Callable[[str], str], about: str) -> Figure:
     """Draw the differences that a verdict rests on, the closest route first, with its margin."""
     rows = [
         IntervalRow(
@@ -125,4 +123,4 @@ def of_verdict(found: Verdict, named: Callable[[str], str], about: str, *, dark:
         for one in found.pairs
     ]
     lines = {"equal": 0.0, "margin": -found.margin}
-    return intervals(rows, about, lines, form="+.2~f", dark=dark)
+    return intervals(rows, about, lines, form="+.2~f")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.analysis.label_flow import FlowStep
-from ui.charts.style import ERROR, chart, faint, row_axis, scale, words
+from ui.charts.style import ERROR, chart, faint, paper, row_axis, scale, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -18,15 +18,12 @@ NAME_CHARACTERS = 28
 ENDS = ("top", "prompt", "cited")
 
 
-def label_flow(
-    rows: Sequence[tuple[str, str, tuple[FlowStep, ...]]], of: int, *, dark: bool = False
-) -> Figure:
+def label_flow(rows: Sequence[tuple[str, str, tuple[FlowStep, ...]]], of: int) -> Figure:
     """Draw a line for each (route, title, steps). `of` is the number of labels."""
     last = max((sum(not step.kind for step in steps) for _, _, steps in rows), default=1)
     ends = [f"{rows[0][2][-1].name if last == 1 else 'top'}", *ENDS[1:last]] if rows else []
     figure = chart(
         HEAD + ROW * len(rows),
-        dark=dark,
         x={
             "tickvals": [0, 1, *range(2, 2 + last)],
             "ticktext": [f"{of} relevant", "found", *ends],
@@ -50,7 +47,7 @@ def label_flow(
             lost = f", {len(step.lost)} lost here" if step.lost else ""
             told = f"{words(step.name, 60)}: {left} of {of}{lost}"
             nodes.append((x, row, [route, words(title, 60), told], bool(step.lost)))
-    accent = scale(dark=dark)[2][1]
+    accent = scale()[2][1]
     for left, points in sorted(lines.items()):
         figure.add_scatter(
             x=[x for x, _ in points],
@@ -59,7 +56,7 @@ def label_flow(
             hoverinfo="skip",
             line={
                 "width": THICK * left / of if left else 1,
-                "color": accent if left else faint(dark=dark),
+                "color": accent if left else faint(),
                 "dash": "solid" if left else "dot",
             },
         )
@@ -74,7 +71,7 @@ def label_flow(
             "opacity": 1,
             "size": [11 if lost else 7 for *_, lost in nodes],
             "color": [ERROR if lost else accent for *_, lost in nodes],
-            "line": {"width": 1, "color": "#15181b" if dark else "#fdfcfa"},
+            "line": {"width": 1, "color": paper()},
         },
     )
     return figure

@@ -15,7 +15,7 @@ NAMED_TOKENS = 60  # a passage with more tokens names them only in the hover
 TOKEN_CHARACTERS = 24
 
 
-def match_heatmap(match: TokenMatch, *, dark: bool = False) -> Figure:
+def match_heatmap(match: TokenMatch) -> Figure:
     """Draw the cosine of each question token (row) with each passage token (column).
 
     A ring marks each row's maximum; their sum is the score. Cosines below 0 look like 0.
@@ -26,14 +26,12 @@ def match_heatmap(match: TokenMatch, *, dark: bool = False) -> Figure:
     named = len(columns) <= NAMED_TOKENS
     figure = chart(
         (110 if named else 40) + ROW * max(1, len(rows)),
-        dark=dark,
         x=name_axis(columns if named else [], side="top", tickangle=-60, ticks=""),
         y={**row_axis(rows), "ticks": ""},
     )
     add_cells(
         figure,
         cosines,
-        dark=dark,
         customdata=[[[row, column] for column in columns] for row in rows],
         hovertemplate="%{customdata[0]} – %{customdata[1]}<br>cosine %{z:.2f}<extra></extra>",
         zmin=0,

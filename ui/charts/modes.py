@@ -31,9 +31,7 @@ def cell(row: Mapping[str, Any], metric: str) -> str:
     return f"{found:.2f}{MARKS.get(verdict, '')}"
 
 
-def mode_heatmap(
-    by_mode: Table, routes: Sequence[str], names: Mapping[str, str], metric: str, *, dark: bool = False
-) -> Figure:
+def mode_heatmap(by_mode: Table, routes: Sequence[str], names: Mapping[str, str], metric: str) -> Figure:
     """Draw a row for each of `routes` and a column for each mode with its number of questions.
 
     The colour runs from 0 to the best value.
@@ -45,7 +43,6 @@ def mode_heatmap(
     columns = [f"{words(mode.replace('_', ' '), 22)} ({count})" for mode, count in modes.items()]
     figure = chart(
         130 + ROW * max(1, len(routes)),
-        dark=dark,
         x=name_axis(columns, side="top", tickangle=-55, ticks="", ticklabeloverflow="allow"),
         y={**row_axis([words(names[route], 36) for route in routes]), "ticks": ""},
         margin={"l": 8, "r": 85, "t": 8, "b": 8},  # for the last column's slanted name
@@ -53,7 +50,6 @@ def mode_heatmap(
     add_cells(
         figure,
         values,
-        dark=dark,
         text=[[cell(one, metric) for one in row] for row in rows],
         customdata=[[_hover(one, metric) for one in row] for row in rows],
         texttemplate="%{text}",

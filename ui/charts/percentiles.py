@@ -17,19 +17,18 @@ ROWS_SHOWN = 40
 LEAST_MS = 0.01  # a log axis has no place for 0
 
 
-def range_plot(found: Sequence[Latency], *, dark: bool = False) -> Figure:
+def range_plot(found: Sequence[Latency]) -> Figure:
     """Draw the first ROWS_SHOWN latencies: a dot at the median and a line to the 95th percentile.
 
     With too few measurements for the 95th percentile, the line ends at the largest, an open diamond.
     """
     rows = list(found[:ROWS_SHOWN])
-    colours = [KINDS[one.kind][1] if one.kind else ink(dark=dark) for one in rows]
+    colours = [KINDS[one.kind][1] if one.kind else ink() for one in rows]
     ticks = _ticks([_on_axis(ms) for one in rows for ms in (one.at[50], end(one)[0])])
     same = len({one.answered for one in rows}) == 1
     names = [words(one.title + FROM[one.source] if same else one.name, 44) for one in rows]
     figure = chart(
         80 + ROW * max(1, len(rows)),
-        dark=dark,
         x={"type": "log", "fixedrange": False, **duration_ticks(ticks)},
         y={**row_axis(names), "fixedrange": False},
     )

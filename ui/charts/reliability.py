@@ -15,19 +15,19 @@ COLOURS = tuple(KINDS[kind][1] for kind in ("RETRIEVER", "LLM", "EVALUATOR", "CH
 NAME_CHARACTERS = 40
 
 
-def reliability_curve(curves: Mapping[str, Reliability], *, dark: bool = False) -> Figure:
+def reliability_curve(curves: Mapping[str, Reliability]) -> Figure:
     """Draw the share of correct cases against the mean grade of each bin, one line for each name.
 
     A larger point stands for more cases. On the diagonal, grades are probabilities; below it they are
     overconfident.
     """
     axis = {"range": [-0.03, 1.03]}
-    figure = chart(360, dark=dark, x={**axis, "title": "mean grade"}, y={**axis, "title": "share correct"})
+    figure = chart(360, x={**axis, "title": "mean grade"}, y={**axis, "title": "share correct"})
     figure.add_scatter(
         x=[0, 1],
         y=[0, 1],
         mode="lines",
-        line={"color": faint(dark=dark), "dash": "dash"},
+        line={"color": faint(), "dash": "dash"},
         hoverinfo="skip",
         showlegend=False,
     )

@@ -44,8 +44,6 @@ def share_bars(
     rows: Sequence[ShareRow],
     names: Sequence[str],
     title: Callable[[str], str],
-    *,
-    dark: bool = False,
 ) -> Figure:
     """Draw a bar for each of `rows`, best first, split into the lists' contributions.
 
@@ -57,11 +55,10 @@ def share_bars(
     least = min((sum(part for part in row.shares if part < 0) for row in rows), default=0.0)
     figure = chart(
         90 + ROW * max(1, len(rows)),
-        dark=dark,
         x={
             "range": [1.05 * least, 1.28 * longest],
             "zeroline": least < 0,
-            "zerolinecolor": ink(dark=dark),
+            "zerolinecolor": ink(),
         },
         y=row_axis([label(row, title(row.id)) for row in rows]),
         barmode="relative",
@@ -83,7 +80,7 @@ def share_bars(
             marker={
                 "color": colour,
                 "pattern": {"shape": hatch, "solidity": 0.3, "size": 6},
-                "line": {"width": 0.5, "color": ink(dark=dark)},
+                "line": {"width": 0.5, "color": ink()},
             },
             customdata=[
                 [words(name, 90), _place(row, n), f"{part:.4f}", _part(row, part)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -29,30 +29,43 @@ KINDS: Mapping[SpanKind, tuple[str, str]] = {  # what a kind of step is called, 
     kind: (STEP_KINDS[kind], colour) for kind, colour in _COLOURS.items()
 }
 ERROR = "#D55E00"
+# Whether the reader's browser is dark; ui.app.plot sets what asks the browser.
+is_dark: Callable[[], bool] = lambda: False  # noqa: E731 - replaced as a whole
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
 
 
-def ink(*, dark: bool) -> str:
+def pick(light: str, dark: str) -> str:
+    """Return the colour for the reader's theme."""
+    return dark if is_dark() else light
+
+
+def ink() -> str:
     """Return the text colour."""
-    return "#e4e2dd" if dark else "#22262a"
+    return pick("#22262a", "#e4e2dd")
 
 
-def faint(*, dark: bool) -> str:
+def faint() -> str:
     """Return the colour of grid lines and empty cells."""
-    return "#343a40" if dark else "#e3dfd6"
+    return pick("#e3dfd6", "#343a40")
 
 
-def scale(*, dark: bool) -> list[tuple[float, str]]:
+def paper() -> str:
+    """Return the page's own colour, for outlines."""
+    return pick("#fdfcfa", "#15181b")
+
+
+def scale() -> list[tuple[float, str]]:
     """Return a colour scale of one hue, from faint (0) to strong (1)."""
-    if dark:
-        return [(0.0, "#1e2428"), (0.5, "#1d4f50"), (1.0, "#2b8f86")]
-    return [(0.0, "#f1efe9"), (0.5, "#8cc1bb"), (1.0, "#0b5e5e")]
+    return [
+        (0.0, pick("#f1efe9", "#1e2428")),
+        (0.5, pick("#8cc1bb", "#1d4f50")),
+        (1.0, pick("#0b5e5e", "#2b8f86")),
+    ]
 
 
 def chart(
     height: int,
     *,
-    dark: bool,
     x: Mapping[str, Any] | None = None,
     y: Mapping[str, Any] | None = None,
     **layout: Any,
@@ -64,13 +77,13 @@ def chart(
     """
     import plotly.graph_objects as go
 
-    axis = {"gridcolor": faint(dark=dark), "zeroline": False, "fixedrange": True, "automargin": True}
+    axis = {"gridcolor": faint(), "zeroline": False, "fixedrange": True, "automargin": True}
     text = {"family": FONT, "size": 12}
     theme = {
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {**text, "color": ink(dark=dark)},
+        "font": {**text, "color": ink()},
         "hoverlabel": {"font": text, "align": "left"},
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "title": None},
     }
@@ -123,13 +136,13 @@ def error_bars(values: Sequence[float], ends: Sequence[tuple[float, float]], col
     }
 
 
-def add_cells(figure: Figure, values: Sequence[Sequence[float | None]], *, dark: bool, **more: Any) -> None:
+def add_cells(figure: Figure, values: Sequence[Sequence[float | None]], **more: Any) -> None:
     """Add a heatmap with a row for each sequence in `values`."""
     figure.add_heatmap(
         z=values,
         x=list(range(len(values[0]) if values else 0)),
         y=list(range(len(values))),
-        colorscale=scale(dark=dark),
+        colorscale=scale(),
         showscale=False,
         **{"xgap": 2, "ygap": 2, **more},
     )
@@ -149,9 +162,9 @@ def add_bar_ends(figure: Figure, ends: Sequence[float], texts: Sequence[str]) ->
     )
 
 
-def add_threshold(figure: Figure, value: float, text: str, *, dash: str, left: bool, dark: bool) -> None:
+def add_threshold(figure: Figure, value: float, text: str, *, dash: str, left: bool) -> None:
     """Draw a vertical line at a threshold, with its text above, to the `left` of it or to the right."""
-    line = {"color": ink(dark=dark), "width": 1.3, "dash": dash}
+    line = {"color": ink(), "width": 1.3, "dash": dash}
     figure.add_shape(type="line", x0=value, x1=value, y0=0, y1=1, yref="paper", line=line)
     figure.add_annotation(
         x=value,

@@ -21,7 +21,7 @@ HEIGHT = 360
 LEAST_SPAN = 0.02  # half the range of the axis if all values are equal
 
 
-def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
+def sweep_curve(curve: Curve) -> Figure:
     """Draw the mean at each value of one parameter on the questions used to choose.
 
     Error bars are the 95% interval of the difference from the value in use: a bar that reaches the dashed
@@ -31,7 +31,6 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
     done = [(x, one) for x, one in zip(places, curve.tried, strict=True) if one.effect is not None]
     figure = chart(
         HEIGHT,
-        dark=dark,
         x={"title": words(curve.subject.names[0], 60), **ticks},
         y={"title": titled(curve.metric), **_span(done)},
     )
@@ -50,13 +49,13 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
     now = [(x, one) for x, one in done if one.point == curve.subject.now]
     for x, one in now:
         mean = one.effect.mean if one.effect else 0.0
-        figure.add_hline(y=mean, line={"color": ink(dark=dark), "width": 1, "dash": "dash"})
+        figure.add_hline(y=mean, line={"color": ink(), "width": 1, "dash": "dash"})
         figure.add_scatter(
             x=[x],
             y=[mean],
             mode="markers",
             name="in use",
-            marker={"symbol": "diamond", "size": 13, "color": ink(dark=dark)},
+            marker={"symbol": "diamond", "size": 13, "color": ink()},
             hovertemplate=f"{words(named(curve.subject, one.point), 80)}, in use: %{{y:.3f}}<extra></extra>",
         )
     if curve.held is not None:
@@ -73,7 +72,7 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
     return figure
 
 
-def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
+def sweep_map(curve: Curve) -> Figure:
     """Draw the mean at each pair of values of two parameters, framing the pair in use and the chosen one."""
     subject = curve.subject
     rows, columns = (_ordered([one.point[n] for one in curve.tried]) for n in (0, 1))
@@ -81,21 +80,19 @@ def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
     cells = [[by.get((row, column)) for column in columns] for row in rows]
     figure = chart(
         90 + 46 * len(rows),
-        dark=dark,
         x=name_axis([words(shown(value), 30) for value in columns], title=words(subject.names[1], 60)),
         y=name_axis([words(shown(value), 30) for value in rows], title=words(subject.names[0], 60)),
     )
     add_cells(
         figure,
         [[one.effect.mean if one and one.effect else None for one in row] for row in cells],
-        dark=dark,
         text=[[_cell(one) for one in row] for row in cells],
         texttemplate="%{text}",
         customdata=[[_hover(one, curve) for one in row] for row in cells],
         hovertemplate="%{customdata}<extra></extra>",
         hoverongaps=False,
     )
-    frames = ((subject.now, "dash", ink(dark=dark)), (curve.best.point, "solid", KINDS["LLM"][1]))
+    frames = ((subject.now, "dash", ink()), (curve.best.point, "solid", KINDS["LLM"][1]))
     for (row, column), dash, colour in frames:
         x, y = columns.index(column), rows.index(row)
         figure.add_shape(

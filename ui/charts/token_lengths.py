@@ -22,7 +22,7 @@ def percentiles(lengths: NDArray[np.int64]) -> list[float]:
     return np.percentile(lengths, PERCENTILES).tolist() if len(lengths) else [0.0] * len(PERCENTILES)
 
 
-def token_lengths(found: Mapping[str, NDArray[np.int64]], *, dark: bool = False) -> Figure:
+def token_lengths(found: Mapping[str, NDArray[np.int64]]) -> Figure:
     """Draw each chunking's passage lengths in tokens.
 
     A thin line spans the 5th to the 95th percentile, a thick one the middle half; a dot marks the median.
@@ -32,7 +32,6 @@ def token_lengths(found: Mapping[str, NDArray[np.int64]], *, dark: bool = False)
     colour = KINDS["RETRIEVER"][1]
     figure = chart(
         70 + ROW * max(1, len(names)),
-        dark=dark,
         x={"type": "log", "title": "tokens of a passage", "tickvals": _ticks(rows)},
         y=row_axis([words(name, 40) for name in names]),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.domain.format import milliseconds
 from core.evaluation.pareto import Point, front
-from ui.charts.style import ERROR, KINDS, chart, duration_ticks, ink, outlined, words
+from ui.charts.style import ERROR, KINDS, chart, duration_ticks, ink, outlined, pick, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -25,7 +25,6 @@ def tradeoff(
     cost: str,
     time: bool,
     region: tuple[float | None, float | None] = (None, None),
-    dark: bool = False,
 ) -> Figure:
     """Draw quality against cost, on a log axis if the cost is a `time` in milliseconds.
 
@@ -34,10 +33,9 @@ def tradeoff(
     """
     known = {name: (q, c) for name, (q, c) in points.items() if q is not None and c is not None}
     on = front(points)
-    blue = ON_DARK if dark else FRONT
+    blue = pick(FRONT, ON_DARK)
     figure = chart(
         420,
-        dark=dark,
         x={"title": words(cost, 60), **(_log(known) if time else {"rangemode": "tozero"})},
         y={"title": words(metric, 60), "tickformat": ".2f"},
         margin={"l": 8, "r": 60, "t": 8, "b": 8},
@@ -91,7 +89,7 @@ def tradeoff(
             line_width=0,
             layer="below",
         )
-    figure.update_traces(textfont={"color": ink(dark=dark)}, selector={"mode": "markers+text"})
+    figure.update_traces(textfont={"color": ink()}, selector={"mode": "markers+text"})
     return figure
 
 

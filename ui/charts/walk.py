@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from core.analysis.walks import NodePosition
 from core.domain.outputs import Walk
-from ui.charts.style import chart, ink, words
+from ui.charts.style import chart, ink, paper, pick, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -27,14 +27,11 @@ ON_DARK = {"#0072B2": "#56B4E9"}
 LABEL_CHARACTERS = 26
 
 
-def walk_map(
-    walk: Walk, places: Sequence[NodePosition], names: Sequence[str], *, dark: bool = False
-) -> Figure:
+def walk_map(walk: Walk, places: Sequence[NodePosition], names: Sequence[str]) -> Figure:
     """Draw the walk: a node's area is its share of the walk's time, and `names` are the nodes' labels."""
     rows = max((sum(place.column == column for place in places) for column in range(3)), default=1)
     figure = chart(
         90 + ROW * max(4, rows),
-        dark=dark,
         x={"visible": False, "range": [-0.75, 3.15]},
         y={"visible": False, "range": [-0.02, 1.05]},
     )
@@ -51,7 +48,7 @@ def walk_map(
                 opacity=0.7,
                 line={
                     "width": 1.2,
-                    "color": colour or ("#6b7480" if dark else "#a8a49b"),
+                    "color": colour or pick("#a8a49b", "#6b7480"),
                     "dash": dash,
                     "shape": "spline",
                 },
@@ -68,12 +65,12 @@ def walk_map(
                 textposition=side,
                 cliponaxis=False,
                 text=[words(names[n], LABEL_CHARACTERS) for n in at],
-                textfont={"size": 11, "color": ink(dark=dark)},
+                textfont={"size": 11, "color": ink()},
                 marker={
                     "symbol": symbol,
                     "size": [7 + 15 * (walk.nodes[n].score / most) ** 0.5 for n in at],
-                    "color": ON_DARK.get(colour, colour) if dark else colour,
-                    "line": {"width": 0.5, "color": "#15181b" if dark else "#fdfcfa"},
+                    "color": pick(colour, ON_DARK.get(colour, colour)),
+                    "line": {"width": 0.5, "color": paper()},
                 },
                 customdata=[[words(names[n], 120), walk.nodes[n].score, walk.nodes[n].seed] for n in at],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]:.2%} of the walk"

@@ -84,7 +84,6 @@ def bars(result: RouteResult, *, retrieval_only: bool = False, calls: bool = Fal
 def waterfall(
     run: Run,
     *,
-    dark: bool = False,
     retrieval_only: bool = False,
     calls: bool = False,
     until: float | None = None,
@@ -109,7 +108,6 @@ def waterfall(
     names = [f"{words(result.title, 28)}{'' if result.status == 'ok' else ' ✕'}" for result, _, _ in rows]
     figure = chart(
         100 + height * max(1, len(rows)),
-        dark=dark,
         x={"ticksuffix": suffix, "range": [0, 1.18 * width / unit], "fixedrange": False},
         y={**row_axis(names), "fixedrange": False},
         barmode="overlay",
@@ -137,8 +135,8 @@ def waterfall(
                 "opacity": [1.0 if bar.critical else 0.4 for _, bar in chosen],
                 **_hatched([pattern(bar.result, bar.span) for _, bar in chosen]),
                 "line": {
-                    "color": [_outline(bar, colour, ink(dark=dark))[0] for _, bar in chosen],
-                    "width": [_outline(bar, colour, ink(dark=dark))[1] for _, bar in chosen],
+                    "color": [_outline(bar, colour, ink())[0] for _, bar in chosen],
+                    "width": [_outline(bar, colour, ink())[1] for _, bar in chosen],
                 },
             },
             customdata=[
@@ -158,7 +156,7 @@ def waterfall(
         [min(end, width) / unit for _, _, end in rows],
         [f" {'… ' if end > width else ''}{milliseconds(end)}" for _, _, end in rows],
     )
-    _explain(figure, drawn, dark=dark)
+    _explain(figure, drawn)
     return figure
 
 
@@ -202,7 +200,7 @@ def note(result: RouteResult, span: Span) -> str:
     return "".join(f"<br>{part}" for part in parts)
 
 
-def _explain(figure: Figure, drawn: Sequence[tuple[int, Bar]], *, dark: bool) -> None:
+def _explain(figure: Figure, drawn: Sequence[tuple[int, Bar]]) -> None:
     """Add legend entries for the patterns and outlines that occur."""
     shapes = {pattern(bar.result, bar.span) for _, bar in drawn}
     entries: list[tuple[str, dict[str, Any], bool]] = [
@@ -210,7 +208,7 @@ def _explain(figure: Figure, drawn: Sequence[tuple[int, Bar]], *, dark: bool) ->
         ("cached or recorded", _hatched("."), "." in shapes),
         (
             "outlined: critical path",
-            {"line": {"color": ink(dark=dark), "width": 1.5}},
+            {"line": {"color": ink(), "width": 1.5}},
             any(bar.forked for _, bar in drawn),
         ),
         ("a concurrent step ran longer", {"opacity": 0.4}, not all(bar.critical for _, bar in drawn)),

@@ -18,12 +18,12 @@ from ui.charts.match import describe_match, match_heatmap
 CHART = {"displayModeBar": False}
 
 
-def draw(run: Run, *, dark: bool) -> None:
+def draw(run: Run) -> None:
     """Draw every step that recorded how passages matched, or a message if there is none."""
     drawn = False
     for result in run.results:
         for number, tokens in enumerate(token_matches(result)):
-            _tokens(run, result, tokens, f"{result.route}-{number}", dark=dark)
+            _tokens(run, result, tokens, f"{result.route}-{number}")
             drawn = True
         for span, found in expansions(result):
             show(tag("div", _expansion(run, result, span, found), css="rs"))
@@ -33,7 +33,7 @@ def draw(run: Run, *, dark: bool) -> None:
         show(tag("div", message, css="rs dim"))
 
 
-def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str, *, dark: bool) -> None:
+def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str) -> None:
     show(tag("div", _head(result, tokens.model, tokens.span.name, tokens.span.ms), css="rs"))
     whole = [match for match in tokens.hits if match.drawable]
     if whole:
@@ -47,7 +47,7 @@ def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str, *, dark:
         match = whole[chosen or 0]
         st.caption(md(_left_out(match)))
         st.plotly_chart(
-            match_heatmap(match, dark=dark),
+            match_heatmap(match),
             theme=None,
             width="stretch",
             config=CHART,

@@ -24,7 +24,6 @@ from core.evaluation.labels.pool import store_of
 from ui.app import address, link, opened, opening, scripts, state
 from ui.app.markup import EMPTY, md, show
 from ui.app.picked import PASSAGE
-from ui.app.plot import dark
 from ui.app.routes import title
 from ui.app.tabs import tabs
 from ui.compare import answers as answers_tab
@@ -69,7 +68,7 @@ def draw(run: Run, waiting: Sequence[Waiting] = (), doing: str = "") -> None:
         **(matrix | columns if many else columns | matrix),
         "Answers": lambda: _answers(run, gold),
         "Overlap": lambda: overlap.draw(run, view),
-        "Matches": lambda: matches.draw(run, dark=dark()),
+        "Matches": lambda: matches.draw(run),
         "Cost": lambda: show(cost.costs(run)),
         "Trace": lambda: show(steps(run)),
     }

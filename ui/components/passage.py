@@ -20,7 +20,7 @@ from ui.app import opened, opening, state
 from ui.app.markup import cut, join, md, show, tag
 from ui.app.names import named
 from ui.app.picked import PASSAGE
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.charts import describe_match, match_heatmap
 from ui.components import term_contributions
 from ui.components.grid import View, numbered
@@ -155,7 +155,7 @@ def _tokens(run: Run, id: str) -> None:
             summary = describe_match(match)
             st.caption(md(summary))
             if match.drawable:
-                plot(match_heatmap(match, dark=dark()), f"passage_tokens-{number}", summary)
+                plot(match_heatmap(match), f"passage_tokens-{number}", summary)
 
 
 def _known(run: Run) -> str | None:

@@ -14,7 +14,7 @@ from core.domain.format import milliseconds, size
 from ui.app import corpora, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.charts import token_lengths as chart
 from ui.components import tables
 
@@ -39,7 +39,7 @@ def draw(name: str) -> None:
     built = [item for item in known if item.info is not None]
     lengths = {item.name: token_lengths(item.name, settings) for item in built}
     st.markdown("#### Length of the passages")
-    plot(chart.token_lengths(lengths, dark=dark()), "chunkings_lengths", chart.describe_lengths(lengths))
+    plot(chart.token_lengths(lengths), "chunkings_lengths", chart.describe_lengths(lengths))
     st.caption("Dot: median. Thick line: the middle half. Thin line: from the 5th to the 95th percentile.")
     _links(known)
     _make(source, [item.name for item in known if item.chunking_of and item.state != "ready"])

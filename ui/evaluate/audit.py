@@ -20,7 +20,7 @@ from ui.app.choice import choice
 from ui.app.evaluated import CHOSEN, others_of_corpus, to_sessions
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.intervals import of_findings
 from ui.components import tables
@@ -181,7 +181,7 @@ def _gains(document: Mapping[str, Any], metric: str) -> None:
         return
     texts = [f"{one.subject}: {finding.figures(one)} when fired." for one in rows]
     show(sentences(texts[:MAX_SENTENCES]))
-    plot(of_findings(rows, dark=dark()), "evaluate_audit_forest", " ".join(texts))
+    plot(of_findings(rows), "evaluate_audit_forest", " ".join(texts))
 
 
 def _decisions(document: Mapping[str, Any], metric: str) -> None:

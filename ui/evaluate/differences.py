@@ -11,7 +11,7 @@ from core.analysis.metrics import titled
 from core.evaluation import finding, leaderboard
 from ui.app.help_mark import term
 from ui.app.markup import md, show
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.intervals import of_findings
 from ui.components import tables
@@ -33,7 +33,7 @@ def draw(look: Look) -> None:
             "equal."
         )
     show(sentences(texts))
-    plot(of_findings(rows, dark=dark()), "evaluate_forest", " ".join(texts), table=False)
+    plot(of_findings(rows), "evaluate_forest", " ".join(texts), table=False)
     _table(found)
     statistics = look.figures["statistics"]
     st.caption(

@@ -19,7 +19,7 @@ from ui.app import help_mark
 from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md, show
-from ui.app.plot import dark, pick_point, plot
+from ui.app.plot import pick_point, plot
 from ui.app.routes import title
 from ui.charts.intervals import BEHIND, LEADS, OPEN, OUT, IntervalRow, intervals
 from ui.charts.tradeoff import tradeoff
@@ -72,7 +72,6 @@ def _figure(look: Look, verdict: Verdict, said: str) -> None:
             metric=titled(look.metric),
             cost=COSTS[cost],
             time=cost in TIMES,
-            dark=dark(),
         )
         plot(figure, "evaluate_front", said, table=False)
         st.caption(md(said))
@@ -82,7 +81,7 @@ def _figure(look: Look, verdict: Verdict, said: str) -> None:
     lines = {f"leads: {title(best.route)}": best.mean} if best else {}
     if base is not None and (best is None or best.route != look.baseline):
         lines[f"baseline: {title(look.baseline)}"] = base
-    figure = intervals(_standing(look, verdict), titled(look.metric), lines, dark=dark())
+    figure = intervals(_standing(look, verdict), titled(look.metric), lines)
     pick_point(figure, f"evaluate_means:{look.evaluation.name}:{look.metric}", said, _open)
 
 

@@ -8,7 +8,7 @@ from core.analysis.metrics import titled
 from core.evaluation import leaderboard
 from core.evaluation.finding import compared, sentence
 from ui.app.markup import md, show
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.modes import mode_heatmap, scored
 from ui.evaluate.view import Look, sentences
@@ -36,7 +36,7 @@ def draw(look: Look) -> None:
     show(sentences(texts))
     routes = leaderboard.distinct(look.figures, metric)
     names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
-    plot(mode_heatmap(by_mode, routes, names, metric, dark=dark()), "evaluate_modes", " ".join(texts))
+    plot(mode_heatmap(by_mode, routes, names, metric), "evaluate_modes", " ".join(texts))
     left = [mode for mode in by_mode if mode not in modes]
     rest = f" Not shown, because none of their questions was scored: {', '.join(left)}." if left else ""
     st.caption(

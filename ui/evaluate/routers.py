@@ -14,7 +14,7 @@ from core.evaluation.routing import Mistake
 from ui.app.evaluated import to_sessions
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.app.routes import title
 from ui.charts.confusion import confusion
 from ui.components import tables
@@ -41,7 +41,7 @@ def draw(look: Look) -> None:
         show(sentences(said))
         if one["asked"]:
             plot(
-                confusion(one["classes"], one["confusion"], dark=dark()),
+                confusion(one["classes"], one["confusion"]),
                 f"evaluate_router:{route}",
                 " ".join(said),
             )

@@ -35,7 +35,7 @@ def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
     }
 
 
-def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult, Step, Edges] | None:
+def draw(run: Run, gold: Mapping[str, int]) -> tuple[RouteResult, Step, Edges] | None:
     """Draw the chosen step with its controls, and return it with the thresholds tried on it."""
     found = steps(run)
     if not found:
@@ -53,7 +53,7 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult,
     known = (one.id for one in grading.grades if one.id in run.passages)
     titles = {id: tail(title_of(run, id), LONGEST_NAME) for id in known}
     stored = (grading.low, grading.high)
-    figure = grade_strip(grading.grades, titles, gold, low, high, stored, dark=dark)
+    figure = grade_strip(grading.grades, titles, gold, low, high, stored)
     decision = at(grading.grades, low, high).decision if by_best(grading) else grading.decision
     told = describe_strip(grading.grades, gold, low, high, decision)
     st.caption(md(told + (" The dotted line is the stored threshold." if stored != (low, high) else "")))

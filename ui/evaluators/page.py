@@ -24,9 +24,9 @@ MAX_SENTENCES = 6  # sentences about passages, and lines of decisions, that are 
 
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
-def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
+def draw(run: Run, gold: Mapping[str, int]) -> None:
     """Draw the page below the line about the run."""
-    views = _views(run, gold, dark=dark)
+    views = _views(run, gold)
     if not views:
         st.subheader("No route of this run graded or decided anything", anchor=False)
         st.caption(md(f"Run a question with a route that does: {_judging()}."))
@@ -78,12 +78,12 @@ def words(run: Run, gold: Mapping[str, int]) -> None:
     )
 
 
-def _views(run: Run, gold: Mapping[str, int], *, dark: bool) -> dict[str, Callable[[], None]]:
+def _views(run: Run, gold: Mapping[str, int]) -> dict[str, Callable[[], None]]:
     views: dict[str, Callable[[], None]] = {}
     if grades.steps(run):
-        views["Grades"] = lambda: _grades(run, gold, dark=dark)
+        views["Grades"] = lambda: _grades(run, gold)
     if any(decisions(result) or warned(result) for result in run.results):
-        views["Decisions"] = lambda: _decisions(run, dark=dark)
+        views["Decisions"] = lambda: _decisions(run)
     if sentence_filter.steps(run):
         views["Passed and dropped"] = lambda: sentence_filter.draw(run, gold, labels.gold_of(run).quotes)
     if any(writing(result) for result in run.results):
@@ -93,17 +93,17 @@ def _views(run: Run, gold: Mapping[str, int], *, dark: bool) -> dict[str, Callab
     return views
 
 
-def _grades(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
-    drawn = grades.draw(run, gold, dark=dark)
+def _grades(run: Run, gold: Mapping[str, int]) -> None:
+    drawn = grades.draw(run, gold)
     if drawn is not None:
-        thresholds.draw(run, *drawn, dark=dark)
-    trust.draw(run, dark=dark)
+        thresholds.draw(run, *drawn)
+    trust.draw(run)
 
 
-def _decisions(run: Run, *, dark: bool) -> None:
+def _decisions(run: Run) -> None:
     gates.draw(run)
     show(join([path(run)]))
-    trust.judgements(run, dark=dark)
+    trust.judgements(run)
 
 
 def _judging() -> str:

@@ -36,7 +36,7 @@ OVERFIT = (
 )
 
 
-def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *, dark: bool) -> None:
+def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges) -> None:
     """Draw what thresholds would decide on the corpus' labelled questions, or how to get that."""
     show(tag("div", tag("h3", "On the labelled questions", css="rs-part"), css="rs"))
     grading = step.output
@@ -48,7 +48,7 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *
         return
     found = _stored(run, result, step) if asks_model(result, step.span) else _surveyed(run, result, step)
     if found is not None and found.cases:
-        _show(found, (grading.low, grading.high), edges, dark=dark)
+        _show(found, (grading.low, grading.high), edges)
 
 
 def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
@@ -159,7 +159,7 @@ def _count(found: Graded, where: str) -> None:
     st.caption(md(f"{len(found.cases)} questions, {where}.{out}"))
 
 
-def _show(found: Graded, stored: Edges, tried: Edges, *, dark: bool) -> None:
+def _show(found: Graded, stored: Edges, tried: Edges) -> None:
     splits = sorted({case.split for case in found.cases if case.split})
     names = ["all", *splits]
     address.take("split", SPLIT, address.one_of(names))
@@ -193,7 +193,7 @@ def _show(found: Graded, stored: Edges, tried: Edges, *, dark: bool) -> None:
     marks = {"stored": stored[1] if edge == "high" else stored[0]}
     if tried != stored:
         marks["tried"] = tried[1] if edge == "high" else tried[0]
-    figure = threshold_curves(sweep(cases, edge, *tried), edge, marks, dark=dark)
+    figure = threshold_curves(sweep(cases, edge, *tried), edge, marks)
     alt = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
     plot(figure, f"curves-{edge}", alt + in_words(then, len(cases)))
 

@@ -20,7 +20,7 @@ from ui.app.markup import md
 from ui.charts import describe_reliability, reliability_curve
 
 
-def draw(run: Run, *, dark: bool) -> None:
+def draw(run: Run) -> None:
     """Draw a reliability curve for each evaluator that graded here and was checked against labels."""
     curves: dict[str, Reliability] = {}
     told: list[str] = []
@@ -34,10 +34,10 @@ def draw(run: Run, *, dark: bool) -> None:
         if curve is not None:
             curves[name] = curve
             told.append(_made(name, made))
-    _show("How reliable these grades are", curves, told, "reliability", dark=dark)
+    _show("How reliable these grades are", curves, told, "reliability")
 
 
-def judgements(run: Run, *, dark: bool) -> None:
+def judgements(run: Run) -> None:
     """Draw a reliability curve for each calibrated judgement that a route used."""
     curves: dict[str, Reliability] = {}
     told: list[str] = []
@@ -46,15 +46,15 @@ def judgements(run: Run, *, dark: bool) -> None:
         if curve is not None:
             curves[calibration.decision] = curve
             told.append(_carries(calibration))
-    _show("How reliable the model's judgements are", curves, told, "judgements", dark=dark)
+    _show("How reliable the model's judgements are", curves, told, "judgements")
 
 
-def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: str, *, dark: bool) -> None:
+def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: str) -> None:
     if not curves:
         return
     with st.expander(label):
         st.caption(md(" ".join(told)))
-        figure = reliability_curve(curves, dark=dark)
+        figure = reliability_curve(curves)
         alt = describe_reliability(curves)
         st.plotly_chart(figure, theme=None, width="content", key=key, alt=alt)
         st.caption(md(alt))

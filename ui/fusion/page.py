@@ -23,7 +23,7 @@ from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
 from ui.app.markup import EMPTY, cut, md, show, table_of, tag
 from ui.app.names import tail, title_of
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.charts.shares import NAME_CHARACTERS, describe_shares, share_bars
 from ui.components import gold as labels
 from ui.components.route_choice import route_choice
@@ -180,9 +180,7 @@ def _bars(run: Run, fusion: ReplayedFusion, shown: list[ShareRow], names: tuple[
     inside = " The number in each segment is the passage's rank in that list."
     st.caption(md(words + (inside if fusion.method != "marginal" else "")))
     lists = [cut(name, 60) for name in names]
-    figure = share_bars(
-        fusion, shown, lists, lambda id: tail(title_of(run, id), NAME_CHARACTERS), dark=dark()
-    )
+    figure = share_bars(fusion, shown, lists, lambda id: tail(title_of(run, id), NAME_CHARACTERS))
     plot(figure, "fusion_bars", words, table=False)
     with st.expander("Show as a table"):
         show(_table(run, fusion, shown, names))

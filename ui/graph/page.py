@@ -18,7 +18,7 @@ from ui.app import address, opened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, table_of, tag
 from ui.app.names import title_of
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.charts.walk import walk_map
 from ui.components.route_choice import route_choice
 
@@ -45,7 +45,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     ]
     told_words = describe_walk(one, names)
     st.markdown(md(told_words))
-    plot(walk_map(one.walk, placed(one.walk), labels, dark=dark()), "graph_walk", told_words, table=False)
+    plot(walk_map(one.walk, placed(one.walk), labels), "graph_walk", told_words, table=False)
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("##### Where the walk begins")

@@ -13,7 +13,7 @@ from core.evaluation.labels.types import Desk
 from ui.app import redraw, state
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, tag
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.app.progress import progress
 from ui.charts.confusion import confusion
 
@@ -89,7 +89,7 @@ def _result(record: JudgeRecord, why: str | None) -> None:
     show(tag("div", *(tag("p", one, css="rs-label-line") for one in said), css="rs"))
     grades = [str(grade) for grade in range(len(record.confusion))]
     plot(
-        confusion(grades, record.confusion, true="people", taken="judge", dark=dark()),
+        confusion(grades, record.confusion, true="people", taken="judge"),
         "label_judge_confusion",
         f"Grades of people and of the judge. {said[0]}",
     )

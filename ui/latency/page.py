@@ -15,12 +15,12 @@ TAB = "latency_tab"
 
 
 @st.fragment  # a click leaves the line on the run and the sidebar as they are
-def draw(run: Run, *, dark: bool) -> None:
+def draw(run: Run) -> None:
     """Draw the page below the line about the run."""
     views: dict[str, Callable[[], None]] = {
-        "This run": lambda: latency_run.draw(run, dark=dark),
+        "This run": lambda: latency_run.draw(run),
         "Where the time goes": lambda: time_breakdown.draw(run),
-        "Over all sessions": lambda: sessions.draw(run, dark=dark),
+        "Over all sessions": lambda: sessions.draw(run),
         "Tokens and cost": lambda: sessions.tokens(run),
     }
     tabs(views, TAB)

@@ -25,7 +25,7 @@ SPANS = 400  # that are listed of one route
 ROUTE = "latency_route"
 
 
-def draw(run: Run, *, dark: bool) -> None:
+def draw(run: Run) -> None:
     """Draw the findings, the waterfall, the table of times, and one route in full."""
     if not any(result.spans for result in run.results):
         none = "No route of this run recorded a step. See Compare for the reason."
@@ -42,7 +42,7 @@ def draw(run: Run, *, dark: bool) -> None:
     if only and (retrieval := without_model(run)):
         said = [*said, retrieval]
         show(tag("div", retrieval, css="rs"))
-    figure = waterfall(run, dark=dark, retrieval_only=only, calls=calls == "yes", until=until)
+    figure = waterfall(run, retrieval_only=only, calls=calls == "yes", until=until)
     plot(figure, "waterfall", " ".join(said))
     what = (
         "Gaps left by the language model's steps are closed."

@@ -29,7 +29,7 @@ NOW = "measured now"
 Found = tuple[Traces, list[Latency], list[Latency], list[Usage]]
 
 
-def draw(run: Run, *, dark: bool) -> None:
+def draw(run: Run) -> None:
     """Draw latency percentiles over the stored runs, in sentences, as a chart and as a table."""
     wrote = any(result.answer for result in run.results)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
@@ -54,7 +54,7 @@ def draw(run: Run, *, dark: bool) -> None:
         st.info("No measurement matches. Choose other times or runs.")
         return
     show(sentences(said))
-    plot(range_plot(rows, dark=dark), "percentiles", " ".join(said), table=False)
+    plot(range_plot(rows), "percentiles", " ".join(said), table=False)
     if len(rows) > ROWS_SHOWN:
         st.caption(f"The chart shows the {ROWS_SHOWN} slowest of {len(rows)}; the table shows all.")
     _table(rows)

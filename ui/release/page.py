@@ -26,7 +26,7 @@ from core.evaluation.release.snapshot import snapshot
 from ui.app import account, evaluated, opened
 from ui.app.help_mark import term
 from ui.app.markup import md, show, tag
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.app.tabs import tabs
 from ui.charts.intervals import of_verdict
 from ui.charts.tradeoff import tradeoff
@@ -136,7 +136,6 @@ def _figure(decision: Decision) -> None:
         cost="95th percentile latency (p95)",
         time=True,
         region=(criteria.minimum, criteria.max_p95_ms),
-        dark=dark(),
     )
     plot(figure, "release_front", text.headline(decision), table=False)
 
@@ -161,7 +160,7 @@ def _rests(decision: Decision) -> None:
         help=term("margin"),
     )
     about = f"{titled(decision.criteria.metric)}, {route} minus the other"
-    figure = of_verdict(verdict, decision.titled, about, dark=dark())
+    figure = of_verdict(verdict, decision.titled, about)
     plot(figure, "release_rests", text.headline(decision))
 
 

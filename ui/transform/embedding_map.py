@@ -13,7 +13,7 @@ from core.domain.types import Run
 from ui.app import picked
 from ui.app.markup import cut, md
 from ui.app.names import title_of
-from ui.app.plot import dark, pick_point
+from ui.app.plot import pick_point
 from ui.charts.embedding_map import describe_map, query_map
 from ui.components import tables
 from ui.transform.vectors import Space, placed, space
@@ -37,7 +37,7 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
     plane = placed(run, known)
     summary = " ".join(describe_space(known, plane, chosen, depth))
     st.markdown(md(summary))
-    figure = query_map(found, plane, gold=gold, chosen=chosen, dark=dark())
+    figure = query_map(found, plane, gold=gold, chosen=chosen)
     clicked(pick_point(figure, f"map:{run.id}", summary))
     _cosines(known, chosen)
 

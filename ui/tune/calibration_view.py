@@ -15,7 +15,7 @@ from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.targets import Target
 from ui.app.help_mark import term
 from ui.app.markup import EMPTY, md, show, table_of, tag
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.charts.calibration import curves
 from ui.charts.reliability import describe_reliability as curve_told
 from ui.charts.reliability import reliability_curve
@@ -93,14 +93,14 @@ def _curves(target: Target, parts: Split, where: tuple[str, ...], found: Calibra
     marks = {"in use": target.shipped, **({} if found is None else {"chosen": found.threshold})}
     show(tag("div", tag("h3", "Precision and recall by threshold", css="rs-part"), css="rs"))
     said = about(target) if found is None else in_words(found)
-    figure = curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”", dark=dark())
+    figure = curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”")
     plot(figure, "cal_curves", f"Precision and recall against the threshold. {said}")
     show(tag("div", tag("h3", "Are the scores probabilities?", css="rs-part"), css="rs"))
     st.caption(md(reliability_in_words(target)), help=term("calibration"))
     of_all = reliable(target, target.cases)
     if of_all is not None:
         by = {f"all {of_all.n:,} cases": of_all}
-        plot(reliability_curve(by, dark=dark()), "cal_reliability", curve_told(by))
+        plot(reliability_curve(by), "cal_reliability", curve_told(by))
 
 
 @st.cache_resource(max_entries=64, show_spinner="Choosing and measuring")

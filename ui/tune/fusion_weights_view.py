@@ -23,7 +23,7 @@ from core.routes.registry import routes
 from ui.app import next_run, state
 from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, table_of, tag
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.app.routes import also
 from ui.charts.fusion_weights import weight_bars
 
@@ -105,7 +105,7 @@ def _weights(found: FittedWeights) -> None:
     text = learn_text.weights(found)
     st.markdown("###### Weight of each list")
     st.markdown(md(text))
-    plot(weight_bars(found, dark=dark()), f"fit_bars:{found.name}", text)
+    plot(weight_bars(found), f"fit_bars:{found.name}", text)
     with st.expander("How they were fitted"):
         st.caption(md(str(found.made.get("how", "not recorded"))))
         st.caption(

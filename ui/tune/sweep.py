@@ -26,7 +26,7 @@ from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.choice import choice
 from ui.app.markup import cut, md, show, table_of, tag
-from ui.app.plot import dark, plot
+from ui.app.plot import plot
 from ui.charts.sweep import describe_sweep, sweep_curve, sweep_map
 from ui.tune import sweep_run as sweep_runs
 from ui.tune import sweep_save
@@ -179,7 +179,7 @@ def _shown(found: Curve) -> None:
     if alike == {0.0} and not found.waiting:
         st.caption(f"{titled(found.metric)} is the same at every value; the parameter has no effect here.")
     build = sweep_curve if len(found.subject.names) == 1 else sweep_map
-    plot(build(found, dark=dark()), "sweep_chart", describe_sweep(found, sentences), table=False)
+    plot(build(found), "sweep_chart", describe_sweep(found, sentences), table=False)
     st.caption(md(_legend(found)))
     st.caption(md(counted(found)))
     with st.expander("Show as a table"):

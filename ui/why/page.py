@@ -23,7 +23,7 @@ from core.evaluation.judged_answers import JudgedAnswer, judge_answers
 from ui.app import opened, picked
 from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
-from ui.app.plot import dark, pick_point
+from ui.app.plot import pick_point
 from ui.charts.label_flow import describe_flow, label_flow
 from ui.components import complaint, gold
 from ui.components.view import DEPTHS
@@ -143,7 +143,7 @@ def _flow(
     if not rows:
         return every
     told = describe_flow(rows, len(wanted))
-    chosen = pick_point(label_flow(rows, len(wanted), dark=dark()), "why_flow", told)
+    chosen = pick_point(label_flow(rows, len(wanted)), "why_flow", told)
     if not chosen:
         return every
     st.caption(md(f"Only {funnels[chosen[0]].result.title} is shown below. Double-click the figure for all."))

@@ -501,7 +501,7 @@ def test_charts_draw_what_is_known_and_escape_names(evaluation):
     pair = sweep_subject.subject(evaluation, "hybrid_rrf", ["k", "dense_weight"])
     grid = [(k, weight) for k in (1, 60) for weight in (0.5, 2.0)]
     both = sweep.curve(sweep_subject.Rankings(pair), grid)
-    drawn = sweep_map(both, dark=True).to_dict()
+    drawn = sweep_map(both).to_dict()
     assert (len(drawn["data"][0]["z"]), len(drawn["data"][0]["z"][0])) == (2, 3)
     assert drawn["data"][0]["z"][0][1] is None, "the value in use is another column"
     waits = sweep_subject.subject(evaluation, "rerank", ["candidates"])

@@ -13,7 +13,7 @@ from core.domain.outputs import NOTHING, Reply, Rewrite, Written
 from core.domain.rank_changes import moves, ranks
 from core.domain.types import Hit, Link, Passage, RouteResult, Span
 from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run, passages, ranking
-from ui.charts import waterfall
+from ui.charts import style, waterfall
 from ui.charts.style import KINDS
 
 
@@ -152,10 +152,9 @@ def test_what_a_step_was_given_is_told_in_words():
 def test_a_kind_of_step_has_one_colour_everywhere():
     seen = {}
     for run in (RUN, BAD):
-        for dark in (False, True):
-            for bar in waterfall(run, dark=dark).data:
-                if bar.legendgroup:
-                    seen.setdefault(bar.legendgroup, set()).add(bar.marker.color)
+        for bar in waterfall(run).data:
+            if bar.legendgroup:
+                seen.setdefault(bar.legendgroup, set()).add(bar.marker.color)
     assert seen
     assert all(colours == {KINDS[kind][1]} for kind, colours in seen.items())
     assert len({colour for _, colour in KINDS.values()}) == len(KINDS)
@@ -165,9 +164,12 @@ def test_a_kind_of_step_has_one_colour_everywhere():
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_hostile_titles_and_errors_bring_no_markup_into_a_chart(dark):
+def test_hostile_titles_and_errors_bring_no_markup_into_a_chart(dark, monkeypatch):
+    monkeypatch.setattr(style, "is_dark", lambda: dark)
     run = make_run(hostile=True)
-    text = waterfall(run, dark=dark).to_json()
+    text = waterfall(run).to_json()
+    assert style.ink() in text
+    assert style.ink() == ("#e4e2dd" if dark else "#22262a")
     for mark in ("<img", "<script", "<svg", "</style"):
         assert mark not in text
 

@@ -246,14 +246,13 @@ def test_grades_that_are_none_are_refused(grades: list[float]) -> None:
 def test_the_reliability_chart_draws_each_bin_and_is_told_in_words() -> None:
     curve = reliability([0.05, 0.15, 0.95, 0.95], [False, True, True, False])
     name = "<b>lightweight</b> on support test"
-    for dark in (False, True):
-        figure = reliability_curve({name: curve, "llm": curve}, dark=dark)
-        drawn = figure.data[1]
-        assert list(drawn.x) == pytest.approx([0.05, 0.15, 0.95])
-        assert list(drawn.y) == [0.0, 1.0, 0.5]
-        assert list(drawn.customdata) == [1, 1, 2]
-        assert "<b>" not in drawn.name
-        assert len(figure.data) == 3
+    figure = reliability_curve({name: curve, "llm": curve})
+    drawn = figure.data[1]
+    assert list(drawn.x) == pytest.approx([0.05, 0.15, 0.95])
+    assert list(drawn.y) == [0.0, 1.0, 0.5]
+    assert list(drawn.customdata) == [1, 1, 2]
+    assert "<b>" not in drawn.name
+    assert len(figure.data) == 3
     assert "4 cases" in describe_reliability({name: curve})
     assert len(reliability_curve({}).data) == 1
     assert "none" in describe_reliability({})

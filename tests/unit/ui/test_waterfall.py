@@ -118,7 +118,7 @@ def test_steps_side_by_side_do_not_cover_each_other_and_the_shorter_is_faint():
     _, _, opacity, note, _ = looks(figure)["Forked", "quick"]
     assert opacity == 0.4
     assert "40 ms to spare" in note
-    assert looks(figure)["Forked", "slow"][1] == looks(figure)["Forked", "after"][1] == ink(dark=False)
+    assert looks(figure)["Forked", "slow"][1] == looks(figure)["Forked", "after"][1] == ink()
     assert looks(figure)["Forked", "quick"][1] == KINDS["RETRIEVER"][1]
     assert {"a concurrent step ran longer", "outlined: critical path"} <= {one.name for one in figure.data}
     assert "outlined: critical path" not in [one.name for one in waterfall(RUN).data]
