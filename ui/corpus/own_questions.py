@@ -14,7 +14,7 @@ from core.evaluation.disagreement import disagreements
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import origins, pool, route_map
 from core.evaluation.labels.types import Desk
-from core.evaluation.questions import job as generating
+from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.write import KINDS
 from core.evaluation.verdict_text import details, headline
 from core.store.labels import GRADES, Judgement, Pair

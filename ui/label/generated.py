@@ -8,7 +8,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.evaluation.dataset import Question, State
 from core.evaluation.labels.types import Desk
-from core.evaluation.questions import job, label_set, question_file
+from core.evaluation.questions import label_set, question_file
 from core.evaluation.questions.write import KINDS, Kind
 from ui.app import account, address, state
 from ui.app.markup import md, show, tag
@@ -41,7 +41,7 @@ def draw(desk: Desk) -> None:
 
 
 def _make(desk: Desk) -> None:
-    running = job.latest(state.engine(), desk.set.name)
+    running = label_set.latest(state.engine(), desk.set.name)
     if running is not None and not running.done:
         _follow(desk)
         return
@@ -68,7 +68,7 @@ def _make(desk: Desk) -> None:
 
 def _begin(desk: Desk, count: int, kinds: list[Kind]) -> None:
     try:
-        job.begin(state.engine(), desk.set.name, desk.set.corpus, count, kinds)
+        label_set.begin(state.engine(), desk.set.name, desk.set.corpus, count, kinds)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
@@ -94,14 +94,14 @@ def _add(desk: Desk, content: bytes) -> None:
 
 @st.fragment(run_every=LOOK_S)
 def _follow(desk: Desk) -> None:
-    running = job.latest(state.engine(), desk.set.name)
+    running = label_set.latest(state.engine(), desk.set.name)
     if running is None or running.done:
         st.rerun()
         return
     progress(running, f"{running.finished} of {running.total} questions", key="generated_stop")
 
 
-def _ended(last: job.Generating) -> None:
+def _ended(last: label_set.Generating) -> None:
     if last.error is not None:
         st.error(md(last.error))
     elif last.found is not None:

@@ -17,23 +17,6 @@ COPIED = 0.8  # share of a question's words that stand in the passage in a row
 SHARED = 0.34  # share of a question's terms that its passage has too, at most, for a vocabulary mismatch
 _POINTS = re.compile(r"\b(?:the|this|these|that) (?:passage|document|text|article|excerpt|section)s?\b", re.I)
 _WORDS = re.compile(r"\w+")
-LANGUAGES = (
-    "english",
-    "german",
-    "dutch",
-    "french",
-    "spanish",
-    "portuguese",
-    "italian",
-    "swedish",
-    "danish",
-    "norwegian",
-    "finnish",
-    "russian",
-    "hungarian",
-    "romanian",
-    "turkish",
-)
 
 
 def form(question: str, passages: Sequence[str]) -> str:
@@ -72,10 +55,8 @@ def unlike(question: str, passage: str) -> bool:
 
 def shared(question: str, passages: Sequence[str], corpus: Corpus) -> float:
     """Return the share of a question's terms that its passages have too, 0 to 1."""
-    asked = terms(question, corpus)
-    return (
-        len(asked & set().union(*(terms(text, corpus) for text in passages))) / len(asked) if asked else 1.0
-    )
+    asked, there = terms(question, corpus), set().union(*(terms(text, corpus) for text in passages))
+    return len(asked & there) / len(asked) if asked else 1.0
 
 
 def terms(text: str, corpus: Corpus) -> set[str]:
@@ -115,9 +96,11 @@ def _named(char: str) -> str:
 
 @cache
 def _stop_words() -> dict[str, frozenset[str]]:
+    import Stemmer
+
     from core.backends.terms import analyzer
 
-    found = {name: frozenset(analyzer(name).stop_words) for name in LANGUAGES}
+    found = {name: frozenset(analyzer(name).stop_words) for name in Stemmer.algorithms()}
     return {name: words for name, words in found.items() if words}
 
 

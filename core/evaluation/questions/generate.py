@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from core.backends import calibrations
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.evaluation.questions import checks, draw, question_file
+from core.evaluation.questions.draw import Drawn
 from core.evaluation.questions.question_file import Line
 from core.evaluation.questions.write import KINDS, Dropped, Kind, Writer
 
@@ -63,7 +64,10 @@ def generate(
     Raises BadInput (nothing to ask about, a file of other questions), Unavailable without a model, and
     ModelFailed or ModelTimedOut after FAILURES in a row. Stopped, it ends with what there is.
     """
-    _check(count, kinds)
+    if not 1 <= count <= MOST:
+        raise BadInput(f"count {count}; give 1 to {MOST:,}")
+    if not kinds or (unknown := [kind for kind in kinds if kind not in KINDS]):
+        raise BadInput(f"kind {unknown[0] if kinds else ''!r}; give any of {', '.join(KINDS)}")
     llm = engine.llm()
     if why := llm.status():
         raise Unavailable(f"questions are written by the language model: {why}")
@@ -90,17 +94,16 @@ def _fill(
     found: Generated,
     out: Path,
     count: int,
-    drawn_in_order: object,
+    passages: Iterator[Drawn],
     kinds: Sequence[Kind],
     progress: Progress,
 ) -> None:
-    drawn_from = iter(drawn_in_order)  # type: ignore[call-overload]
     turn, futile, failed = cycle(kinds), 0, 0
     waiting: list[Kind] = []
     recent: Counter[str] = Counter()
     while len(found.lines) < count:
         progress(len(found.lines), count)
-        drawn = next(drawn_from, None)
+        drawn = next(passages, None)
         if drawn is None:
             found.ended = "every passage has been asked about"
             return
@@ -141,10 +144,3 @@ def _fill(
                 f" these documents; try another model, other kinds, or write questions by hand"
             )
             return
-
-
-def _check(count: int, kinds: Sequence[str]) -> None:
-    if not 1 <= count <= MOST:
-        raise BadInput(f"count {count}; give 1 to {MOST:,}")
-    if not kinds or (unknown := [kind for kind in kinds if kind not in KINDS]):
-        raise BadInput(f"kind {unknown[0] if kinds else ''!r}; give any of {', '.join(KINDS)}")

@@ -1,34 +1,37 @@
-"""Generated questions in a label set: put in with their labels, accepted, changed and dropped by people."""
+"""Generated questions in a label set: written in the background, put in with their labels, and accepted,
+changed and dropped by people.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from core.corpus.corpus import Corpus
+from core.corpus.source import slug
 from core.domain import people
-from core.domain.errors import BadInput
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
 from core.evaluation import dataset, sets
 from core.evaluation.dataset import STATES, Question, State
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import rows
-from core.evaluation.questions.question_file import Line, reviewed
+from core.evaluation.questions.generate import Generated, generate
+from core.evaluation.questions.question_file import Line, Overtaken, read, reviewed
+from core.evaluation.questions.write import Kind
 from core.store import Store
 from core.store.labels import Judgement, LabelSet, LabelStore, Pooled, now
 
+if TYPE_CHECKING:
+    from core.engine.engine import Engine
+
+FOLDER = "questions"  # in the home: a file for each label set, so that nothing is written twice
 BY = "generated"  # the annotator of labels that came with generated questions
-
-
-class ChangedMeanwhile(BadInput):
-    """Somebody else has changed the question since it was shown; `now` is the question as it is."""
-
-    def __init__(self, message: str, now: Question) -> None:
-        super().__init__(message)
-        self.now = now
 
 
 def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
@@ -82,14 +85,15 @@ def questions(store: Store, name: str) -> tuple[Question, ...]:
 
 def decide(store: Store, name: str, seen: Question, state: State, who: str, text: str = "") -> Question:
     """Accept or drop the question `seen`, or put it back ("proposed"), with another `text` if one is given;
-    the question as it is now. BadInput for what is not allowed, ChangedMeanwhile where it is not as seen.
+    the question as it is now. BadInput for what is not allowed, Overtaken where it is not as seen.
     """
     if state not in STATES or seen.generated is None:
         raise BadInput(
             f"state {state!r} of question {seen.id!r}; give {', '.join(STATES)} of a generated one"
         )
     desks.check_own(desks.clean_name(who, "annotator"))
-    line = reviewed(_line(seen), state, desks.clean_name(who, "annotator"), " ".join(text.split()))
+    line: Line = {"id": seen.id, "text": seen.query.text, "generated": asdict(seen.generated)}
+    line = reviewed(line, state, desks.clean_name(who, "annotator"), " ".join(text.split()))
     made = dataset.Generated.read(line["generated"], seen.id)
     now = replace(seen, query=Query(line["text"], seen.query.history), generated=made)
     desks.clean_questions([now])
@@ -101,7 +105,7 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
             raise BadInput(f"label set {name} no longer has the question {seen.id!r}")
         if current != seen:
             other = current.generated.reviewer if current.generated else ""
-            raise ChangedMeanwhile(
+            raise Overtaken(
                 f"{other or 'Somebody'} has changed this question meanwhile; it is shown as it is now",
                 current,
             )
@@ -124,9 +128,56 @@ def _questions(labels: LabelStore, fresh: LabelSet) -> Mapping[str, Question]:
     return desk.asked
 
 
-def _line(question: Question) -> Line:
-    from dataclasses import asdict
+class Generating(BackgroundJob):
+    """Writes questions about a corpus into the label set `name`; each is there as soon as it is kept."""
 
-    assert question.generated is not None
-    made = {**asdict(question.generated), "passages": list(question.generated.passages)}
-    return {"id": question.id, "text": question.query.text, "generated": made}
+    kind = "questions"
+
+    def __init__(
+        self, engine: Engine, store: Store, name: str, corpus: str, count: int, kinds: Sequence[Kind]
+    ) -> None:
+        super().__init__(name, count, engine.settings.home)
+        self.name, self.corpus = name, corpus
+        self.found: Generated | None = None
+        self._engine, self._store, self._kinds = engine, store, tuple(kinds)
+        self._file = engine.settings.home / FOLDER / f"{slug(name)}.jsonl"
+
+    def _do(self) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self.found = generate(
+            self._engine,
+            self.corpus,
+            self._file,
+            self.total,
+            kinds=self._kinds,
+            progress=self._follow,
+            cancel=self._cancel,
+        )
+        self._put()
+
+    def _follow(self, done: int, _of: int) -> None:
+        if done > self.finished:
+            self.finished = done
+            self._put()
+
+    def _put(self) -> None:
+        if lines := read(self._file):
+            add(self._store, self.name, self._engine.corpus(self.corpus), lines)
+
+
+def begin(engine: Engine, name: str, corpus: str, count: int, kinds: Sequence[Kind]) -> Generating:
+    """Begin to generate until there are `count` questions, or return the running job. Raises Unavailable if
+    there is no model or no store.
+    """
+    store = engine.store
+    if store is None:
+        raise Unavailable("label sets are not stored here")
+    if why := engine.llm().status():
+        raise Unavailable(f"questions are written by the language model: {why}")
+    made = Generating(engine, store, name, corpus, count, kinds)
+    return jobs.begin(Generating, (engine.settings.home, name), lambda: made)
+
+
+def latest(engine: Engine, name: str) -> Generating | None:
+    """Return the last job that this process began for a set."""
+    return jobs.latest(Generating, (engine.settings.home, name))

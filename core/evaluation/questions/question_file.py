@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,16 +19,16 @@ from filelock import FileLock
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.jsonl import lines
-from core.evaluation.dataset import STATES, Generated, State
+from core.evaluation.dataset import STATES, Generated, Question, State
 
 Line = dict[str, Any]
 MAX_TEXT = 2_000  # characters of an edited question
 
 
 class Overtaken(BadInput):
-    """Somebody else has reviewed the question meanwhile; `now` is the line as it is."""
+    """Somebody else has reviewed the question meanwhile; `now` is the question as it is."""
 
-    def __init__(self, message: str, now: Line) -> None:
+    def __init__(self, message: str, now: Line | Question) -> None:
         super().__init__(message)
         self.now = now
 
@@ -91,9 +92,9 @@ def decide(path: Path, seen: Line, state: State, who: str, text: str = "") -> Li
             raise BadInput(f"{path} no longer has the question {seen['id']!r}")
         if found[at] != seen:
             other = generated(found[at])
+            deed = "changed" if other.state == "proposed" else other.state
             raise Overtaken(
-                f"{other.reviewer or 'somebody'} has {_done(other.state)} this question meanwhile;"
-                " look at it again",
+                f"{other.reviewer or 'somebody'} has {deed} this question meanwhile; look at it again",
                 found[at],
             )
         found[at] = reviewed(seen, state, who, text)
@@ -112,10 +113,7 @@ def reviewed(line: Line, state: State, who: str, text: str = "") -> Line:
 
 def states(found: Sequence[Line]) -> dict[str, int]:
     """Return how many questions are in each state."""
-    counted: dict[str, int] = dict.fromkeys(STATES, 0)
-    for line in found:
-        counted[generated(line).state] += 1
-    return counted
+    return {**dict.fromkeys(STATES, 0), **Counter(generated(line).state for line in found)}
 
 
 def line_of(written: Mapping[str, Any], by: str, seconds: float, calls: int) -> Line:
@@ -130,7 +128,3 @@ def line_of(written: Mapping[str, Any], by: str, seconds: float, calls: int) -> 
         checks,
     )
     return {**kept, "generated": {**asdict(made), "passages": list(made.passages)}}
-
-
-def _done(state: str) -> str:
-    return {"accepted": "accepted", "dropped": "dropped"}.get(state, "changed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest
 from core.backends.llm.text import looks_refused
+from core.backends.prompting.citations import sentences
 from core.backends.prompting.prompts import (
     COMPARISON,
     EVIDENCE,
@@ -77,27 +78,49 @@ class Writer:
         asked = self._ask(PROMPTS[kind], WRITTEN, GRAMMAR, passages=shown, identifier=drawn.identifier)
         text = first_line(asked.text)
         texts = [f"{hit.passage.title}\n{hit.passage.text}" for hit in hits]
-        self._check_form(kind, text, texts, drawn)
-        found = self._searches(text)
-        ids = {hit.passage.id for hit in hits}
-        noted: dict[str, Any] = {"shared terms": round(checks.shared(text, texts, self.corpus), 2)}
-        line: dict[str, Any] = {"id": _id(kind, text), "text": text, "mode": kind}
+        terms, shared = checks.terms(text, self.corpus), checks.shared(text, texts, self.corpus)
+        if wrong := checks.form(text, texts):
+            raise Dropped(wrong)
+        if kind == "exact_identifier" and drawn.identifier.casefold() not in text.casefold():
+            raise Dropped("does not name the identifier")
+        if kind == "vocabulary_mismatch" and shared > checks.SHARED:
+            raise Dropped("shares too many words with its passage")
+        if checks.same(terms, self.before):
+            raise Dropped("the same as an earlier question")
+        words = self.corpus.search_sparse(text, SEARCHED)
+        near = self.corpus.search_dense(np.asarray(self.embedder.embed_query(text)), SEARCHED)
+        found = {"bm25": words, "dense": near, "hybrid": rrf((words, near))[:SEARCHED]}
+        ids = [hit.passage.id for hit in hits]
+        noted: dict[str, Any] = {"shared terms": round(shared, 2)}
         if kind == "no_answer":
-            noted["P(yes) of the top passages"] = self._none_answers(text, found["hybrid"])
-            line |= {"relevant": [], "answerable": False}
+            sure = self._yes(text, found["hybrid"][:3]) if found["hybrid"] else 0.0
+            if sure >= self.threshold:
+                raise Dropped("the documents may answer it")
+            noted["P(yes) of the top passages"] = round(sure, 3)
+            labels: dict[str, Any] = {"relevant": [], "answerable": False}
         else:
-            answer = self._answered(text, shown)
-            noted["P(yes)"] = self._sure(text, hits)
-            noted |= self._round_trip(found, ids)
-            also = self._others(text, found["hybrid"], ids)
+            answer = first_line(self._ask(SHORT_ANSWER, ANSWER, "", passages=shown, question=text).text)
+            if not answer or NOT_STATED in answer.casefold():
+                raise Dropped("its passage does not answer it, says the model")
+            sure = self._yes(text, hits)
+            if sure < self.threshold:
+                raise Dropped(f"P(yes) that its passage answers it is below {self.threshold:.2f}")
+            ranks = {name: checks.rank(ranking, ids) for name, ranking in found.items()}
+            if all(rank is None for rank in ranks.values()):
+                raise Dropped(f"no route finds its passage among the first {SEARCHED}")
+            easy = all(rank == 1 for rank in ranks.values())
+            noted |= {"P(yes)": round(sure, 3), "ranks": ranks, "easy": easy}
+            others = [hit for hit in found["hybrid"] if hit.passage.id not in ids][:OTHERS]
+            also = [hit.passage.id for hit in others if self._yes(text, (hit,)) >= self.threshold]
+            if len(others) == OTHERS == len(also):
+                raise Dropped("other passages answer it too")
             noted["other passages that answer it"] = also
-            line |= {"answer": answer, "relevant": [_label(hit.passage, answer) for hit in hits]}
-        self.before[line["id"]] = checks.terms(text, self.corpus)
-        return line | {
-            "checks": noted,
-            "passages": [hit.passage.id for hit in hits],
-            "prompt": PROMPTS[kind].name,
-        }
+            labels = {"answer": answer, "relevant": [_label(hit.passage, answer) for hit in hits]}
+        digest = hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:10]
+        id = f"g-{kind.replace('_', '-')}-{digest}"
+        self.before[id] = terms
+        line = {"id": id, "text": text, "mode": kind, **labels}
+        return line | {"checks": noted, "passages": ids, "prompt": PROMPTS[kind].name}
 
     def _about(self, kind: Kind, drawn: Drawn) -> Ranking:
         if kind == "exact_identifier" and not drawn.identifier:
@@ -110,59 +133,12 @@ class Writer:
                 return first, Hit(hit.passage, 1.0)
         raise Dropped("no passage of another document is about the like")
 
-    def _check_form(self, kind: Kind, text: str, texts: Sequence[str], drawn: Drawn) -> None:
-        if wrong := checks.form(text, texts):
-            raise Dropped(wrong)
-        if kind == "exact_identifier" and drawn.identifier.casefold() not in text.casefold():
-            raise Dropped("does not name the identifier")
-        if kind == "vocabulary_mismatch" and checks.shared(text, texts, self.corpus) > checks.SHARED:
-            raise Dropped("shares too many words with its passage")
-        if checks.same(checks.terms(text, self.corpus), self.before):
-            raise Dropped("the same as an earlier question")
-
-    def _answered(self, text: str, shown: str) -> str:
-        said = first_line(self._ask(SHORT_ANSWER, ANSWER, "", passages=shown, question=text).text)
-        if not said or NOT_STATED in said.casefold():
-            raise Dropped("its passage does not answer it, says the model")
-        return said
-
-    def _sure(self, text: str, hits: Ranking) -> float:
-        sure = self._yes(text, hits)
-        if sure < self.threshold:
-            raise Dropped(f"P(yes) that its passage answers it is below {self.threshold:.2f}")
-        return round(sure, 3)
-
-    def _none_answers(self, text: str, found: Ranking) -> float:
-        sure = self._yes(text, found[:3]) if found else 0.0
-        if sure >= self.threshold:
-            raise Dropped("the documents may answer it")
-        return round(sure, 3)
-
-    def _round_trip(self, found: Mapping[str, Ranking], ids: set[str]) -> dict[str, Any]:
-        ranks = {name: checks.rank(ranking, ids) for name, ranking in found.items()}
-        if all(rank is None for rank in ranks.values()):
-            raise Dropped(f"no route finds its passage among the first {SEARCHED}")
-        return {"ranks": ranks, "easy": all(rank == 1 for rank in ranks.values())}
-
-    def _others(self, text: str, found: Ranking, ids: set[str]) -> list[str]:
-        """Return the best other passages that answer it too. Raises Dropped if all of them do."""
-        others = [hit for hit in found if hit.passage.id not in ids][:OTHERS]
-        also = [hit.passage.id for hit in others if self._yes(text, (hit,)) >= self.threshold]
-        if len(others) == OTHERS == len(also):
-            raise Dropped("other passages answer it too")
-        return also
-
     def _yes(self, text: str, hits: Ranking) -> float:
         reply = self._ask(EVIDENCE, 1, "", top_logprobs=10, passages=quoted(hits), question=text)
         found = yes_or_no(reply)
         if found is None:
             raise Dropped(f"neither Yes nor No but {reply.text[:40]!r}")
         return found.of["yes"]
-
-    def _searches(self, text: str) -> dict[str, Ranking]:
-        words = self.corpus.search_sparse(text, SEARCHED)
-        near = self.corpus.search_dense(np.asarray(self.embedder.embed_query(text)), SEARCHED)
-        return {"bm25": words, "dense": near, "hybrid": rrf((words, near))[:SEARCHED]}
 
     def _ask(
         self, prompt: Prompt, max_tokens: int, grammar: str, top_logprobs: int = 0, **values: str
@@ -182,16 +158,10 @@ class Writer:
         return reply
 
 
-def _id(kind: Kind, text: str) -> str:
-    return f"g-{kind.replace('_', '-')}-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:10]}"
-
-
 def _label(passage: Passage, answer: str) -> dict[str, Any]:
     """Return the place of the answer in the document: the sentence that has it word for word, else the
     passage.
     """
-    from core.backends.prompting.citations import sentences
-
     wanted = " ".join(answer.casefold().split()).strip(" .\"'")
     said = [one for one in sentences(passage.text) if one in passage.text]
     holding = [one for one in said if wanted and wanted in " ".join(one.casefold().split())]

@@ -18,7 +18,7 @@ from core.domain.types import Query
 from core.evaluation import dataset
 from core.evaluation.dataset import Generated, Question
 from core.evaluation.labels import desk, final
-from core.evaluation.questions import checks, draw, job, label_set, provenance, question_file, review
+from core.evaluation.questions import checks, draw, label_set, provenance, question_file, review
 from core.evaluation.questions.generate import FUTILE, generate
 from core.evaluation.questions.write import KINDS
 from core.store import Store
@@ -405,7 +405,7 @@ def test_two_people_who_accept_the_same_question_in_a_set_are_told(place):
     store, _, _ = place
     seen = label_set.questions(store, "mine")[0]
     label_set.decide(store, "mine", seen, "accepted", "Ada")
-    with pytest.raises(label_set.ChangedMeanwhile, match="Ada has changed this question meanwhile") as told:
+    with pytest.raises(question_file.Overtaken, match="Ada has changed this question meanwhile") as told:
         label_set.decide(store, "mine", seen, "accepted", "Bo", "Another text?")
     assert told.value.now.generated.reviewer == "Ada"
 
@@ -421,7 +421,7 @@ def test_a_set_of_another_corpus_is_left_alone(place, tmp_path):
 def test_a_job_puts_each_question_into_the_set(tmp_path):
     store = Store(tmp_path / "s.sqlite")
     made = indexed(FakeEngine(tmp_path / "real", llm=ScriptedLLM(dict(REPLIES)), texts=TEXTS, store=store))
-    running = job.begin(made, "mine", "tiny", 3, ("plain",))
+    running = label_set.begin(made, "mine", "tiny", 3, ("plain",))
     assert running.wait(30)
     assert running.error is None
     assert len(label_set.questions(store, "mine")) == 3
