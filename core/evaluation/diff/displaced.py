@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from core.evaluation.corpus_state import MOST, recorded
 from core.evaluation.counting import document_of
@@ -32,20 +32,10 @@ class DisplacedPassage:
     """A relevant passage that fell, and the documents that displaced it, best rank first."""
 
     passage: str
-    before: int
-    after: int | None  # None: not ranked
-    without: int  # its rank without these documents' passages; the best it can be if it was not ranked
+    rank_before: int
+    rank_after: int | None  # None: not ranked
+    rank_without: int  # its rank without these documents' passages; the best it can be if it was not ranked
     by: tuple[Displacer, ...]
-
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {
-            "passage": self.passage,
-            "rank_before": self.before,
-            "rank_after": self.after,
-            "rank_without": self.without,
-            "by": [asdict(one) for one in self.by],
-        }
 
 
 def changes(before: Evaluation, after: Evaluation) -> tuple[dict[str, DocumentChange], str]:
@@ -86,16 +76,16 @@ def displaced(
     """
     if not changed or (before.status, after.status) != ("ok", "ok"):
         return ()
-    then, now = _documents(before), _documents(after)
-    was, is_ = (
-        {passage: rank for rank, passage in enumerate(ranked, 1)} for ranked in (then.keys(), now.keys())
+    then, now = (
+        {id: one.documents.get(id) or document_of(id) for id, _ in one.hits} for one in (before, after)
     )
+    was, is_ = ({passage: rank for rank, passage in enumerate(ranked, 1)} for ranked in (then, now))
     found = []
     for passage in relevant:
         first, last = was.get(passage), is_.get(passage)
-        if first is None or first > depth or (last is not None and not _fell(first, last, depth)):
+        if first is None or first > depth or (last is None and then[passage] in changed):
             continue
-        if last is None and then[passage] in changed:
+        if last is not None and last < 2 * first and last <= depth:
             continue
         above = list(now.items())[: last - 1 if last is not None else None]
         earlier = Counter(list(then.values())[: first - 1])
@@ -108,13 +98,4 @@ def displaced(
         if by:
             without = len(above) + 1 - sum(counts[doc] for doc in by)
             found.append(DisplacedPassage(passage, first, last, without, tuple(by.values())))
-    return tuple(sorted(found, key=lambda one: (one.before, one.passage)))
-
-
-def _documents(outcome: Outcome) -> dict[str, str]:
-    """Return the document of each passage ranked, in order."""
-    return {id: outcome.documents.get(id) or document_of(id) for id, _ in outcome.hits}
-
-
-def _fell(before: int, after: int, depth: int) -> bool:
-    return after >= 2 * before or before <= depth < after
+    return tuple(sorted(found, key=lambda one: (one.rank_before, one.passage)))

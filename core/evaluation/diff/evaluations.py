@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from core.analysis.metrics import QUALITY, by_question
@@ -94,24 +95,31 @@ def evaluations_diff(
     """
     if metric not in QUALITY:
         raise BadInput(f"metric {metric!r}: give one of {', '.join(QUALITY)}")
-    pairs = list(dict.fromkeys(pairs)) or _shared(before, after)
+    pairs = list(dict.fromkeys(pairs)) or [(route, route) for route in after.routes if route in before.routes]
+    if not pairs:
+        raise BadInput(
+            f"{before.name} ({', '.join(before.routes)}) and {after.name} ({', '.join(after.routes)}) have "
+            "no route in common; name one of each, A_ROUTE:B_ROUTE"
+        )
     depth = depth_of(metric)
-    sides = [(EvaluationSide(before, one), EvaluationSide(after, other)) for one, other in pairs]
     changed, unknown = changes(before, after)
-    compared = [
-        _with_displaced(questions_diff(one, other, depth), one, other, depth, changed) for one, other in sides
-    ]
+    compared, values = [], []
+    for one, other in pairs:
+        then, now = EvaluationSide(before, one), EvaluationSide(after, other)
+        found = questions_diff(then, now, depth)
+        compared.append(_with_displaced(found, then, now, depth, changed))
+        values.append(_values(then, now, found, metric))
     if not any(found.questions for found in compared):
         raise BadInput(_nothing(before, after, compared[0]))
-    values = [_values(one, other, found, metric) for (one, other), found in zip(sides, compared, strict=True)]
-    columns = [{id: by[id] - was[id] for id in was if id in by} for was, by in values]
-    tested = effects.family({pair: list(one.values()) for pair, one in zip(pairs, columns, strict=True)})
-    routes = tuple(
-        RouteDiff(*pair, found, mcnemar(found), tested.get(pair), _means(column, *value))
-        for pair, found, column, value in zip(pairs, compared, columns, values, strict=True)
-    )
+    shared = [[id for id in was if id in by] for was, by in values]
+    columns = [[by[id] - was[id] for id in ids] for ids, (was, by) in zip(shared, values, strict=True)]
+    tested = effects.family(dict(zip(pairs, columns, strict=True)))
+    routes = []
+    for pair, found, ids, (was, by) in zip(pairs, compared, shared, values, strict=True):
+        means = (fmean(was[id] for id in ids), fmean(by[id] for id in ids)) if ids else None
+        routes.append(RouteDiff(*pair, found, mcnemar(found), tested.get(pair), means))
     notes = (*_notes(before, after, compared[0]), *([unknown] if unknown else []))
-    return EvaluationsDiff(before.name, after.name, metric, depth, routes, notes)
+    return EvaluationsDiff(before.name, after.name, metric, depth, tuple(routes), notes)
 
 
 def mcnemar(found: QuestionsDiff) -> float:
@@ -142,50 +150,26 @@ def _with_displaced(
     return replace(found, questions=tuple(questions))
 
 
-def _shared(before: Evaluation, after: Evaluation) -> list[Pair]:
-    """Return every route that both measured, in the second's order."""
-    shared = [(route, route) for route in after.routes if route in before.routes]
-    if not shared:
-        raise BadInput(
-            f"{before.name} ({', '.join(before.routes)}) and {after.name} ({', '.join(after.routes)}) have "
-            "no route in common; name one of each, A_ROUTE:B_ROUTE"
-        )
-    return shared
-
-
 def _values(
     before: EvaluationSide, after: EvaluationSide, found: QuestionsDiff, metric: str
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the metric at each question compared, by the labels that both have, where the route ended
-    well.
+) -> list[dict[str, float]]:
+    """Return the metric at each question compared, first before, then after: by the labels that both have,
+    where the route ended well.
     """
-    then, now = before.evaluation.labelled, after.evaluation.labelled
-    labels = {one.id: common_labels(then.judged(one.id), now.judged(one.id)) for one in found.questions}
+    sets = [side.evaluation.labelled for side in (before, after)]
+    labels = {one.id: common_labels(*(known.judged(one.id) for known in sets)) for one in found.questions}
     least = max(before.relevant_from, after.relevant_from)
-
-    def of(side: EvaluationSide) -> dict[str, float]:
-        rankings = {
-            id: side.evaluation.labelled.ranking(id, outcome)
-            for id in labels
-            if (outcome := side.evaluation.outcomes[id][side.route]).status == "ok"
-        }
-        measured = by_question(labels, rankings, relevant_from=least, metrics=(metric,))
-        return {id: row[metric] for id, row in measured.items()}
-
-    return of(before), of(after)
-
-
-def _means(
-    column: Mapping[str, float], before: Mapping[str, float], after: Mapping[str, float]
-) -> tuple[float, float] | None:
-    if not column:
-        return None
-    return sum(before[id] for id in column) / len(column), sum(after[id] for id in column) / len(column)
+    values = []
+    for side, labelled in zip((before, after), sets, strict=True):
+        outcomes = {id: side.evaluation.outcomes[id][side.route] for id in labels}
+        ranked = {id: labelled.ranking(id, one) for id, one in outcomes.items() if one.status == "ok"}
+        rows = by_question(labels, ranked, relevant_from=least, metrics=(metric,))
+        values.append({id: row[metric] for id, row in rows.items()})
+    return values
 
 
 def _nothing(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> str:
-    names = f"{before.name} and {after.name}"
-    left = found.left_out
+    names, left = f"{before.name} and {after.name}", found.left_out
     if left.total == left.only_before + left.only_after:
         some = [next(iter(one.questions), "none") for one in (before, after)]
         return f"{names} have no question in common; they have for example {some[0]!r} and {some[1]!r}"
@@ -207,11 +191,10 @@ def left_out(found: QuestionsDiff) -> list[str]:
 
 def _notes(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> list[str]:
     notes = []
-    if before.figures.get("corpus") != after.figures.get("corpus"):
-        notes.append(
-            f"The corpora differ: {before.figures.get('corpus')}, then {after.figures.get('corpus')}."
-        )
-    if before.figures.get("fingerprint") != after.figures.get("fingerprint"):
+    corpora, prints = ([one.figures.get(key) for one in (before, after)] for key in ("corpus", "fingerprint"))
+    if corpora[0] != corpora[1]:
+        notes.append(f"The corpora differ: {corpora[0]}, then {corpora[1]}.")
+    if prints[0] != prints[1]:
         notes.append(
             "The corpus changed between the two evaluations (another fingerprint), so a passage may be lost "
             "because it is no longer there."

@@ -6,6 +6,7 @@ than the first, fixed if it finds more, and unchanged if it finds as many. A rou
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -63,25 +64,20 @@ class QuestionDiff:
         """Return it as JSON values; `passage`, `step` and `why` are of the decisive passage, null if
         unchanged.
         """
-        one = self.decisive
+        one, values = self.decisive, asdict(self)
         return {
             "question": self.id,
-            "text": self.text,
-            "mode": self.mode,
-            "change": self.change,
-            "passage": one.passage if one else None,
-            "rank_before": one.before if one else None,
-            "rank_after": one.after if one else None,
-            "step": one.loss.step if one else None,
-            "why": one.loss.kind if one else None,
-            "told": one.loss.words if one else None,
-            "relevant": self.relevant,
-            "lost": [asdict(passage) for passage in self.lost],
-            "gained": [asdict(passage) for passage in self.gained],
+            **{name: values[name] for name in ("text", "mode", "change", "relevant", "lost", "gained")},
+            "passage": one and one.passage,
+            "rank_before": one and one.before,
+            "rank_after": one and one.after,
+            "step": one and one.loss.step,
+            "why": one and one.loss.kind,
+            "told": one and one.loss.words,
             "status_before": self.status[0],
             "status_after": self.status[1],
             "labels_changed": self.relabelled,
-            "displaced_by": [one.document() for one in self.displaced],
+            "displaced_by": values["displaced"],
         }
 
 
@@ -139,66 +135,48 @@ def questions_diff(before: Side, after: Side, depth: int) -> QuestionsDiff:
 
     Compared are questions of the same id and text with a relevant passage in common.
     """
-    counts = dict.fromkeys(LeftOut.__dataclass_fields__, 0)
-    counts["only_before"] = len(before.questions.keys() - after.questions.keys())
+    counts = Counter({"only_before": len(before.questions.keys() - after.questions.keys())})
     found = []
     for id, now in after.questions.items():
         then = before.questions.get(id)
         if then is None:
             counts["only_after"] += 1
-            continue
-        if reason := _left_out(then, now, before.relevant_from, after.relevant_from):
-            counts[reason] += 1
-            continue
-        found.append(_one(id, before, after, depth))
+        elif then.text != now.text:
+            counts["text_changed"] += 1
+        elif not (relevant(then.labels, before.relevant_from) and relevant(now.labels, after.relevant_from)):
+            counts["unlabelled"] += 1
+        elif not relevant_in_both(then, now, max(before.relevant_from, after.relevant_from)):
+            counts["no_label_in_common"] += 1
+        else:
+            found.append(_one(id, before, after, depth))
     return QuestionsDiff(tuple(found), LeftOut(**counts))
-
-
-def _left_out(then: Asked, now: Asked, from_then: int, from_now: int) -> str:
-    if then.text != now.text:
-        return "text_changed"
-    if not (_relevant(then.labels, from_then) and _relevant(now.labels, from_now)):
-        return "unlabelled"
-    return "" if relevant_in_both(then, now, max(from_then, from_now)) else "no_label_in_common"
 
 
 def relevant_in_both(then: Asked, now: Asked, least: int) -> dict[str, int]:
     """Return the passages that both judged the same, with a grade of `least` or more."""
-    return _relevant(common_labels(then.labels, now.labels), least)
+    return relevant(common_labels(then.labels, now.labels), least)
 
 
-def _relevant(labels: Mapping[str, int], least: int) -> dict[str, int]:
+def relevant(labels: Mapping[str, int], least: int) -> dict[str, int]:
+    """Return the labels with a grade of `least` or more."""
     return {id: grade for id, grade in labels.items() if grade >= least}
 
 
 def _one(id: str, before: Side, after: Side, depth: int) -> QuestionDiff:
     then, now = before.questions[id], after.questions[id]
-    relevant = relevant_in_both(then, now, max(before.relevant_from, after.relevant_from))
-    was, is_ = (
-        {passage for passage, rank in asked.ranks.items() if passage in relevant and rank <= depth}
-        for asked in (then, now)
-    )
+    wanted = relevant_in_both(then, now, max(before.relevant_from, after.relevant_from))
+    was, is_ = ({one for one in wanted if asked.ranks.get(one, depth + 1) <= depth} for asked in (then, now))
 
     def changes(passages: Iterable[str], missing_in: Side) -> tuple[PassageChange, ...]:
-        found = [
-            PassageChange(
-                one, relevant[one], then.ranks.get(one), now.ranks.get(one), missing_in.loss(id, one, depth)
-            )
-            for one in passages
-        ]
+        found = []
+        for one in passages:
+            loss = missing_in.loss(id, one, depth)
+            found.append(PassageChange(one, wanted[one], then.ranks.get(one), now.ranks.get(one), loss))
         return tuple(sorted(found, key=lambda one: (-one.grade, one.found_at, one.passage)))
 
     change: Change = "unchanged"
     if len(was) != len(is_):
         change = "fixed" if len(is_) > len(was) else "broken"
-    return QuestionDiff(
-        id,
-        now.text,
-        now.mode,
-        change,
-        len(relevant),
-        changes(was - is_, after),
-        changes(is_ - was, before),
-        (then.status, now.status),
-        _relevant(then.labels, before.relevant_from) != _relevant(now.labels, after.relevant_from),
-    )
+    relabelled = relevant(then.labels, before.relevant_from) != relevant(now.labels, after.relevant_from)
+    status, lost, gained = (then.status, now.status), changes(was - is_, after), changes(is_ - was, before)
+    return QuestionDiff(id, now.text, now.mode, change, len(wanted), lost, gained, status, relabelled)

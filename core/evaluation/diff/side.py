@@ -45,21 +45,11 @@ class Asked:
 class Side(Protocol):
     """A route of an evaluation, or of a release snapshot."""
 
-    @property
-    def name(self) -> str:
-        """Return its name."""
+    # the grade from which a passage is relevant
+    relevant_from: int
 
     @property
-    def route(self) -> str:
-        """Return the route."""
-
-    @property
-    def relevant_from(self) -> int:
-        """Return the grade from which a passage is relevant."""
-
-    @property
-    def questions(self) -> Mapping[str, Asked]:
-        """Return the questions the route was asked, by id."""
+    def questions(self) -> Mapping[str, Asked]: ...
 
     def loss(self, question: str, passage: str, depth: int) -> PassageLoss:
         """Return the recorded reason a passage is not among the first `depth`."""
@@ -82,41 +72,32 @@ class EvaluationSide:
     @cached_property
     def questions(self) -> Mapping[str, Asked]:
         """See Side."""
-        evaluation, route = self.evaluation, self.route
-        return {
-            id: Asked(
-                asked.query.text,
-                asked.mode or "",
-                labels := evaluation.labelled.qrels.get(id, {}),
-                {
-                    passage: rank
-                    for rank, (passage, _) in enumerate(outcome.hits, 1)
-                    if passage in labels and outcome.status == "ok"
-                },
-                outcome.status,
-            )
-            for id, asked in evaluation.questions.items()
-            if (outcome := evaluation.outcomes.get(id, {}).get(route)) is not None
-        }
+        found = {}
+        for id, asked in self.evaluation.questions.items():
+            outcome = self.evaluation.outcomes.get(id, {}).get(self.route)
+            if outcome is not None:
+                labels = self.evaluation.labelled.qrels.get(id, {})
+                hits = outcome.hits if outcome.status == "ok" else ()
+                ranks = {passage: at for at, (passage, _) in enumerate(hits, 1) if passage in labels}
+                found[id] = Asked(asked.query.text, asked.mode or "", labels, ranks, outcome.status)
+        return found
 
     def loss(self, question: str, passage: str, depth: int) -> PassageLoss:
         """See Side; where no trace was kept or it cannot be read, the kind is "not recorded"."""
-        trace = self._trace(question)
-        if isinstance(trace, str):
-            return PassageLoss(NOT_RECORDED, None, None, f"The step is not known: {trace}.")
+        try:
+            trace = self._trace(question)
+        except RouteScopeError as error:
+            told = str(error).rstrip(".")
+            return PassageLoss(NOT_RECORDED, None, None, f"The step is not known: {told}.")
         fate = trace.fate(passage, depth)
         step = fate.step.name if fate.step is not None else None
         if step is None and fate.kind == "never retrieved":
             step = ", ".join(dict.fromkeys(span.name for span in trace.searches)) or None
         return PassageLoss(fate.kind, step, fate.was, fate.words)
 
-    def _read(self, question: str) -> PassageTrace | str:
-        """Return the route's trace of a question, or the reason it is missing."""
-        try:
-            run = self.evaluation.run(question)
-        except RouteScopeError as error:
-            return str(error).rstrip(".")
-        result = next((one for one in run.results if one.route == self.route), None)
-        if result is None:
-            return f"the saved run of question {question!r} has no route {self.route}"
-        return PassageTrace(result)
+    def _read(self, question: str) -> PassageTrace:
+        """Return the route's trace of a question. Raises RouteScopeError with the reason it is missing."""
+        for one in self.evaluation.run(question).results:
+            if one.route == self.route:
+                return PassageTrace(one)
+        raise BadInput(f"the saved run of question {question!r} has no route {self.route}")

@@ -42,7 +42,7 @@ def moved(one: PassageChange) -> str:
 
 def cause(one: PassageChange) -> str:
     """Return the cause of the loss and the step; "not recorded" if that is not known."""
-    return one.loss.kind + (f" ({one.loss.step})" if one.loss.step else "")
+    return say("diff.cause", one)
 
 
 def broken(found: QuestionsDiff) -> list[str]:

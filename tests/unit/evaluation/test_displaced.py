@@ -76,7 +76,7 @@ def test_a_changed_document_is_named(measure):
     (question,) = evaluations_diff(opened(before), opened(after)).routes[0].questions.questions
     (found,) = question.displaced
     assert [(by.document, by.change) for by in found.by] == [("opening.md", "changed")]
-    assert (found.passage, found.before, found.after, found.without) == (relevant, 1, 2, 1)
+    assert (found.passage, found.rank_before, found.rank_after, found.rank_without) == (relevant, 1, 2, 1)
 
 
 def test_the_same_corpus_blames_nobody(measure):
@@ -92,7 +92,7 @@ def ranked(*ids, documents=None):
 
 def blamed(before, after, changed, depth=10):
     return [
-        (one.before, one.after, one.without, [(by.document, by.rank) for by in one.by])
+        (one.rank_before, one.rank_after, one.rank_without, [(by.document, by.rank) for by in one.by])
         for one in displaced(["r:0-9"], before, after, depth, changed)
     ]
 
