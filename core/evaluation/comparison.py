@@ -93,12 +93,12 @@ def counted(values: ByQuestion, metrics: Sequence[str]) -> dict[str, int]:
     return {name: len(_column(values, name)) for name in metrics}
 
 
-def differences(values: ByRoute, route: str, baseline: str, metric: str) -> list[float]:
+def differences(values: Mapping[Key, ByQuestion], route: Key, baseline: Key, metric: str) -> list[float]:
     """Return `route` minus `baseline` at each question for which both have a value."""
     return list(by_question(values, route, baseline, metric).values())
 
 
-def by_question(values: ByRoute, route: str, baseline: str, metric: str) -> dict[str, float]:
+def by_question(values: Mapping[Key, ByQuestion], route: Key, baseline: Key, metric: str) -> dict[str, float]:
     """Return `differences` by question, in the baseline's order."""
     mine = values.get(route, {})
     return {

@@ -55,21 +55,16 @@ def written_of(found: LabelledSet, corpus: Documents) -> tuple[Written, list[str
     passages, places, lost = corpus.by_ids(judged), {}, []
     for id in judged:
         if (passage := passages.get(id)) is not None and passage.doc_id != id:
-            places[id] = (passage.doc_id, passage.text)
+            places[id] = Evidence(passage.doc_id, 0, passage.text or None)
+        elif _text(corpus, id) is not None:
+            places[id] = Evidence(id, 0)
         else:
-            try:
-                places[id] = (corpus.document(id)[0].id, "")
-            except BadInput:
-                lost.append(id)
-    evidence = {
-        question: tuple(
-            Evidence(doc, grade, quote or None, f"{found.name}, question {question}")
-            for id, grade in labels.items()
-            if id in places
-            for doc, quote in [places[id]]
-        )
-        for question, labels in found.qrels.items()
-    }
+            lost.append(id)
+    evidence = {}
+    for question, labels in found.qrels.items():
+        where = f"{found.name}, question {question}"
+        known = ((places[id], grade) for id, grade in labels.items() if id in places)
+        evidence[question] = tuple(replace(one, grade=grade, where=where) for one, grade in known)
     return Written(found.name, found.questions, evidence), lost
 
 
@@ -95,8 +90,12 @@ def areas(
             if entry.doc not in texts:
                 texts[entry.doc] = _text(corpus, entry.doc)
             for part in _sentences(entry) if original is not None else (entry,):
+                text = texts[entry.doc]
                 try:
-                    spans.append(_area(part, texts[entry.doc], corpus))
+                    if text is None:
+                        raise BadInput(f"{part.where}: corpus {corpus.name} has no document {part.doc!r}")
+                    span = located(part, text)
+                    spans.append(Area(part.doc, *span, span == (0, len(text))))
                 except BadInput as missing:
                     error = error or missing
                     size = tokens(part.quote or (original and _text(original, entry.doc)) or "")
@@ -106,13 +105,6 @@ def areas(
     if error is not None and original is None and all(area.lost for one in placed.values() for area in one):
         raise error
     return placed
-
-
-def _area(entry: Evidence, text: str | None, corpus: Documents) -> Area:
-    if text is None:
-        raise BadInput(f"{entry.where}: corpus {corpus.name} has no document {entry.doc!r}")
-    start, end = located(entry, text)
-    return Area(entry.doc, start, end, (start, end) == (0, len(text)))
 
 
 def _text(corpus: Documents, document: str) -> str | None:
@@ -157,7 +149,7 @@ def of_people(store: Store, name: str, corpus: Documents) -> tuple[Written, int,
     from core.evaluation.labels.final import final
 
     desk = desks.load(store, name)
-    evidence: dict[str, list[Evidence]] = {question.id: [] for question in desk.questions}
+    evidence: dict[str, tuple[Evidence, ...]] = {question.id: () for question in desk.questions}
     lost = []
     for (question, id), one in final(desk).items():
         if one.grade is None:
@@ -169,9 +161,5 @@ def of_people(store: Store, name: str, corpus: Documents) -> tuple[Written, int,
         except BadInput:
             lost.append(id)
             continue
-        evidence[question].append(entry)
-    return (
-        Written(name, desk.questions, {id: tuple(entries) for id, entries in evidence.items()}),
-        desk.set.relevant_from,
-        lost,
-    )
+        evidence[question] = (*evidence[question], entry)
+    return Written(name, desk.questions, evidence), desk.set.relevant_from, lost

@@ -21,14 +21,8 @@ if TYPE_CHECKING:
 BUDGETS = (250, 500, 1000, 2000, 4000)
 BUDGET = 1000  # tokens that the other figures are about
 COVERAGE = f"coverage@{BUDGET}"
-METRICS = (
-    *(f"coverage@{n}" for n in BUDGETS),
-    "area",
-    "density",
-    "documents",
-    "passages",
-    "tokens a passage",
-)
+READING = ("area", "density", "documents", "passages", "tokens a passage")
+METRICS = (*(f"coverage@{n}" for n in BUDGETS), *READING)
 Range = tuple[str, int, int]  # a document, its first token and the one behind the last
 Gains = NDArray[np.bool_]
 KEPT = 4096  # documents whose tokens are remembered
@@ -113,14 +107,12 @@ def measures(labelled: Sequence[Range], ranking: Sequence[Range]) -> dict[str, f
     }
 
 
-def passage_by_passage(
-    labelled: Sequence[Range], ranking: Sequence[Range], budget: int = BUDGET
-) -> list[tuple[int, float]]:
+def passage_by_passage(labelled: Sequence[Range], ranking: Sequence[Range]) -> list[tuple[int, float]]:
     """Return, for each passage that begins within the budget, how many of its tokens are read and the
     coverage after it.
     """
     total = sum(map(len, united(labelled).values()))
-    read = gains(labelled, ranking, budget)
+    read = gains(labelled, ranking, BUDGET)
     found, at = [], 0
     for _, first, last in ranking:
         if at >= len(read):
@@ -131,19 +123,17 @@ def passage_by_passage(
     return found
 
 
-def reachable(labelled: Sequence[Range], budget: int = BUDGET) -> float:
+def reachable(labelled: Sequence[Range]) -> float:
     """Return the coverage of a perfect ranking: below 1 where more is labelled than the budget holds."""
     total = sum(map(len, united(labelled).values()))
-    return min(1.0, budget / total) if total else 0.0
+    return min(1.0, BUDGET / total) if total else 0.0
 
 
 def by_question(
     rankings: Mapping[str, Sequence[Range]], labelled: Mapping[str, Sequence[Range]]
 ) -> dict[str, dict[str, float]]:
     """Return the metrics of each question that has labelled text."""
-    found = {}
-    for question, ranking in rankings.items():
-        values = measures(labelled.get(question, ()), ranking)
-        if values is not None:
-            found[question] = values
-    return found
+    found = {
+        question: measures(labelled.get(question, ()), ranking) for question, ranking in rankings.items()
+    }
+    return {question: values for question, values in found.items() if values is not None}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Unpack
 
 from core.corpus import catalogue, variants
 from core.corpus.source import Source
 from core.corpus.variants import AT
 from core.domain.errors import BadInput, Unavailable
+from core.domain.machine import machine
 from core.domain.program import COMMAND
 from core.engine.availability import missing, why_not, without_model
 from core.evaluation import experiment, sets
@@ -25,9 +26,9 @@ from core.evaluation.chunkings.areas import (
     ranges,
     written_of,
 )
-from core.evaluation.chunkings.coverage import Range, Tokens, by_question
+from core.evaluation.chunkings.coverage import BUDGET, COVERAGE, Range, Tokens, by_question, reachable
 from core.evaluation.dataset import Found, LabelledSet, Written
-from core.evaluation.experiment import Prepared, Progress
+from core.evaluation.experiment import Prepared
 from core.evaluation.experiment_store import LABELLED, opened, write_labelled
 from core.evaluation.journal import Journal
 from core.evaluation.labels_file import place
@@ -132,9 +133,14 @@ def perform(
     base = group.spec.corpus
     first = group.parts[base]
     warnings = dict.fromkeys((*group.warnings, *first.warnings))
-    if out is not None:
-        _begin(engine, out, first, fresh=course.get("fresh", False))
-    progress = course.get("progress")
+    if out is not None:  # listed before the first chunking is asked, so that it can be resumed
+        fresh = course.get("fresh", False)
+        before = Spec.read(opened(out).spec) if (out / LABELLED).is_file() and not fresh else None
+        if before not in (None, Spec.read(first.spec.document())):
+            raise BadInput(f"{out} holds another evaluation; give another name, or --fresh to replace it")
+        with Journal.open(out, experiment.conditions_of(first.plan, engine), fresh=fresh):
+            write_labelled(out, first.labelled, first.spec.document())
+    progress = course.get("progress", lambda _done, _total: None)
     own = Tokens(engine.corpus(base))
     labelled = {id: ranges(found, own) for id, found in group.placed.items()}
     values: dict[str, report.Values] = {}
@@ -143,8 +149,7 @@ def perform(
     for name in (*(name for name in group.parts if name != base), base):  # the list says finished at the end
         part = group.parts[name]
         folder = out if out is None or name == base else out / FOLDER / str(variants.key_of(name))
-        if progress is not None:
-            course["progress"] = partial(_follow, progress, done, group.total)
+        course["progress"] = lambda asked, _of, before=done: progress(before + asked, group.total)  # type: ignore[misc,no-untyped-call]
         figures, drawn, outcomes = experiment.perform(engine, part, out=folder, **course)
         done += len(drawn.questions) * group.spec.repeats
         warnings |= dict.fromkeys(f"{name}: {one}" for one in figures["warnings"] if one not in warnings)
@@ -158,26 +163,24 @@ def perform(
             whole = False
             break
     ordered = {name: values[name] for name in group.parts if name in values}
-    corpora = {name: report.of_corpus(engine.corpus(name)) for name in ordered}
-    document = report.document(
-        group.spec,
-        first.labelled.name,
-        ordered,
-        corpora,
-        labelled,
-        rows,
-        labels=in_words(group.placed),
-        asked=len(first.labelled.questions),
-        interrupted=not whole,
-        warnings=list(warnings),
-    )
+    document = {
+        "dataset": first.labelled.name,
+        "corpus": base,
+        "split": group.spec.split,
+        "queries": len(first.labelled.questions),
+        "labelled": len(labelled),
+        "labels": in_words(group.placed),
+        "budget": BUDGET,
+        "reachable": fmean(map(reachable, labelled.values())),
+        "chunkings": {name: report.of_corpus(engine.corpus(name)) for name in ordered},
+        **report.table(ordered, base, COVERAGE, rows),
+        "machine": machine(),
+        "interrupted": not whole,
+        "warnings": list(warnings),
+    }
     if out is not None:
         report.write(out, document, ordered, {base: group.placed, **group.readings})
     return document
-
-
-def _follow(progress: Progress, before: int, total: int, asked: int, _of: int) -> None:
-    progress(before + asked, total)
 
 
 def measured(
@@ -222,12 +225,8 @@ def _routes(engine: Engine, spec: Spec, names: Sequence[str]) -> tuple[str, ...]
     corpus.
     """
     if not spec.routes:
-        able = [{route.name for route in without_model(engine, name)} for name in names]
-        return tuple(
-            route.name
-            for route in without_model(engine, spec.corpus)
-            if all(route.name in one for one in able)
-        )
+        first, *others = ([route.name for route in without_model(engine, name)] for name in names)
+        return tuple(route for route in first if all(route in able for able in others))
     for name in names:
         gaps = missing(engine, name)
         for route in pick(list(spec.routes)):
@@ -248,15 +247,3 @@ def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> t
     assert found is not None
     known = resolved(found, base)
     return known.written, 2, [id for ids in known.lost.values() for id in ids]
-
-
-def _begin(engine: Engine, out: Path, first: Prepared, *, fresh: bool) -> None:
-    """List the evaluation before the first chunking is asked, so that it can be resumed. Raises BadInput if
-    the folder holds another evaluation, or the corpus has changed since.
-    """
-    if (out / LABELLED).is_file() and not fresh:
-        before = Spec.read(opened(out).spec)
-        if before != Spec.read(first.spec.document()):
-            raise BadInput(f"{out} holds another evaluation; give another name, or --fresh to replace it")
-    with Journal.open(out, experiment.conditions_of(first.plan, engine), fresh=fresh):
-        write_labelled(out, first.labelled, first.spec.document())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from core.corpus import variants
 from core.domain.errors import BadInput
-from core.domain.machine import machine
 from core.domain.text import tokens
 from core.evaluation import comparison, effects
 from core.evaluation.chunkings.areas import Area, Areas
-from core.evaluation.chunkings.coverage import BUDGET, COVERAGE, METRICS, Range, reachable
+from core.evaluation.chunkings.coverage import METRICS
 from core.evaluation.report import whole_lines
-from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -27,37 +25,6 @@ MEAN = "mean of the routes"  # a row next to the routes: a chunking's effect for
 IN_USE = "in use"
 Values = dict[str, dict[str, dict[str, float]]]  # route -> question -> metric -> value
 ByChunking = Mapping[str, Values]  # by the name of the corpus
-
-
-def document(
-    spec: Spec,
-    dataset: str,
-    values: ByChunking,
-    corpora: Mapping[str, Mapping[str, Any]],
-    labelled: Mapping[str, Sequence[Range]],
-    measured: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    *,
-    labels: str,
-    asked: int,
-    interrupted: bool,
-    warnings: Sequence[str],
-) -> dict[str, Any]:
-    """Return all figures, as JSON values; `measured` has the evaluation's row of each corpus and route."""
-    return {
-        "dataset": dataset,
-        "corpus": spec.corpus,
-        "split": spec.split,
-        "queries": asked,
-        "labelled": len(labelled),
-        "labels": labels,
-        "budget": BUDGET,
-        "reachable": fmean(map(reachable, labelled.values())),
-        "chunkings": {name: dict(corpora[name]) for name in values},
-        **table(values, spec.corpus, COVERAGE, measured),
-        "machine": machine(),
-        "interrupted": interrupted,
-        "warnings": list(warnings),
-    }
 
 
 def table(
@@ -72,7 +39,16 @@ def table(
     "best" is the chunking of the highest mean, and whether that was shown.
     """
     routes = list(dict.fromkeys(route for by in values.values() for route in by))
-    averaged = {name: {MEAN: _mean(by)} for name, by in values.items()}
+    averaged: dict[str, Values] = {}
+    for name, by in values.items():
+        common = set.intersection(*map(set, by.values())) if by else set()
+        averaged[name] = {
+            MEAN: {
+                id: {one: fmean(row[id][one] for row in by.values()) for one in METRICS}
+                for id in next(iter(by.values()), {})
+                if id in common
+            }
+        }
     mean = _rows(averaged, [MEAN], base, metric, None)[MEAN] if len(routes) > 1 else None
     found = {
         "metric": metric,
@@ -95,21 +71,17 @@ def _rows(
     metric: str,
     measured: Mapping[str, Mapping[str, Mapping[str, Any]]] | None,
 ) -> dict[str, dict[str, Any]]:
-    keys = [(route, name) for route in routes for name in values if route in values[name]]
-    means = comparison.means_of({key: values[key[1]][key[0]] for key in keys}, METRICS, [metric])
+    keys = {
+        (route, name): values[name][route] for route in routes for name in values if route in values[name]
+    }
+    means = comparison.means_of(keys, METRICS, [metric])
+    pairs = {key: (key[0], base) for key in keys if key[1] != base and (key[0], base) in keys}
     family = effects.family(
-        {
-            (route, name): comparison.differences(
-                {name: values[name][route], base: values[base][route]}, name, base, metric
-            )
-            for route, name in keys
-            if name != base and base in values and route in values[base]
-        }
+        {one: comparison.differences(keys, one, other, metric) for one, other in pairs.items()}
     )
     table: dict[str, dict[str, Any]] = {route: {} for route in routes}
-    for route, name in keys:
-        found = means[route, name]
-        row = {**{one: found[one] for one in METRICS}, "n": found["n"], "ci95": found["ci95"][metric]}
+    for (route, name), found in means.items():
+        row = {**found, "ci95": found["ci95"][metric]}
         if measured is not None:
             row |= {one: measured[name][route][one] for one in ("failed", "errors")}
         table[route][name] = {**row, "vs_base": family.get((route, name))}
@@ -118,23 +90,26 @@ def _rows(
 
 def flat(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a record for each route and chunking, for tables."""
-    metric = figures["metric"]
-    return [
-        {
-            "route": route,
-            "corpus": name,
-            "chunking": figures["chunkings"][name]["chunking"],
-            "coverage": row[metric],
-            "low": (row["ci95"] or (None, None))[0],
-            "high": (row["ci95"] or (None, None))[1],
-            "delta": row["vs_base"]["delta"] if row["vs_base"] else None,
-            "p": row["vs_base"]["p_holm"] if row["vs_base"] else None,
-            **{one: row[one] for one in ("area", "density", "documents", "passages")},
-            "questions": row["n"],
-        }
-        for route, by in rows(figures).items()
-        for name, row in by.items()
-    ]
+    found = []
+    for route, by in rows(figures).items():
+        for name, row in by.items():
+            low, high = row["ci95"] or (None, None)
+            against = row["vs_base"] or {}
+            found.append(
+                {
+                    "route": route,
+                    "corpus": name,
+                    "chunking": figures["chunkings"][name]["chunking"],
+                    "coverage": row[figures["metric"]],
+                    "low": low,
+                    "high": high,
+                    "delta": against.get("delta"),
+                    "p": against.get("p_holm"),
+                    **{one: row[one] for one in ("area", "density", "documents", "passages")},
+                    "questions": row["n"],
+                }
+            )
+    return found
 
 
 def best(row: Mapping[str, Mapping[str, Any]], base: str, metric: str) -> dict[str, Any] | None:
@@ -172,23 +147,17 @@ def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: 
 
     `placed` has the places in the source's own corpus, and in each that is another reading of it.
     """
-    ids = dict.fromkeys(id for by in values.values() for row in by.values() for id in row)
-    lines: Iterable[dict[str, Any]] = (
-        {
-            "question": id,
-            "areas": {name: [asdict(area) for area in by.get(id, ())] for name, by in placed.items()},
-            "chunkings": {
-                name: {
-                    route: [round(row[id][metric], 6) for metric in METRICS]
-                    for route, row in by.items()
-                    if id in row
-                }
-                for name, by in values.items()
-            },
-        }
-        for id in ids
-    )
-    whole_lines(folder / QUESTIONS, (json.dumps(row) + "\n" for row in lines))
+    lines: dict[str, dict[str, Any]] = {}
+    for name, by in values.items():
+        for route, row in by.items():
+            for id, known in row.items():
+                line = lines.setdefault(
+                    id, {"question": id, "areas": {}, "chunkings": {one: {} for one in values}}
+                )
+                line["chunkings"][name][route] = [round(known[metric], 6) for metric in METRICS]
+    for id, line in lines.items():
+        line["areas"] = {name: [asdict(area) for area in by.get(id, ())] for name, by in placed.items()}
+    whole_lines(folder / QUESTIONS, (json.dumps(line) + "\n" for line in lines.values()))
     whole_lines(folder / FIGURES, [json.dumps(figures, indent=1, allow_nan=False) + "\n"])
 
 
@@ -226,14 +195,3 @@ def read_questions(folder: Path) -> tuple[dict[str, Values], dict[str, dict[str,
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadInput(f"the chunkings in {folder} are damaged: {QUESTIONS}: {error}") from None
     return values, placed
-
-
-def _mean(by: Values) -> dict[str, dict[str, float]]:
-    """Return the mean over the routes of each question that all of them have."""
-    common = set.intersection(*(set(row) for row in by.values())) if by else set()
-    first: Iterable[str] = next(iter(by.values()), {})
-    return {
-        id: {metric: fmean(row[id][metric] for row in by.values()) for metric in METRICS}
-        for id in first
-        if id in common
-    }

@@ -128,7 +128,6 @@ def test_the_last_passage_counts_as_far_as_the_budget_reaches() -> None:
     assert (found["coverage@1000"], found["coverage@2000"]) == (0.5, 1.0)
     assert (found["passages"], found["tokens a passage"], found["documents"]) == (2.0, 650.0, 1.0)
     assert passage_by_passage(labelled, ranking) == [(900, 0.0), (100, 0.5)]
-    assert passage_by_passage(labelled, ranking, 300) == [(300, 0.0)]
 
 
 def test_a_perfect_ranking_cannot_pass_the_budget() -> None:
