@@ -61,5 +61,10 @@ class Outcome:
     returned: tuple[ReturnedHit, ...] = ()  # of a pipeline of the user's: its hits as it returned them
     documents: Mapping[str, str] = field(default_factory=dict)  # passage -> document, if its id does not say
 
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of its model calls, prompts and replies."""
+        return self.prompt_tokens + self.completion_tokens
+
 
 Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome

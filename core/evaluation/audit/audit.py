@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
-from core.engine.availability import missing
+from core.engine.availability import missing, why_not
 from core.evaluation import experiment
 from core.evaluation.audit import decisions, report, routes
-from core.evaluation.audit.cases import Case, cases, measuring
+from core.evaluation.audit.cases import cases, measuring
 from core.evaluation.audit.loops import BASELINE, BASELINES, fires, loops, own
 from core.evaluation.audit.turning import read, turning
 from core.evaluation.comparison import ByRoute
@@ -38,18 +37,29 @@ def prepare(
     is wrong.
     """
     gaps = missing(engine, spec.corpus)
+
+    def lacks(name: str) -> str:
+        """Return why a route cannot run with its parameters, or ""."""
+        route = pick([name])[0]
+        return why_not(route, gaps, route.settle(spec.parameters.get(name, {}))) or ""
+
+    def calibrated(of: str) -> frozenset[str]:
+        """Return the questions of a set that thresholds of the audited routes were chosen on."""
+        decisions = {decision for route in pick(names) for decision in route.decides}
+        return calibrated_on(engine, decisions, of)
+
     said = []
     names = [route.name for route in pick(list(spec.audit))] if spec.audit else []
     if not names:
-        lacking = {route.name: _lacks(route.name, spec, gaps) for route in loops()}
-        names = [name for name, why in lacking.items() if why is None]
+        lacking = {route.name: lacks(route.name) for route in loops()}
+        names = [name for name, why in lacking.items() if not why]
         said = [f"{name} is left out: {why}" for name, why in lacking.items() if why]
         if not names:
             raise Unavailable(f"no route that makes decisions can run here: {'; '.join(said)}")
     baseline = spec.baseline or BASELINE
     asked = list(dict.fromkeys((baseline, *BASELINES, *spec.routes, *names)))
     for name in asked:
-        if why := _lacks(name, spec, gaps):
+        if why := lacks(name):
             raise Unavailable(f"{name} cannot be audited here: {why}; give --routes without it")
     if silent := [name for name in names if not own(name)]:
         said.append(f"{', '.join(silent)}: no decision of its own to turn")
@@ -60,7 +70,7 @@ def prepare(
             " --answer-by extract"
         )
     whole = replace(spec, routes=tuple(asked), baseline=baseline, audit=tuple(names))
-    ready = experiment.prepare(engine, whole, found, folder, left_out=partial(_calibrated_on, engine, names))
+    ready = experiment.prepare(engine, whole, found, folder, left_out=calibrated)
     drawn = ready.labelled
     if not any(drawn.labelled(q.id) or q.answers or q.answerable is False for q in drawn.questions):
         raise BadInput(
@@ -70,22 +80,9 @@ def prepare(
     return ready, said
 
 
-def _calibrated_on(engine: Engine, names: Sequence[str], of: str) -> frozenset[str]:
-    """Return the questions of a set that thresholds of these routes were chosen on."""
-    decisions = {decision for route in pick(list(names)) for decision in route.decides}
-    return calibrated_on(engine, decisions, of) if decisions else frozenset()
-
-
 def answers_here(engine: Engine) -> bool:
     """Return whether a language model is available to write answers."""
     return Need.LLM not in missing(engine)
-
-
-def _lacks(name: str, spec: Spec, gaps: Mapping[Need, str]) -> str | None:
-    """Return the unmet needs of a route with its parameters."""
-    route = pick([name])[0]
-    needed = route.needed(route.settle(spec.parameters.get(name, {})))
-    return next((gaps[need] for need in needed if need in gaps), None)
 
 
 def perform(
@@ -101,8 +98,14 @@ def perform(
     What was asked in `out` before is not asked again. BadInput where it holds another audit or evaluation.
     Stopped between questions, or killed, it goes on where it was; stopped, the figures are of what was asked.
     """
-    if not course.get("fresh"):
-        _same(out, ready.spec)
+    if not course.get("fresh") and (out / LABELLED).is_file():
+        before, now = Spec.read(opened(out).spec).document(), ready.spec.document()
+        other = [f"{key}: {before[key]!r} there, {now[key]!r} now" for key in now if before[key] != now[key]]
+        if other:
+            raise BadInput(
+                f"{out} holds another audit or evaluation ({'; '.join(other)[:400]}); give another --out, or"
+                " --fresh to discard it"
+            )
     plan = ready.plan
     turned = {name: sorted(own(name)) for name in ready.spec.audit}
     pairs = {step: fires()[step] for step in sorted({step for some in turned.values() for step in some})}
@@ -126,26 +129,10 @@ def perform(
         "answering": asdict(plan.style) if plan.style else None,
         "versions": report.versions(),
         "pairs": pairs,
-        "turned": _counted(found),
+        "turned": {"asked_again": len(found), "left_out": sum(bool(case.left_out) for case in found)},
     }
     judged = [name for name in turned if name not in document["baselines"]]
     document["routes"] = routes.table(outcomes, values, judged, document["baselines"])
     document |= {"decisions": decisions.table(found), "unpaired": decisions.unpaired(outcomes, turned)}
     report.write(out, document, values, found)
     return document
-
-
-def _counted(found: Sequence[Case]) -> dict[str, int]:
-    return {"asked_again": len(found), "left_out": sum(bool(case.left_out) for case in found)}
-
-
-def _same(out: Path, spec: Spec) -> None:
-    """BadInput where a folder holds something else than what `spec` describes."""
-    if not (out / LABELLED).is_file():
-        return
-    before, now = Spec.read(opened(out).spec).document(), spec.document()
-    if other := [f"{key}: {before[key]!r} there, {now[key]!r} now" for key in now if before[key] != now[key]]:
-        raise BadInput(
-            f"{out} holds another audit or evaluation ({'; '.join(other)[:400]}); give another --out, or"
-            " --fresh to discard it"
-        )

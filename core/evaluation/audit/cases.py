@@ -74,26 +74,29 @@ def cases(outcomes: Outcomes, turned: Mapping[str, BothWays], measure: Measure) 
     acted = measure(outcomes, list(dict.fromkeys(route for by in outcomes.values() for route in by)))
     other: dict[str, dict[str, Outcome]] = {}
     for question, both in turned.items():
-        other[question] = {_name(one): one.outcome for one in both.turned}
+        # A stand-in for a route's name, under which its turned outcomes are measured.
+        other[question] = {f"{one.route}\n{one.step}": one.outcome for one in both.turned}
     forced = measure(other, list(dict.fromkeys(name for by in other.values() for name in by)))
     found = []
     for question, both in turned.items():
         for one in both.turned:
             itself = outcomes.get(question, {}).get(one.route)
             if itself is not None and itself.run == both.run:  # else it was asked again since
-                mine, others = (values.get(question, {}) for values in (acted[one.route], forced[_name(one)]))
+                mine = acted[one.route].get(question, {})
+                others = forced[f"{one.route}\n{one.step}"].get(question, {})
                 found.append(_case(question, one, itself, mine, others))
     return found
-
-
-def _name(one: Turned) -> str:
-    """Return a stand-in for a route's name, under which its turned outcomes are measured."""
-    return f"{one.route}\n{one.step}"
 
 
 def _case(question: str, one: Turned, itself: Outcome, mine: Row, others: Row) -> Case:
     fired, quiet = (itself, one.outcome) if one.fired else (one.outcome, itself)
     first, second = (mine, others) if one.fired else (others, mine)
+    left_out = FAILED
+    if one.outcome.status == "ok":
+        again = next((taken for taken in one.outcome.decided if taken.step == one.step), None)
+        left_out = MISSED
+        if again is not None and again.forced:
+            left_out = "" if again.forced == one.was else OTHER
     return Case(
         question,
         one.route,
@@ -104,21 +107,11 @@ def _case(question: str, one: Turned, itself: Outcome, mine: Row, others: Row) -
         first,
         second,
         fired.calls - quiet.calls,
-        fired.prompt_tokens + fired.completion_tokens - quiet.prompt_tokens - quiet.completion_tokens,
+        fired.tokens - quiet.tokens,
         (fired.ms - quiet.ms) / 1000 if timed(fired.asked, quiet.asked, itself.began) else None,
         (itself.run, one.outcome.run),
-        _left_out(one),
+        left_out,
     )
-
-
-def _left_out(one: Turned) -> str:
-    """Return why a turned outcome shows nothing about the decision, or ""."""
-    if one.outcome.status != "ok":
-        return FAILED
-    first = next((taken for taken in one.outcome.decided if taken.step == one.step), None)
-    if first is None or not first.forced:
-        return MISSED
-    return "" if first.forced == one.was else OTHER
 
 
 def timed(one: Sequence[Asked], other: Sequence[Asked], since: str) -> bool:

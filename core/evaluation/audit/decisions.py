@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from core.analysis.metrics import ANSWERS
@@ -55,7 +56,10 @@ def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
         kinds.setdefault((case.route, case.step), []).append(case)
     more = {name for case in cases for name in case.fired} - {*FIGURES, *ANSWERS}
     names = [*FIGURES, *sorted(more)]
-    gains = {name: _gains(kinds, name) for name in names}
+    gains = {
+        name: effects.family({kind: differences(some, name, acted=True) for kind, some in kinds.items()})
+        for name in names
+    }
     return [
         {
             "route": kind[0],
@@ -71,10 +75,6 @@ def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
         }
         for kind, some in kinds.items()
     ]
-
-
-def _gains(kinds: Mapping[Kind, Sequence[Case]], metric: str) -> dict[Kind, dict[str, Any]]:
-    return effects.family({kind: differences(some, metric, acted=True) for kind, some in kinds.items()})
 
 
 def differences(cases: Sequence[Case], metric: str, *, acted: bool) -> list[float]:
@@ -100,7 +100,7 @@ def _figure(cases: Sequence[Case], metric: str, gain: Mapping[str, Any] | None) 
         "missed": missed,
         "recall": better / (better + missed) if better + missed else None,
         "gain": gain,
-        "gain_had_it_fired": sum(quiet) / len(quiet) if quiet else None,
+        "gain_had_it_fired": fmean(quiet) if quiet else None,
         "gain_had_it_fired_ci95": other["ci95"],
         "touched": any(abs(one) > SAME for one in (*fired, *quiet)),
     }
@@ -110,12 +110,8 @@ def _price(fired: Sequence[Case]) -> dict[str, Any]:
     seconds = [case.seconds for case in fired if case.seconds is not None]
     return {
         "n": len(fired),
-        "calls": _mean([case.calls for case in fired]),
-        "tokens": _mean([case.tokens for case in fired]),
-        "seconds": _mean(seconds),
+        "calls": fmean(case.calls for case in fired) if fired else None,
+        "tokens": fmean(case.tokens for case in fired) if fired else None,
+        "seconds": fmean(seconds) if seconds else None,
         "timed": len(seconds),
     }
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

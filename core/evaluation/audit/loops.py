@@ -72,34 +72,19 @@ def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
         seen.add(one)
         if one.__qualname__ in CONTRACTS:
             found.add(CONTRACTS[one.__qualname__].name)
-        for name in _taken(one, variable):
-            method = getattr(Steps, name, None)
-            if inspect.isfunction(method):
-                waiting.append((inspect.unwrap(method), "self"))
-        waiting += _handed_on(one, variable)
+        for node in ast.walk(_text(one)):
+            if isinstance(node, ast.Attribute) and _is(node.value, variable):
+                method = getattr(Steps, node.attr, None)
+                if inspect.isfunction(method):
+                    waiting.append((inspect.unwrap(method), "self"))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                # a function of its module that is called with the variable
+                other = one.__globals__.get(node.func.id)
+                if inspect.isfunction(other):
+                    given = [*zip(inspect.signature(other).parameters, node.args, strict=False)]
+                    given += [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
+                    waiting += [(other, name) for name, value in given if _is(value, variable)]
     return frozenset(found)
-
-
-def _taken(function: Callable[..., Any], variable: str) -> set[str]:
-    """Return the attributes that a function's text takes from a variable: the `name` of each
-    `variable.name`.
-    """
-    nodes = ast.walk(_text(function))
-    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is(node.value, variable)}
-
-
-def _handed_on(function: Callable[..., Any], variable: str) -> list[tuple[Callable[..., Any], str]]:
-    """Return the functions of its module that are called with the variable, and what they call it."""
-    found: list[tuple[Callable[..., Any], str]] = []
-    for node in ast.walk(_text(function)):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            continue
-        other = function.__globals__.get(node.func.id)
-        if inspect.isfunction(other):
-            given = [*zip(inspect.signature(other).parameters, node.args, strict=False)]
-            given += [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
-            found += [(other, name) for name, value in given if _is(value, variable)]
-    return found
 
 
 def _is(node: ast.AST, variable: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from core.analysis.metrics import ANSWERS, titled
 from core.domain.errors import BadInput
-from core.domain.format import number, p_value
+from core.domain.format import between, number, p_value
 from core.evaluation.audit.cases import Case
 from core.evaluation.comparison import ByRoute
 from core.evaluation.report import whole_lines
@@ -45,7 +45,6 @@ SHOWN = (
     "citation_recall",
 )
 PACKAGES = ("llama_cpp_python", "onnxruntime", "faiss-cpu", "bm25s", "numpy", "scipy", "ir_measures")
-SIDES = ("wins", "ties", "losses")
 NOT_MEASURED = "not measured"
 Cells = dict[str, str]  # by the name of a column
 
@@ -67,8 +66,8 @@ def write(folder: Path, document: Mapping[str, Any], values: ByRoute, found: Seq
     """
     ids = list(dict.fromkeys(id for by in values.values() for id in by))
     rows = ({"question": id, "routes": {name: by.get(id) for name, by in values.items()}} for id in ids)
-    whole_lines(folder / BY_ROUTE, _json(rows))
-    whole_lines(folder / BY_DECISION, _json(map(asdict, found)))
+    whole_lines(folder / BY_ROUTE, (json.dumps(row) + "\n" for row in rows))
+    whole_lines(folder / BY_DECISION, (json.dumps(asdict(case)) + "\n" for case in found))
     whole_lines(folder / AUDIT, [json.dumps(document, indent=1, allow_nan=False)])
     whole_lines(folder / TABLES, [markdown(document)])
 
@@ -102,151 +101,130 @@ def markdown(document: Mapping[str, Any]) -> str:
 
 def tables(document: Mapping[str, Any]) -> list[tuple[str, list[Cells]]]:
     """Return the tables for people, with their titles."""
+    kinds, routes = document["decisions"], document["routes"]
+    claims = {route: row for route, row in routes.items() if "claim" in row}
+    means = [name for name in SHOWN if any(name in row for row in routes.values())]
+    more = {name for row in routes.values() for name in row["counts"] if "accuracy" in name}
+    means += sorted(more - {*means})
     return [
-        ("Routes", route_rows(document)),
-        (f"What each route claims, against {document['baseline']}", claim_rows(document)),
-        *((f"Differences from {name}", difference_rows(document, name)) for name in document["baselines"]),
-        ("Decisions", decision_rows(document)),
-        ("Price when fired", price_rows(document)),
-        ("Decisions that no pair names, which were not turned", unpaired_rows(document)),
+        ("Routes", [{"route": route, **_route(row, means)} for route, row in routes.items()]),
+        (
+            f"What each route claims, against {document['baseline']}",
+            [{"route": route, **_claim(row["claim"], row["planned"])} for route, row in claims.items()],
+        ),
+        *(
+            (
+                f"Differences from {name}",
+                [
+                    {"route": route, **_differences(row["against"][name])}
+                    for route, row in routes.items()
+                    if name in row["against"]
+                ],
+            )
+            for name in document["baselines"]
+        ),
+        ("Decisions", [row for kind in kinds for row in _decision(kind)]),
+        (
+            "Price when fired",
+            [{"route": one["route"], "decision": one["step"], **_price(one)} for one in kinds],
+        ),
+        (
+            "Decisions that no pair names, which were not turned",
+            [
+                {
+                    "route": row["route"],
+                    "decision": row["step"],
+                    "times": ", ".join(f"{n} {decision}" for decision, n in row["decisions"].items()),
+                }
+                for row in document["unpaired"]
+            ],
+        ),
     ]
 
 
-def route_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """Return a row a route: means with intervals, and what a question took."""
-    rows = []
-    figures = [name for name in SHOWN if any(name in row for row in document["routes"].values())]
-    more = {name for row in document["routes"].values() for name in row["counts"] if "accuracy" in name}
-    for route, row in document["routes"].items():
-        took = row["use"]
-        rows.append(
-            {
-                "route": route,
-                **{titled(name): _mean(row, name) for name in (*figures, *sorted(more - set(figures)))},
-                "calls": f"{took['calls']:.1f}",
-                "tokens": f"{took['tokens']:.0f}",
-                "seconds": _seconds(took["seconds_timed"], took["timed"], took["asked"] - took["failed"]),
-                "failed": str(took["failed"]),
-            }
-        )
-    return rows
+def _route(row: Mapping[str, Any], means: Sequence[str]) -> Cells:
+    """Return a route's means with intervals, and what a question took."""
+    used = row["use"]
+    return {
+        **{titled(name): _figure(row.get(name), row["ci95"].get(name)) for name in means},
+        "calls": f"{used['calls']:.1f}",
+        "tokens": f"{used['tokens']:.0f}",
+        "seconds": _seconds(used["seconds_timed"], used["timed"], used["asked"] - used["failed"]),
+        "failed": str(used["failed"]),
+    }
 
 
-def claim_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """Return a row a route: the planned difference from the baseline, and its verdict."""
-    rows = []
-    for route, row in document["routes"].items():
-        if "claim" not in row:
-            continue
-        found = row["planned"]
-        rows.append(
-            {
-                "route": route,
-                "figure": titled(row["claim"]),
-                "difference": _signed(found["delta"], found["ci95"]) if found else NOT_MEASURED,
-                "p (Holm)": p_value(found["p_holm"]).removeprefix("p ").removeprefix("= ") if found else "",
-                "verdict": found["verdict"] if found else "",
-                "better / same / worse": " / ".join(str(found[key]) for key in SIDES) if found else "",
-            }
-        )
-    return rows
+def _claim(figure: str, found: Mapping[str, Any] | None) -> Cells:
+    """Return a route's planned difference from the baseline, and its verdict."""
+    if found is None:
+        return {"figure": titled(figure), "difference": NOT_MEASURED}
+    return {
+        "figure": titled(figure),
+        "difference": _figure(found["delta"], found["ci95"], signed=True),
+        "p (Holm)": p_value(found["p_holm"]).removeprefix("p ").removeprefix("= "),
+        "verdict": found["verdict"],
+        "better / same / worse": " / ".join(str(found[key]) for key in ("wins", "ties", "losses")),
+    }
 
 
-def difference_rows(document: Mapping[str, Any], baseline: str) -> list[Cells]:
-    """Return a row a route: its paired difference from a baseline in each figure, which nobody planned."""
-    return [
-        {
-            "route": route,
-            **{
-                titled(name): _signed(found["delta"], found["ci95"])
-                for name, found in row["against"][baseline].items()
-                if name in SHOWN or name not in ANSWERS
-            },
-        }
-        for route, row in document["routes"].items()
-        if baseline in row["against"]
-    ]
+def _differences(against: Mapping[str, Mapping[str, Any]]) -> Cells:
+    """Return a route's paired difference from a baseline in each figure, which nobody planned."""
+    return {
+        titled(name): _figure(found["delta"], found["ci95"], signed=True)
+        for name, found in against.items()
+        if name in SHOWN or name not in ANSWERS
+    }
 
 
-def decision_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """Return a row for each decision kind and figure that turning it changed; one row if it changed none."""
-    rows = []
-    for kind in document["decisions"]:
-        touched = [name for name, found in kind["figures"].items() if found["touched"]]
-        head = {
-            "route": kind["route"],
-            "decision": kind["step"],
-            "n": str(kind["n"]),
-            "fired": str(kind["fired"]),
-        }
-        rows += [{**head, **cells(kind["figures"][name], titled(name))} for name in touched]
-        if not touched:
-            rows.append({**head, "figure": "none changed on any question"})
-    return rows
+def _decision(kind: Mapping[str, Any]) -> list[Cells]:
+    """Return a row for each figure that turning a decision changed; one row if it changed none."""
+    head = {
+        "route": kind["route"],
+        "decision": kind["step"],
+        "n": str(kind["n"]),
+        "fired": str(kind["fired"]),
+    }
+    touched = {name: found for name, found in kind["figures"].items() if found["touched"]}
+    if not touched:
+        return [{**head, "figure": "none changed on any question"}]
+    return [{**head, **cells(found, titled(name))} for name, found in touched.items()]
 
 
 def cells(found: Mapping[str, Any], figure: str) -> Cells:
     """Format one figure of one decision kind."""
-    gain = found["gain"]
+    gain, better = found["gain"] or {}, found["better"]
+    had_ends = found["gain_had_it_fired_ci95"]
     return {
         "figure": figure,
-        "precision": _share(found["precision"], found["better"], found["fired"]),
+        "precision": _share(found["precision"], better, found["fired"]),
         "tied": str(found["tied"]),
         "worse": str(found["worse"]),
-        "recall": _share(found["recall"], found["better"], found["better"] + found["missed"]),
-        "gain when fired": _signed(gain["delta"], gain["ci95"]) if gain else "",
-        "gain had it fired": _signed(found["gain_had_it_fired"], found["gain_had_it_fired_ci95"]),
+        "recall": _share(found["recall"], better, better + found["missed"]),
+        "gain when fired": _figure(gain.get("delta"), gain.get("ci95"), signed=True),
+        "gain had it fired": _figure(found["gain_had_it_fired"], had_ends, signed=True),
     }
 
 
-def price_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """Return a row for each decision kind: what firing took more than the other way."""
-    return [
-        {
-            "route": kind["route"],
-            "decision": kind["step"],
-            "fired": str(kind["price"]["n"]),
-            "calls": _plain(kind["price"]["calls"], "+.1f"),
-            "tokens": _plain(kind["price"]["tokens"], "+.0f"),
-            "seconds": _seconds(kind["price"]["seconds"], kind["price"]["timed"], kind["price"]["n"]),
-            "left out": ", ".join(f"{n} {why}" for why, n in kind["left_out"].items()),
-        }
-        for kind in document["decisions"]
-    ]
+def _price(kind: Mapping[str, Any]) -> Cells:
+    """Return what firing took more than the other way."""
+    price = kind["price"]
+    return {
+        "fired": str(price["n"]),
+        "calls": "" if price["calls"] is None else f"{price['calls']:+.1f}",
+        "tokens": "" if price["tokens"] is None else f"{price['tokens']:+.0f}",
+        "seconds": _seconds(price["seconds"], price["timed"], price["n"]),
+        "left out": ", ".join(f"{n} {why}" for why, n in kind["left_out"].items()),
+    }
 
 
-def unpaired_rows(document: Mapping[str, Any]) -> list[Cells]:
-    """Return how often steps made a decision that cannot be turned."""
-    return [
-        {
-            "route": row["route"],
-            "decision": row["step"],
-            "times": ", ".join(f"{n} {decision}" for decision, n in row["decisions"].items()),
-        }
-        for row in document["unpaired"]
-    ]
-
-
-def _mean(row: Mapping[str, Any], name: str) -> str:
-    if row.get(name) is None:
-        return ""
-    pair = row["ci95"].get(name)
-    return number(row[name]) + (f" ({number(pair[0])} to {number(pair[1])})" if pair else "")
-
-
-def _signed(value: float | None, pair: Sequence[float] | None) -> str:
+def _figure(value: float | None, pair: Sequence[float] | None, *, signed: bool = False) -> str:
     if value is None:
         return ""
-    ends = f" ({number(pair[0], signed=True)} to {number(pair[1], signed=True)})" if pair else ""
-    return number(value, signed=True) + ends
+    return number(value, signed=signed) + (f" ({between(*pair, signed=signed)})" if pair else "")
 
 
 def _share(value: float | None, part: int, whole: int) -> str:
     return "" if value is None else f"{number(value)} ({part} of {whole})"
-
-
-def _plain(value: float | None, form: str) -> str:
-    return "" if value is None else f"{value:{form}}"
 
 
 def _seconds(value: float | None, timed: int, of: int) -> str:
@@ -254,7 +232,3 @@ def _seconds(value: float | None, timed: int, of: int) -> str:
     if value is None:
         return NOT_MEASURED if of else ""
     return f"{value:.2f}" + (f" ({timed} of {of})" if timed < of else "")
-
-
-def _json(rows: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    return (json.dumps(row) + "\n" for row in rows)

@@ -45,17 +45,16 @@ def table(
     )
     for route, row in rows.items():
         row |= {"counts": counted(values[route], names), "use": use([by[route] for by in outcomes.values()])}
-        row["against"] = {
-            one: _against(values, route, one, names) for one in baselines if one != route and one in values
-        }
+        row["against"] = {}
+        for one in baselines:
+            if one != route and one in values:
+                family = effects.family({name: differences(values, route, one, name) for name in names})
+                row["against"][one] = {
+                    name: {key: found[key] for key in COMPARED} for name, found in family.items()
+                }
         if route in judged:
             row |= {"claim": judged[route], "planned": planned.get(route)}
     return rows
-
-
-def _against(values: ByRoute, route: str, baseline: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    found = effects.family({name: differences(values, route, baseline, name) for name in names})
-    return {name: {key: one[key] for key in COMPARED} for name, one in found.items()}
 
 
 def use(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -71,7 +70,7 @@ def use(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "asked": len(outcomes),
         "failed": len(outcomes) - len(ok),
         "calls": sum(one.calls for one in ok) / count,
-        "tokens": sum(one.prompt_tokens + one.completion_tokens for one in ok) / count,
+        "tokens": sum(one.tokens for one in ok) / count,
         "seconds": sum(one.ms for one in ok) / count / 1000,
         "seconds_timed": sum(now) / len(now) / 1000 if now else None,
         "timed": len(now),

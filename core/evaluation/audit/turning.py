@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from core.domain.ranked import Ids
 from core.evaluation import runner
 from core.evaluation.audit.loops import other_way
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.journal import Lines, outcome, plain
+from core.evaluation.journal import Lines, lines_of, outcome, plain
 from core.evaluation.outcome import Outcome, Taken
 from core.evaluation.runner import After, Course, Plan
 
@@ -52,12 +52,9 @@ class Turns(Lines[BothWays]):
     @staticmethod
     def plain(item: BothWays) -> dict[str, Any]:
         """See Lines."""
-        fields = ("route", "step", "was", "decision", "fired")
-        rows = [
-            {name: getattr(one, name) for name in fields} | {"outcome": plain(one.outcome)}
-            for one in item.turned
-        ]
-        return {"run": item.run, "turned": rows}
+        names = [one.name for one in fields(Turned)]
+        rows = [{name: getattr(one, name) for name in names} for one in item.turned]
+        return {"run": item.run, "turned": [{**row, "outcome": plain(row["outcome"])} for row in rows]}
 
     @staticmethod
     def read(line: Mapping[str, Any], ids: Ids) -> BothWays:
@@ -146,6 +143,4 @@ def turning(
 
 def read(folder: Path) -> dict[str, BothWays]:
     """Read the turned decisions by question, or {} if nothing was."""
-    from core.evaluation.journal import lines_of
-
     return lines_of(folder / TURNED, Turns.read) if (folder / TURNED).is_file() else {}
