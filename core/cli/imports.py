@@ -122,12 +122,12 @@ def _traces(
     """Store the traces of a file as runs, and say what was left out and why."""
     from core.engine.engine import shared_engine
     from core.engine.imported import store_traces
-    from core.evaluation.labels import feedback, requests
+    from core.evaluation.labels import desk, feedback, pool
 
     store, engine = open_store(), shared_engine()
     read_ = traces_of(file, data)
-    if label_set is not None:
-        requests.check_name(store, label_set)
+    if label_set is not None and label_set in {one.name for one in desk.sets(store)}:
+        raise BadInput(f"there is a label set {label_set!r} already; choose another name")
     _ensure(corpus)
     bar = ProgressBar("")
     with stoppable() as cancel:
@@ -137,7 +137,7 @@ def _traces(
     complaints = feedback.from_traces(store, found.feedback)
     asked = 0
     if label_set is not None:
-        asked = requests.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
+        asked = pool.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
     document = as_document(found) | ({"label_set": label_set, "questions": asked} if label_set else {})
     document |= {"feedback": len(found.feedback), "complaints": complaints.added}
     emit(

@@ -20,7 +20,7 @@ from core.domain.errors import BadInput
 if TYPE_CHECKING:
     from core.evaluation.dataset import Question
     from core.evaluation.labels.agreement import Agreement
-    from core.evaluation.labels.types import Desk
+    from core.evaluation.labels.desk import Desk
 
 
 @click.group("labels")

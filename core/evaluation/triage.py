@@ -24,7 +24,7 @@ from core.evaluation import runner
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels.desk import MAX_QUESTION
 from core.evaluation.labels.feedback import negative
-from core.evaluation.labels.requests import question_id
+from core.evaluation.labels.origins import id_of
 from core.evaluation.model_calibration import NO_LOOK_UP
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
@@ -65,7 +65,7 @@ class TrafficQuestion:
         alike = [*means.values(), *pairs]
         return {
             "question": self.query.text,
-            "id": question_id(self.query),
+            "id": id_of(self.query),
             "count": self.count,
             "complaints": self.complaints,
             "decisive": self.count * (1 - fmean(alike)) if alike else None,
@@ -170,7 +170,7 @@ def triage(
         warnings.append(f"left out as small talk: {len(talk)}, such as {talk[0]!r}")
     outcomes, whole = runner.run(
         engine,
-        LabelledSet("traffic", tuple(Question(question_id(one.query), one.query) for one in asked), {}),
+        LabelledSet("traffic", tuple(Question(id_of(one.query), one.query) for one in asked), {}),
         runner.Plan(corpus.name, tuple(routes)),
         ended=cancel.is_set,
         progress=lambda done, of: progress("ask questions", done, of),
@@ -180,7 +180,7 @@ def triage(
     rows = []
     failed: Counter[str] = Counter()
     for one in asked:
-        by = outcomes.get(question_id(one.query), {})
+        by = outcomes.get(id_of(one.query), {})
         failed.update(route for route, outcome in by.items() if outcome.status != "ok")
         found = {
             route: [id for id, _ in outcome.hits[:TOP]]

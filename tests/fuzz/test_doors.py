@@ -204,11 +204,11 @@ def test_label_tables(example, store):
         desks.create(store, "set", "tiny", [Question("q1", Query("When?"))])
         passages = [Pooled(Passage(f"{id}:0-9", id, "", "One.", 0, 9)) for id in "ab"]
         desks.add_to_pool(store, "set", {"q1": passages})
-    before = len(desks.load(store, "set").current())
+    before = len(desks.load(store, "set").current)
     added = 0
     with only():
         added = exchange.import_table(store, "set", example, "labels.csv", "importer").added
-    assert len(desks.load(store, "set").current()) <= before + added, "all of it or nothing"
+    assert len(desks.load(store, "set").current) <= before + added, "all of it or nothing"
 
 
 RUNS = b"q1 Q0 a:0-9 1 2.5 x\nq1 Q0 b:0-9 2 2.0 x\nq2 Q0 a:0-9 1 9 x\n"

@@ -6,7 +6,7 @@ import pytest
 
 from core.evaluation import experiment_store
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import queue, settling
+from core.evaluation.labels import label_next, queue
 from core.store.labels import Judgement
 from tests.pages.reading import address, shown
 from tests.released import evaluation, outcome
@@ -32,16 +32,16 @@ def ready(engine):
         def document(self, id, /):
             return corpus.document(id)
 
-    return settling.begin(engine.store, made, "bm25", "dense", WithAll())
+    return label_next.begin(engine.store, made, "bm25", "dense", WithAll())
 
 
 def test_the_questions_that_decide_come_first_and_the_usual_order_is_one_click_away(visit, engine, ready):
-    app = visit("label.py", set=ready.set, order="close~bm25~dense")
+    app = visit("label.py", set=ready[0], order="close~bm25~dense")
     assert "The questions that decide most between BM25 and Dense in evaluation close come first" in shown(
         app
     )
-    desk = desks.load(engine.store, ready.set)
-    assert address(app, "question") == ready.questions[0]
+    desk = desks.load(engine.store, ready[0])
+    assert address(app, "question") == ready[1][0]
     assert address(app, "order") == "close~bm25~dense"
     next(one for one in app.button if one.key == "label_usual").click().run()
     assert not app.exception
@@ -50,14 +50,14 @@ def test_the_questions_that_decide_come_first_and_the_usual_order_is_one_click_a
 
 
 def test_an_order_of_an_evaluation_that_is_gone_is_the_usual_one(visit, engine, ready):
-    app = visit("label.py", set=ready.set, order="gone~bm25~dense")
+    app = visit("label.py", set=ready[0], order="gone~bm25~dense")
     assert not app.exception
-    assert address(app, "question") == desks.load(engine.store, ready.set).questions[0].id
+    assert address(app, "question") == desks.load(engine.store, ready[0]).questions[0].id
     assert "Evaluation gone cannot be opened, so the questions are in their usual order." in shown(app)
 
 
 def test_the_passages_that_routes_rank_apart_come_first_for_a_given_effort(visit, engine, ready):
-    desk = desks.load(engine.store, ready.set)
+    desk = desks.load(engine.store, ready[0])
     found = queue.decisive(desk, 1)
     (first,) = found
     whole = queue.order(desk, "me", most=1)
@@ -69,14 +69,14 @@ def test_the_passages_that_routes_rank_apart_come_first_for_a_given_effort(visit
         for id, one in pool.items()
     }
     assert weights[first] == max(weights.values()) > 0
-    app = visit("label.py", set=ready.set, minutes="15")
+    app = visit("label.py", set=ready[0], minutes="15")
     assert not app.exception
     assert "passages on which routes differ most come first, at 6.0 s a grade" in shown(app)
     assert address(app, "minutes") == "15"
 
 
 def test_the_pace_of_an_annotator_is_measured_without_pauses(engine, ready):
-    desk = desks.load(engine.store, ready.set)
+    desk = desks.load(engine.store, ready[0])
     assert queue.seconds_a_grade(desk, "me") is None
     pair = next((q, id) for q, pool in desk.pool.items() for id in pool)
     said = tuple(

@@ -121,7 +121,7 @@ def test_a_file_of_another_tool_is_previewed_and_its_labels_are_taken_over(visit
     app.text_input(key="label_name").set_value("theirs").run()
     app.button(key="label_make").click().run()
     assert not app.exception
-    (judgement,) = stored(engine, "theirs").current()
+    (judgement,) = stored(engine, "theirs").current
     assert (judgement.passage, judgement.annotator, judgement.grade) == (passage.id, "imported", 3)
 
 

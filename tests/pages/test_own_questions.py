@@ -26,8 +26,8 @@ def test_pasted_questions_run_and_ten_passages_decide(visit, engine):
     app.button(key=key).click().run()
     assert not app.exception
     assert "Not enough evidence" in shown(app)
-    (grade,) = desk.load(engine.store, made.name).current()
+    (grade,) = desk.load(engine.store, made.name).current
     assert (grade.grade, f"own_3:{grade.question}:{grade.passage}") == (3, key)
     app.button(key="own_undo").click().run()
-    assert desk.load(engine.store, made.name).current() == ()
+    assert desk.load(engine.store, made.name).current == ()
     assert "<script" not in html(app)

@@ -65,7 +65,7 @@ def test_without_labels_no_route_is_judged_and_a_hit_can_be_marked(visit, stored
     button.click().run()
     assert not app.exception
     (made,) = desk.sets(engine.store)
-    (grade,) = desk.load(engine.store, made.name).current()
+    (grade,) = desk.load(engine.store, made.name).current
     assert (grade.passage, grade.grade) == (button.key.removeprefix("why_expected:"), 3)
     app.button(key="why_undo").click().run()
     assert desk.sets(engine.store) == ()

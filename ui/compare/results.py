@@ -19,7 +19,7 @@ from core.domain.types import Run, Span
 from core.engine.job import Job
 from core.engine.replay import texts
 from core.engine.request import FILTERS, Request
-from core.evaluation.labels import on_hits
+from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
 from ui.app import address, link, opened, opening, scripts, state
 from ui.app.markup import EMPTY, md, show
@@ -103,7 +103,7 @@ def pressed(run: Run, told: str) -> None:
     if deed == "passage":
         st.session_state[PASSAGE] = ids[int(number)]
     elif deed == "grade" and grade.isdecimal():
-        on_hits.grade(store_of(state.engine()), run, ids[int(number)], complaint.who(), int(grade))
+        run_labels.grade(store_of(state.engine()), run, ids[int(number)], complaint.who(), int(grade))
 
 
 def _status(run: Run, waiting: Sequence[Waiting], doing: str) -> None:

@@ -12,9 +12,9 @@ from core.domain.errors import BadInput, RouteScopeError
 from core.domain.relevance import relevant
 from core.domain.types import Passage, RouteResult, Run
 from core.evaluation.complaint import DEPTH, FAILURES, suggested
-from core.evaluation.labels import complaints
-from core.evaluation.labels.complaints import Kept, Report
+from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
+from core.evaluation.labels.run_labels import Kept, Report
 from ui.app import opening, picked, state
 from ui.app.help_mark import term
 from ui.app.markup import cut, md
@@ -81,7 +81,7 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
         answer = st.text_input(
             "Right answer",
             key=f"{of}:answer",
-            max_chars=complaints.MAX_ANSWER,
+            max_chars=run_labels.MAX_ANSWER,
             width=190,
             placeholder="optional",
         )
@@ -91,7 +91,7 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
             "Reported by", who(), key=f"{of}:who", max_chars=64, width=140
         )
         name = st.text_input(
-            "Label set", complaints.default_name(run.corpus), key=f"{of}:set", max_chars=64, width=230
+            "Label set", run_labels.complaint_set(run.corpus), key=f"{of}:set", max_chars=64, width=230
         )
     if st.button("Save as a test", key=f"{key}_save", type="primary"):
         _save(key, name, Report(run, route, failure, reporter.strip() or ME, passage, answer, note))
@@ -154,7 +154,7 @@ def who() -> str:
 def _save(key: str, name: str, said: Report) -> None:
     """Save the report; if that fails, keep what was typed and show the reason."""
     try:
-        kept = complaints.report(store_of(state.engine()), name, said)
+        kept = run_labels.report(store_of(state.engine()), name, said)
     except RouteScopeError as error:
         st.session_state[OUTCOME] = (key, said.run.id, False, f"Not saved: {error}", None)
         return
@@ -165,7 +165,7 @@ def _save(key: str, name: str, said: Report) -> None:
 
 def _undo(key: str, run: str, kept: Kept) -> None:
     try:
-        complaints.undo(store_of(state.engine()), kept)
+        run_labels.undo(store_of(state.engine()), kept)
     except RouteScopeError as error:
         st.session_state[OUTCOME] = (key, run, False, f"Not undone: {error}", None)
         return

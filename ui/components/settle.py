@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.labels import label_next, settling
+from core.evaluation.labels import label_next
 from core.evaluation.labels.pool import store_of
 from ui.app import state
 from ui.app.help_mark import term
@@ -43,9 +43,9 @@ def _open(evaluation: Evaluation, route: str, other: str) -> None:
     try:
         with st.spinner("Preparing the queue"):
             corpus = engine.corpus(str(evaluation.spec["corpus"]))
-            ready = settling.begin(store_of(engine), evaluation, route, other, corpus)
+            name, _ = label_next.begin(store_of(engine), evaluation, route, other, corpus)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
-    order = settling.ORDER.join((evaluation.name, route, other))
-    st.switch_page("label.py", query_params={"set": ready.set, "order": order})
+    order = label_next.ORDER.join((evaluation.name, route, other))
+    st.switch_page("label.py", query_params={"set": name, "order": order})

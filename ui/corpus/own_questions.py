@@ -13,7 +13,7 @@ from core.evaluation.dataset import Question
 from core.evaluation.disagreement import disagreements
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import origins, pool, route_map
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.write import KINDS
 from core.evaluation.verdict_text import details, headline
@@ -198,7 +198,7 @@ def _map(desk: Desk, found: route_map.Rankings) -> None:
 
 def _grade(desk: Desk, found: route_map.Rankings) -> None:
     """Draw the next passages whose grades could move the routes furthest apart."""
-    judged = {one.pair for one in desk.current() if one.kind == "grade"}
+    judged = {one.pair for one in desk.current if one.kind == "grade"}
     st.markdown(f"##### Grade the passages that decide most ({len(judged)} graded)")
     st.caption(md(" · ".join(f"{grade}: {meaning}" for grade, meaning in GRADES.items())))
     if judged:

@@ -8,9 +8,8 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.evaluation.labels import agreement
-from core.evaluation.labels.agreement import LEVELS, Agreement
-from core.evaluation.labels.bands import landis_koch
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.agreement import LEVELS, Agreement, landis_koch
+from core.evaluation.labels.desk import Desk
 from ui.app.help_mark import mark, marked
 from ui.app.markup import join, md, show, table_of, tag
 from ui.label import judge, settle, suggested

@@ -10,9 +10,8 @@ import streamlit as st
 from core.domain import people
 from core.domain.errors import RouteScopeError, Unavailable
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import queue, settling
-from core.evaluation.labels.refresh import caught_up
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels import label_next, queue
+from core.evaluation.labels.desk import Desk, caught_up
 from core.store import Store
 from core.store.labels import Pair
 from ui.app import address, evaluated, state
@@ -92,8 +91,8 @@ class OpenSet:
 
 def deciding() -> tuple[str, str, str] | None:
     """Return the evaluation and the two routes that the queue should decide between, or None."""
-    name, _, routes = str(st.session_state.get(ORDER) or "").partition(settling.ORDER)
-    one, _, other = routes.partition(settling.ORDER)
+    name, _, routes = str(st.session_state.get(ORDER) or "").partition(label_next.ORDER)
+    one, _, other = routes.partition(label_next.ORDER)
     return (name, one, other) if name and one and other else None
 
 
@@ -103,7 +102,7 @@ def _first(desk: Desk, wanted: str) -> tuple[str, ...]:
     if found is None:
         return ()
     try:
-        return settling.order(desk, evaluated.reopened(found[0]), *found[1:])
+        return label_next.order(desk, evaluated.reopened(found[0]), *found[1:])
     except RouteScopeError:
         return ()
 

@@ -7,7 +7,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.evaluation.dataset import Question, State
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set, question_file
 from core.evaluation.questions.write import KINDS, Kind
 from ui.app import account, address, state

@@ -9,7 +9,7 @@ from core.evaluation.judge import measure, source, words
 from core.evaluation.judge import record as records
 from core.evaluation.judge.measure import Measuring
 from core.evaluation.judge.record import JudgeRecord
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from ui.app import redraw, state
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, tag

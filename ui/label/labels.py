@@ -10,9 +10,9 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, listing
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final, tie
 from core.evaluation.labels.listing import Counts, Line
-from core.evaluation.labels.types import Desk
 from ui.app import account, opening, state
 from ui.app.choice import choice
 from ui.app.markup import md
@@ -118,7 +118,7 @@ def _table(found: list[Line]) -> None:
         "unjudged": [one for one in found if one.grade is None],
         "changed in the corpus": [one for one in found if one.now],
     }
-    kinds |= {how: [one for one in found if one.how == how] for how in ("adjudicated", listing.HOW["median"])}
+    kinds |= {how: [one for one in found if one.how == how] for how in ("adjudicated", listing.MEDIAN)}
     some = {name: lines for name, lines in kinds.items() if lines}
     name = choice(
         "show",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from ui.app import address, opened
 from ui.app.markup import md
 from ui.app.tabs import tabs

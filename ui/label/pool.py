@@ -10,9 +10,8 @@ from core.engine import availability
 from core.evaluation import experiment_store
 from core.evaluation.finding import count
 from core.evaluation.labels import pool
-from core.evaluation.labels.coverage import Coverage, coverage
-from core.evaluation.labels.pool import Pooling
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.pool import Coverage, Pooling, coverage
 from core.routes.registry import routes
 from ui.app import account, corpora, redraw, state
 from ui.app.evaluated import reopened

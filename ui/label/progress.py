@@ -6,8 +6,8 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.evaluation.labels import queue
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.queue import Progress
-from core.evaluation.labels.types import Desk
 from core.store.labels import Pair
 from ui.app.markup import join, show, tag
 from ui.components import tables

@@ -6,8 +6,8 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.next_item import onward
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.queue import onward
 from core.store.labels import GRADES, Judgement, Kind, Pair
 from ui.app import account, address, evaluated
 from ui.app.choice import choice

@@ -15,7 +15,7 @@ from core.evaluation.dataset import Question
 from core.evaluation.first_start import EXAMPLE
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, origins
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from core.store.labels import LabelSet
 from ui.app import account, address, opening, state
 from ui.app.help_mark import term

@@ -9,7 +9,7 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.labels import agreement
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.agreement import Disagreement
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from core.store.labels import GRADES, Judgement, Kind, Pair
 from ui.app import address
 from ui.app.markup import md, show, tag

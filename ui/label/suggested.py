@@ -6,8 +6,8 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import suggest
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.suggest import Suggesting
-from core.evaluation.labels.types import Desk
 from core.store.labels import GRADES, MODEL, Pair
 from ui.app import address, redraw, state
 from ui.app.markup import cut, md, show, tag
@@ -57,7 +57,7 @@ def ask(desk: Desk) -> None:
     if one is not None:
         _ended(one)
     without = suggest.missing(desk, suggest.annotator(engine))
-    judged = {each.pair for each in desk.current() if each.source != "model"}
+    judged = {each.pair for each in desk.current if each.source != "model"}
     held = [pair for pair in without if pair in judged]
     with st.container(horizontal=True, vertical_alignment="center"):
         for key, pairs, label in (

@@ -11,9 +11,9 @@ from core.domain.program import COMMAND
 from core.evaluation import experiment_store
 from core.evaluation.complaint import FAILURES
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.labels import complaints
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels import run_labels
+from core.evaluation.labels.desk import Desk
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.regression_source import newest
@@ -80,7 +80,7 @@ def _sets(measured: Measured) -> list[Desk]:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _of_sets(path: str, corpus: str, versions: tuple[Any, ...]) -> list[Desk]:  # noqa: ARG001 - the cache key
     store = state.engine().store
-    return complaints.of_sets(store, corpus) if store is not None else []
+    return run_labels.complaint_sets(store, corpus) if store is not None else []
 
 
 def _checked(desk: Desk, route: str) -> tuple[Evaluation, Regressions] | None:

@@ -8,10 +8,9 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage, Run
-from core.evaluation.labels import complaints, on_hits
-from core.evaluation.labels.complaints import Kept, Report
-from core.evaluation.labels.on_hits import Marked
+from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
+from core.evaluation.labels.run_labels import Kept, Report
 from core.store import Store
 from ui.app import account, state
 from ui.app.markup import md
@@ -22,13 +21,13 @@ KEPT = "why_kept"  # the run, what was stored for it last (None: taken back) and
 
 def expected(run: Run, passage: Passage, key: str, label: str) -> None:
     """Draw the button that grades a passage as answering the run's question."""
-    _button(run, label, key, lambda: on_hits.mark(_store(), run, complaint.who(), passage=passage))
+    _button(run, label, key, lambda: run_labels.mark(_store(), run, complaint.who(), passage=passage))
 
 
 def right(run: Run, route: str, answer: str) -> None:
     """Draw the button that accepts an answer as right."""
     _button(
-        run, "Right", f"right:{route}", lambda: on_hits.mark(_store(), run, complaint.who(), answer=answer)
+        run, "Right", f"right:{route}", lambda: run_labels.mark(_store(), run, complaint.who(), answer=answer)
     )
 
 
@@ -38,9 +37,9 @@ def wrong(run: Run, route: str) -> None:
         run,
         "Wrong",
         f"wrong:{route}",
-        lambda: complaints.report(
+        lambda: run_labels.report(
             _store(),
-            complaints.default_name(run.corpus),
+            run_labels.complaint_set(run.corpus),
             Report(run, route, "wrong answer", complaint.who()),
         ),
     )
@@ -61,11 +60,11 @@ def _store() -> Store:
     return store_of(state.engine())
 
 
-def _button(run: Run, label: str, key: str, store: Callable[[], Kept | Marked]) -> None:
+def _button(run: Run, label: str, key: str, store: Callable[[], Kept]) -> None:
     st.button(label, key=f"why_{key}", on_click=_keep, args=(run.id, store), **account.needs("label"))
 
 
-def _keep(run: str, store: Callable[[], Kept | Marked]) -> None:
+def _keep(run: str, store: Callable[[], Kept]) -> None:
     try:
         kept = store()
     except RouteScopeError as error:
@@ -74,12 +73,9 @@ def _keep(run: str, store: Callable[[], Kept | Marked]) -> None:
         st.session_state[KEPT] = (run, kept, f"Saved in label set {kept.set}.")
 
 
-def _undo(run: str, kept: Kept | Marked) -> None:
+def _undo(run: str, kept: Kept) -> None:
     try:
-        if isinstance(kept, Marked):
-            on_hits.unmark(_store(), kept)
-        else:
-            complaints.undo(_store(), kept)
+        run_labels.undo(_store(), kept)
     except RouteScopeError as error:
         st.session_state[KEPT] = (run, None, f"Not undone: {error}")
     else:

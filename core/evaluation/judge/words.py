@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.domain.program import COMMAND
 from core.evaluation.judge.record import ENOUGH, JudgeRecord, out_of_date
-from core.evaluation.labels.bands import landis_koch
+from core.evaluation.labels.agreement import landis_koch
 from core.evaluation.templating import say, sentences
 
 

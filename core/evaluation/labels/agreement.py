@@ -4,16 +4,17 @@ separately.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import Desk
 from core.store.labels import GRADES, Judgement, Pair
 
 LEVELS = tuple(sorted(GRADES))
+BANDS = ((0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +52,17 @@ class Disagreement:
 
 def between(desk: Desk) -> tuple[Agreement, ...]:
     """Compare every pair of people and imports, in their order."""
-    graded = {who: _grades(desk.by(who).values()) for who in desk.annotators()}
+    graded = {who: desk.grades(who) for who in desk.annotators()}
     return tuple(agree(a, graded[a], b, graded[b]) for a, b in combinations(graded, 2))
 
 
 def suggestions(desk: Desk) -> tuple[Agreement, ...]:
     """Compare every model with the final grades ("final grade"), then with each annotator."""
     counted = {pair: one.grade for pair, one in final(desk).items() if one.grade is not None}
-    people = {who: _grades(desk.by(who).values()) for who in desk.annotators()}
+    people = {who: desk.grades(who) for who in desk.annotators()}
     against: dict[str, Mapping[Pair, int]] = {"final grade": counted, **people}
     return tuple(
-        agree(model, _grades(desk.by(model).values()), name, grades)
+        agree(model, desk.grades(model), name, grades)
         for model in desk.models()
         for name, grades in against.items()
     )
@@ -105,21 +106,19 @@ def disagreements(desk: Desk) -> tuple[Disagreement, ...]:
     """Return the passages that people or imports graded differently: furthest apart first, settled ones
     last.
     """
-    settled = {pair: one for pair, one in desk.adjudicated().items() if one.kind != "later"}
-    given: dict[Pair, list[tuple[str, int]]] = {}
-    for who in desk.annotators():
-        for pair, grade in _grades(desk.by(who).values()).items():
-            given.setdefault(pair, []).append((who, grade))
+    settled, graded = desk.adjudicated(), {who: desk.grades(who) for who in desk.annotators()}
     found = []
-    for question in desk.questions:
-        for passage in desk.pool.get(question.id, {}):
-            grades = given.get((question.id, passage), [])
-            apart = max((g for _, g in grades), default=0) - min((g for _, g in grades), default=0)
-            if apart:
-                pair = question.id, passage
-                found.append(Disagreement(*pair, tuple(grades), apart, settled.get(pair)))
+    for pair in desk.pairs:
+        grades = {who: by[pair] for who, by in graded.items() if pair in by}
+        if apart := max(grades.values(), default=0) - min(grades.values(), default=0):
+            found.append(Disagreement(*pair, tuple(grades.items()), apart, settled.get(pair)))
     return tuple(sorted(found, key=lambda one: (one.adjudication is not None, -one.distance)))
 
 
-def _grades(judgements: Iterable[Judgement]) -> dict[Pair, int]:
-    return {one.pair: one.grade for one in judgements if one.grade is not None}
+def landis_koch(kappa: float) -> str:
+    """Return the band of a kappa: poor below 0, slight to 0.20, fair to 0.40, moderate to 0.60, substantial
+    to 0.80, almost perfect above. The authors call the bounds arbitrary.
+
+    Landis & Koch 1977, "The measurement of observer agreement for categorical data", table on p. 165.
+    """
+    return "poor" if kappa < 0 else next((name for bound, name in BANDS if kappa <= bound), "almost perfect")

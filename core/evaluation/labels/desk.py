@@ -1,4 +1,4 @@
-"""Sets of labels in the store: made, read, judged, undone. Every judgement ever made is kept.
+"""Label sets: read, created, judged, undone. Every judgement ever made is kept.
 
 Each change is one transaction and on the disk on return, so that two people at one set lose nothing.
 """
@@ -7,16 +7,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from reprlib import repr as short
+from typing import Any
 
 from core.domain import people
+from core.domain.conversation import turns
 from core.domain.errors import BadInput, NotAllowed
-from core.evaluation.dataset import Question
-from core.evaluation.labels import rows
-from core.evaluation.labels.types import Desk
+from core.domain.types import Query
+from core.evaluation.dataset import Complaint, Generated, Question
 from core.store import Store
-from core.store.labels import GRADES, KINDS, MODEL, SOURCES, Judgement, LabelSet, Pooled, now
+from core.store.labels import (
+    GRADES,
+    KINDS,
+    MODEL,
+    SOURCES,
+    Judgement,
+    LabelSet,
+    LabelStore,
+    Pair,
+    Pooled,
+    Stored,
+    now,
+    standing,
+)
 from core.store.run_annotations import MAX_TAG, clean_note
 
 MAX_QUESTIONS = 10_000
@@ -27,6 +42,107 @@ DEFAULT = "\n".join(
     + [f"{grade}: {meaning}." for grade, meaning in GRADES.items()]
     + ["If the text does not decide it, choose “Can't tell”."]
 )
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A whole label set. `pool`: question id -> passage id -> passage; `judgements`: all ever made, oldest
+    first.
+    """
+
+    set: LabelSet
+    questions: tuple[Question, ...]
+    pool: Mapping[str, Mapping[str, Pooled]]
+    judgements: tuple[Judgement, ...] = ()
+
+    @cached_property
+    def current(self) -> tuple[Judgement, ...]:
+        """Return the current judgements: the newest judgement per question, passage and annotator that was
+        not taken back, oldest first. Adjudications are among them, next to their annotator's own.
+        """
+        stacks = standing(self.judgements)
+        return tuple(sorted((stack[-1] for stack in stacks.values() if stack), key=lambda j: j.number))
+
+    @cached_property
+    def asked(self) -> dict[str, Question]:
+        """Return the questions by id, in order."""
+        return {question.id: question for question in self.questions}
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Return every passage of the pool with its question, in the order of the questions."""
+        return tuple((id, passage) for id in self.asked for passage in self.pool.get(id, {}))
+
+    def by(self, annotator: str) -> dict[Pair, Judgement]:
+        """Return an annotator's current judgements, without adjudications."""
+        return {j.pair: j for j in self.current if j.annotator == annotator and j.source != "adjudication"}
+
+    def grades(self, annotator: str) -> dict[Pair, int]:
+        """Return an annotator's current grades, without adjudications."""
+        return {pair: one.grade for pair, one in self.by(annotator).items() if one.grade is not None}
+
+    def adjudicated(self) -> dict[Pair, Judgement]:
+        """Return the newest adjudication of each passage that has one, unless it was deferred."""
+        return {j.pair: j for j in self.current if j.source == "adjudication" and j.kind != "later"}
+
+    def annotators(self) -> tuple[str, ...]:
+        """People and imports of which some judgement stands, by when they began; never a model."""
+        own = (j.annotator for j in self.current if j.source in ("person", "import"))
+        return tuple(dict.fromkeys(own))
+
+    def models(self) -> tuple[str, ...]:
+        """Return the models of which some suggestion stands."""
+        return tuple(dict.fromkeys(j.annotator for j in self.current if j.source == "model"))
+
+
+def read(labels: LabelStore, name: str, *, dropped: bool = False) -> Desk:
+    """Return everything of a set; with `dropped` also the generated questions that a person dropped, which
+    only their review shows.
+    """
+    own = labels.get(name)
+    every = (stored_question(id, known) for id, known in labels.questions(own.name))
+    questions = tuple(question for question in every if dropped or not question.dropped)
+    pool: dict[str, dict[str, Pooled]] = {question.id: {} for question in questions}
+    for id, one in labels.pool(own.name):
+        if id in pool:
+            pool[id][one.passage.id] = one
+    judged = tuple(one for one in labels.judgements(own.name) if one.question in pool)
+    return Desk(own, questions, pool, judged)
+
+
+def existing(labels: LabelStore, name: str, corpus: str, *, dropped: bool = False) -> Desk | None:
+    """Return the set `name` as `read` does, or None if it does not exist yet. Raises BadInput for a deleted
+    set or one over another corpus.
+    """
+    if not labels.exists(name):
+        return None
+    desk = read(labels, name, dropped=dropped)
+    if desk.set.corpus != corpus:
+        raise BadInput(
+            f"label set {short(name)} is over corpus {desk.set.corpus}, not {corpus}; give another name"
+        )
+    return desk
+
+
+def document(question: Question) -> Stored:
+    """Return a question's id, and the author's knowledge of it as JSON values."""
+    known = asdict(question)
+    return known.pop("id"), {**known.pop("query"), **known}
+
+
+def stored_question(id: str, document: Mapping[str, Any]) -> Question:
+    """Return a question from its `document`. Raises BadInput if it is damaged."""
+    where = f"question {short(id)}"
+    known = {key: document.get(key) for key in ("mode", "split", "answer", "sql", "answerable")}
+    made = document.get("generated")
+    return Question(
+        id,
+        Query(document["text"], turns(document["history"], where)),
+        answers=tuple(document["answers"]),
+        complaints=tuple(Complaint(**one) for one in document.get("complaints", ())),
+        generated=Generated.read(made, where) if made else None,
+        **known,
+    )
 
 
 def sets(store: Store, *, deleted: bool = False) -> tuple[LabelSet, ...]:
@@ -51,7 +167,7 @@ def create(
         raise BadInput(f"relevant_from={relevant_from!r}; a passage is relevant from grade 1, 2 or 3")
     people.require("edit")
     asked = clean_questions(questions)
-    known = rows.documents(asked)
+    known = list(map(document, asked))
     store.change_labels(lambda labels: labels.create(fresh, known), deed=("label set made", fresh.name))
     return fresh
 
@@ -78,7 +194,17 @@ def undelete(store: Store, name: str) -> None:
 def load(store: Store, name: str) -> Desk:
     """Everything of a set, as it is at one moment; BadInput lists the sets there are."""
     with store.labels() as labels:
-        return rows.read(labels, name)
+        return read(labels, name)
+
+
+def caught_up(store: Store, desk: Desk) -> Desk:
+    """Return `desk` with the judgements added since it was read, by any process. Judgements never change or
+    go.
+    """
+    last = desk.judgements[-1].number if desk.judgements else 0
+    with store.labels() as labels:
+        new = tuple(labels.judgements(desk.set.name, last))
+    return replace(desk, judgements=desk.judgements + new) if new else desk
 
 
 def judge(store: Store, name: str, judgement: Judgement) -> int:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from reprlib import repr as short
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from core.corpus.corpus import Corpus
@@ -18,10 +18,10 @@ from core.domain.text import composed
 from core.domain.types import Passage
 from core.evaluation import sets
 from core.evaluation.dataset import Written
-from core.evaluation.labels import csv_format, rows
+from core.evaluation.labels import csv_format
 from core.evaluation.labels import desk as desks
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import final
-from core.evaluation.labels.types import Desk
 from core.evaluation.labels_file import Documents
 from core.store import Store
 from core.store.codec import to_bytes
@@ -42,22 +42,26 @@ class Imported:
 
 
 def qrels(desk: Desk, annotator: str | None = None) -> bytes:
-    """TREC judgements (question 0 passage grade): the grades that count, or those of one annotator.
+    """TREC judgements (question 0 passage grade): the grades that count, or those of one annotator. Raises
+    BadInput for an annotator who judged nothing.
 
     White space in ids, which separates columns there, is percent-encoded, and so is the percent sign.
     """
     people.require("export")
     people.record("labels exported", desk.set.name)
-    if annotator is None:
-        grades = {pair: one.grade for pair, one in final(desk).items()}
-    else:
-        check_annotator(desk, annotator)
-        grades = {pair: one.grade for pair, one in desk.by(annotator).items()}
+    known = (*desk.annotators(), *desk.models())
+    if annotator is not None and annotator not in known:
+        raise BadInput(
+            f"label set {short(desk.set.name)} has no annotator {short(annotator)}; "
+            f"there are: {', '.join(known) or 'none'}"
+        )
+    grades: Mapping[Pair, int | None] = {pair: one.grade for pair, one in final(desk).items()}
+    if annotator is not None:
+        grades = desk.grades(annotator)
     lines = (
-        f"{csv_format.word(question.id)} 0 {csv_format.word(passage)} {grade}\n"
-        for question in desk.questions
-        for passage in desk.pool.get(question.id, {})
-        if (grade := grades.get((question.id, passage))) is not None
+        f"{csv_format.word(question)} 0 {csv_format.word(passage)} {grade}\n"
+        for question, passage in desk.pairs
+        if (grade := grades.get((question, passage))) is not None
     )
     return to_bytes("".join(lines))
 
@@ -74,25 +78,68 @@ def table(desk: Desk, *, unjudged: bool = False) -> bytes:
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerow(csv_format.COLUMNS)
     judged: dict[Pair, list[Judgement]] = {}
-    for one in desk.current():
+    for one in desk.current:
         judged.setdefault(one.pair, []).append(one)
-    for question in desk.questions:
-        for id, pooled in desk.pool.get(question.id, {}).items():
-            p = pooled.passage
-            of = (question.id, question.query.text, id, p.doc_id, p.title, p.text, str(p.start), str(p.end))
-            for one in judged.get((question.id, id), ()):
-                said = (
-                    one.annotator,
-                    one.source,
-                    one.kind,
-                    "" if one.grade is None else str(one.grade),
-                    one.note,
-                    one.created,
-                )
-                writer.writerow(map(csv_format.shielded, (*of, *said)))
-            if unjudged and (question.id, id) not in judged:
-                writer.writerow(map(csv_format.shielded, (*of, *[""] * (len(csv_format.COLUMNS) - len(of)))))
+    for question, id in desk.pairs:
+        p, text = desk.pool[question][id].passage, desk.asked[question].query.text
+        of = (question, text, id, p.doc_id, p.title, p.text, str(p.start), str(p.end))
+        said: list[tuple[str, ...]] = [
+            (j.annotator, j.source, j.kind, "" if j.grade is None else str(j.grade), j.note, j.created)
+            for j in judged.get((question, id), ())
+        ]
+        for cells in said or ([("",) * 6] if unjudged else []):
+            writer.writerow(map(csv_format.shielded, (*of, *cells)))
     return to_bytes(out.getvalue())
+
+
+class _Import:
+    """The judgements and new passages of a file on their way into a set, to be added all or none."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store, self.desk = store, desks.load(store, name)
+        self.said: dict[tuple[Pair, str, bool], Judgement] = {}
+        self.found: dict[str, list[Pooled]] = {}
+
+    def question(self, id: str, where: str) -> str:
+        """Return the id of a question as the set has it: composed if only that is there."""
+        id = _same(id, self.desk.asked)
+        if id not in self.desk.asked:
+            raise BadInput(f"{where}: label set {short(self.desk.set.name)} has no question {short(id)}")
+        return id
+
+    def bring(self, question: str, passage: Passage) -> None:
+        """Add a passage to the pool."""
+        self.found.setdefault(question, []).append(Pooled(passage))
+
+    def judge(self, one: Judgement, where: str) -> None:
+        """Add a judgement. BadInput if it is not allowed, or contradicts one of a line above."""
+        try:
+            one = desks.clean(one)
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
+        if _content(self.said.setdefault(_key(one), one)) != _content(one):
+            raise BadInput(
+                f"{where}: {short(one.annotator)} judged passage {short(one.passage)} in a line above"
+            )
+
+    def add(self, left_out: Iterable[str] = ()) -> Imported:
+        """Add the passages, then the new judgements, in one transaction. If people have accounts, every
+        judgement is credited to the importer, regardless of the name in the file.
+        """
+        who, name = people.require("edit"), self.desk.set.name
+        now = settings_module.current()
+        said, content = [*self.said.values()], _content
+        if who.account or now.login or now.team.roles:
+            said, content = _claimed(said, who.account or IMPORTER), lambda one: (one.kind, one.grade)
+
+        def work(labels: LabelStore) -> Imported:
+            before = {_key(one): content(one) for one in desks.read(labels, name).current}
+            fresh = [one for one in said if before.get(_key(one)) != content(one)]
+            passages = labels.add_to_pool(name, self.found)
+            labels.judge(name, fresh)
+            return Imported(len(fresh), len(said) - len(fresh), passages, tuple(left_out))
+
+        return self.store.change_labels(work, deed=("labels imported", name))
 
 
 def import_qrels(
@@ -103,26 +150,20 @@ def import_qrels(
 
     BadInput names file and line of what is broken, unknown, or graded twice with different grades.
     """
-    desk = desks.load(store, name)
-    questions = _words(desk.asked)
-    pooled = {id: _words(found) for id, found in desk.pool.items()}
-    said: dict[Pair, Judgement] = {}
-    found: dict[str, list[Pooled]] = {}
+    made = _Import(store, name)
+    questions = _words(made.desk.asked)
+    pooled = {id: _words(found) for id, found in made.desk.pool.items()}
     for where, asked, passage, grade in csv_format.graded_lines(csv_format.decoded(content, file), file):
-        question = questions.get(asked, questions.get(composed(asked)))
-        if question is None:
-            raise BadInput(f"{where}: label set {short(desk.set.name)} has no question {short(asked)}")
+        question = questions.get(asked) or made.question(asked, where)
         id = pooled[question].get(passage, pooled[question].get(composed(passage)))
         if id is None:
             new = _passage(corpus, passage, where)
             id = pooled[question][passage] = new.id
-            found.setdefault(question, []).append(Pooled(new))
-        one = _checked(Judgement(question, id, annotator, "import", "grade", grade), where)
-        if said.setdefault(one.pair, one).grade != grade:
-            raise BadInput(f"{where}: passage {short(id)} is graded {said[one.pair].grade} in a line above")
-    if not said:
+            made.bring(question, new)
+        made.judge(Judgement(question, id, annotator, "import", "grade", grade), where)
+    if not made.said:
         raise BadInput(f"{file} contains no judgements")
-    return _add(store, name, list(said.values()), found)
+    return made.add()
 
 
 def import_table(
@@ -134,16 +175,13 @@ def import_table(
 
     BadInput names file and line of what is broken or unknown.
     """
-    desk = desks.load(store, name)
-    said: dict[tuple[Pair, str, bool], Judgement] = {}
-    found: dict[str, list[Pooled]] = {}
+    made = _Import(store, name)
     for where, row in csv_format.table_lines(csv_format.decoded(content, file), file):
-        question = _same(row["question_id"], desk.asked)
-        id = _same(row["passage_id"], desk.pool.get(question, ()))
-        if question not in desk.asked:
-            raise BadInput(f"{where}: label set {short(desk.set.name)} has no question {short(question)}")
-        if id not in desk.pool[question]:
-            found.setdefault(question, []).append(Pooled(_passage_of(row, where)))
+        question = made.question(row["question_id"], where)
+        pool = made.desk.pool[question]
+        id = _same(row["passage_id"], pool)
+        if id not in pool:
+            made.bring(question, _passage_of(row, where))
         kind = row["kind"].strip() or ("grade" if row["grade"].strip() else "")
         if not kind:
             continue
@@ -152,24 +190,11 @@ def import_table(
         who = row["annotator"].strip() or annotator
         if not who:
             raise BadInput(f"{where}: no annotator; give the annotator of these judgements")
-        one = _checked(
-            Judgement(
-                question,
-                id,
-                who,
-                row["source"].strip() or "import",  # type: ignore[arg-type]
-                kind,  # type: ignore[arg-type]
-                csv_format.grade(row["grade"], where),
-                row["note"],
-                0,
-                csv_format.moment(row["created"].strip(), where),
-            ),
-            where,
-        )
-        key = one.pair, one.annotator, one.source == "adjudication"
-        if _content(said.setdefault(key, one)) != _content(one):
-            raise BadInput(f"{where}: {short(one.annotator)} judged passage {short(id)} in a line above")
-    return _add(store, name, list(said.values()), found)
+        source: Any = row["source"].strip() or "import"
+        grade, when = csv_format.grade(row["grade"], where), csv_format.moment(row["created"].strip(), where)
+        judgement = Judgement(question, id, who, source, cast(Any, kind), grade, row["note"], created=when)
+        made.judge(judgement, where)
+    return made.add()
 
 
 def import_questions(store: Store, name: str, written: Written, annotator: str, corpus: Corpus) -> Imported:
@@ -178,11 +203,10 @@ def import_questions(store: Store, name: str, written: Written, annotator: str, 
 
     Raises BadInput if nothing can be added.
     """
-    desk = desks.load(store, name)
+    made = _Import(store, name)
+    desk = made.desk
     known = {_spoken(one.query.text): id for id, one in desk.asked.items()} | {id: id for id in desk.asked}
     labelled, _ = sets.tie(written, corpus)
-    said: list[Judgement] = []
-    found: dict[str, list[Pooled]] = {}
     strangers: list[str] = []
     lost = 0
     for asked in labelled.questions:
@@ -195,58 +219,19 @@ def import_questions(store: Store, name: str, written: Written, annotator: str, 
         lost += len(grades.keys() - passages.keys())
         for id, passage in passages.items():
             if id not in desk.pool.get(question, {}):
-                found.setdefault(question, []).append(Pooled(passage))
+                made.bring(question, passage)
             grade = min(grades[id], max(GRADES))
-            said.append(_checked(Judgement(question, id, annotator, "import", "grade", grade), asked.id))
+            made.judge(Judgement(question, id, annotator, "import", "grade", grade), asked.id)
     left = [f"{lost} labels match nothing in corpus {corpus.name}"] if lost else []
     if strangers:
         left.append(f"{len(strangers)} questions are not in the set, for example {short(strangers[0])}")
-    if not said:
+    if not made.said:
         raise BadInput(f"{written.name}: no label to add; {'; '.join(left) or 'it has no labels'}")
-    return replace(_add(store, name, said, found), left_out=tuple(left))
+    return made.add(left)
 
 
 def _spoken(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def check_annotator(desk: Desk, annotator: str) -> None:
-    """Raise BadInput, listing the known annotators, unless the annotator is one of them or a model."""
-    known = (*desk.annotators(), *desk.models())
-    if annotator not in known:
-        raise BadInput(
-            f"label set {short(desk.set.name)} has no annotator {short(annotator)}; "
-            f"there are: {', '.join(known) or 'none'}"
-        )
-
-
-def _add(
-    store: Store, name: str, judgements: Sequence[Judgement], found: Mapping[str, Sequence[Pooled]]
-) -> Imported:
-    """Add the passages, then the new judgements, in one transaction. If people have accounts, every judgement
-    is credited to the importer, regardless of the name in the file.
-    """
-    who = people.require("edit")
-    now = settings_module.current()
-    content = _content
-    if who.account or now.login or now.team.roles:
-        judgements, content = _claimed(judgements, who.account or IMPORTER), _judged
-
-    def work(labels: LabelStore) -> Imported:
-        before = {
-            (one.pair, one.annotator, one.source == "adjudication"): content(one)
-            for one in rows.read(labels, name).current()
-        }
-        fresh = [
-            one
-            for one in judgements
-            if before.get((one.pair, one.annotator, one.source == "adjudication")) != content(one)
-        ]
-        passages = labels.add_to_pool(name, found)
-        labels.judge(name, fresh)
-        return Imported(len(fresh), len(judgements) - len(fresh), passages)
-
-    return store.change_labels(work, deed=("labels imported", name))
 
 
 def _claimed(judgements: Sequence[Judgement], importer: str) -> list[Judgement]:
@@ -259,24 +244,23 @@ def _claimed(judgements: Sequence[Judgement], importer: str) -> list[Judgement]:
     made = []
     for ones in by_pair.values():
         stands = next((one for one in ones if one.source == "adjudication"), ones[-1])
-        claims = [_claim(one) for one in ones if (one.annotator, one.source) != (importer, "import")]
-        note = "; ".join(claims) if claims else stands.note
-        made.append(replace(stands, annotator=importer, source="import", created="", note=note[:MAX_NOTE]))
+        claims = []
+        for one in ones:
+            if (one.annotator, one.source) != (importer, "import"):
+                grade = one.kind if one.grade is None else f"grade {one.grade}"
+                when, note = one.created and f", {one.created}", one.note and f", {one.note}"
+                claims.append(f"annotator {one.annotator} ({one.source}{when}): {grade}{note}")
+        text = "; ".join(claims) or stands.note
+        made.append(replace(stands, annotator=importer, source="import", created="", note=text[:MAX_NOTE]))
     return made
 
 
-def _claim(one: Judgement) -> str:
-    grade = one.kind if one.grade is None else f"grade {one.grade}"
-    when = f", {one.created}" if one.created else ""
-    return f"annotator {one.annotator} ({one.source}{when}): {grade}" + (f", {one.note}" if one.note else "")
+def _key(one: Judgement) -> tuple[Pair, str, bool]:
+    return one.pair, one.annotator, one.source == "adjudication"
 
 
-def _content(one: Judgement) -> tuple[Any, ...]:
+def _content(one: Judgement) -> tuple[object, ...]:
     return one.source, one.kind, one.grade, one.note
-
-
-def _judged(one: Judgement) -> tuple[Any, ...]:
-    return one.kind, one.grade
 
 
 def _words(ids: Iterable[str]) -> dict[str, str]:
@@ -317,10 +301,3 @@ def _passage_of(row: Mapping[str, str], where: str) -> Passage:
         )
     start, end = (csv_format.whole(row[column], column, where) for column in ("start", "end"))
     return Passage(row["passage_id"], row["doc_id"], row["title"], row["text"], start, end)
-
-
-def _checked(one: Judgement, where: str) -> Judgement:
-    try:
-        return desks.clean(one)
-    except BadInput as error:
-        raise BadInput(f"{where}: {error}") from None

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.domain.types import Run
-from core.evaluation.labels import complaints
-from core.evaluation.labels.complaints import Report
+from core.evaluation.labels import run_labels
+from core.evaluation.labels.run_labels import Report
 from core.store import Store
 from core.store.trace_sources.vocabulary import VOCABULARY
 
@@ -44,12 +44,12 @@ def from_traces(store: Store, said: Sequence[tuple[Run, Mapping[str, Any]]]) -> 
     for run, one in said:
         if not negative(one) or not run.results:
             continue
-        name = complaints.default_name(run.corpus)
+        name = run_labels.complaint_set(run.corpus)
         value = one["label"] or f"{one['value']:g}"
         note = f"{one['name']}: {value}. {one['note']}".strip()[:MAX_NOTE]
         who = " ".join(f"{one['source']}: {one['who'] or one['name']}".split())[:MAX_WHO]
         failure = "wrong answer" if any(part in one["name"].lower() for part in _WORDS["answer"]) else "other"
-        kept = complaints.report(store, name, Report(run, run.results[0].route, failure, who, note=note))
+        kept = run_labels.report(store, name, Report(run, run.results[0].route, failure, who, note=note))
         added += not kept.again
         names[name] = None
     return FromFeedback(added, len(said), tuple(names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +16,7 @@ from core.evaluation.counting import HALF, Place, on_passage, place
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.files import Qrels, merge
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels_file import Documents, holding
 from core.evaluation.templating import sentences
 from core.store.labels import Judgement, Pair
@@ -61,16 +61,23 @@ def final(desk: Desk) -> dict[Pair, Final]:
     lower median of the grades of people and imports. "Cannot tell" and deferred passages count as unjudged,
     and a model's suggestions do not count.
     """
-    settled = {pair: one for pair, one in desk.adjudicated().items() if one.kind != "later"}
+    settled = desk.adjudicated()
     given: dict[Pair, list[Judgement]] = defaultdict(list)
-    for one in desk.current():
+    for one in desk.current:
         if one.kind == "grade" and one.source in ("person", "import"):
             given[one.pair].append(one)
-    return {
-        (question, passage): _final((question, passage), settled, given)
-        for question, passages in desk.pool.items()
-        for passage in passages
-    }
+    found = {}
+    for pair in desk.pairs:
+        if pair in settled:
+            found[pair] = Final(*pair, settled[pair].grade, "adjudicated", (settled[pair],))
+            continue
+        if not (of := tuple(given[pair])):
+            found[pair] = Final(*pair, None, "unjudged")
+            continue
+        grades = sorted(one.grade for one in of if one.grade is not None)
+        how: How = "one grade" if len(grades) == 1 else "all agree" if len(set(grades)) == 1 else "median"
+        found[pair] = Final(*pair, grades[(len(grades) - 1) // 2], how, of)
+    return found
 
 
 def labelled_set(
@@ -140,24 +147,26 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
                 tied.changed.append((question, id))
             continue
         if judged.doc_id not in documents:
-            documents[judged.doc_id] = _document(corpus, judged.doc_id)
+            try:
+                documents[judged.doc_id] = corpus.document(judged.doc_id)
+            except BadInput:
+                documents[judged.doc_id] = None  # counted among what is lost
         if id == judged.doc_id and (opened := documents[id]) is not None and opened[1]:
             label = place(id, (0, len(opened[0].text)), grade, opened[1], whole=True)
             whole.setdefault(question, []).append(label)
             merge(tied.qrels, {question: dict.fromkeys(label.passages, grade)})
             continue
         targets, by_words = _targets(judged, documents[judged.doc_id])
-        if not targets and is_unmatched(id):
+        if targets:
+            tied.carried[question, id] = targets
+            if not by_words:
+                tied.moved.append((question, id))
+            merge(taken, {question: dict.fromkeys(targets, grade)})
+        elif is_unmatched(id):
             merge(tied.qrels, {question: {id: grade}})
             tied.outside.append((question, id))
-            continue
-        if not targets:
+        else:
             tied.lost.append((question, id))
-            continue
-        tied.carried[question, id] = targets
-        if not by_words:
-            tied.moved.append((question, id))
-        merge(taken, {question: dict.fromkeys(targets, grade)})
     for question, labels in taken.items():
         own = tied.qrels.get(question, {})
         merge(tied.qrels, {question: {id: grade for id, grade in labels.items() if id not in own}})
@@ -174,24 +183,6 @@ def in_words(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) 
     over_other = base_of(desk.set.corpus) != base_of(corpus)
     split = sum(one.how == "median" for one in finals.values())
     return sentences("labels.tied", desk.set, tied, corpus, over_other, split, short)
-
-
-def _final(pair: Pair, settled: Mapping[Pair, Judgement], given: Mapping[Pair, Sequence[Judgement]]) -> Final:
-    if pair in settled:
-        return Final(*pair, settled[pair].grade, "adjudicated", (settled[pair],))
-    of = tuple(given.get(pair, ()))
-    if not of:
-        return Final(*pair, None, "unjudged")
-    grades = sorted(one.grade for one in of if one.grade is not None)
-    how: How = "one grade" if len(grades) == 1 else "all agree" if len(set(grades)) == 1 else "median"
-    return Final(*pair, grades[(len(grades) - 1) // 2], how, of)
-
-
-def _document(corpus: Documents, id: str) -> tuple[Document, list[Passage]] | None:
-    try:
-        return corpus.document(id)
-    except BadInput:
-        return None  # counted among what is lost
 
 
 def _targets(judged: Passage, found: tuple[Document, list[Passage]] | None) -> tuple[tuple[str, ...], bool]:

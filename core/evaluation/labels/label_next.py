@@ -1,5 +1,6 @@
-"""The questions to label next to settle a comparison of two routes: those with the most disagreement. An
-unjudged passage that both routes show at one rank cannot change which is better; a passage that only one
+"""The questions to label next to settle a comparison of two routes: those with the most disagreement.
+
+An unjudged passage that both routes show at one rank cannot change which is better; a passage that only one
 route shows at the top can. So questions are ordered by the possible effect of their unjudged passages: the
 difference of their discounts, summed. Carterette, Allan & Sitaraman 2006, "Minimal test collections for
 retrieval evaluation" (SIGIR), with the discount of DCG instead of average precision.
@@ -13,17 +14,28 @@ from math import log2
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.analysis.rank_overlap import jaccard
+from core.domain import people
+from core.domain.errors import BadInput
 from core.domain.types import Query, Run
 from core.evaluation.dataset import UNDECIDED, Question
 from core.evaluation.effects import SAME
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.final import final
+from core.evaluation.labels.origins import id_of
+from core.evaluation.labels.pool import DEPTH, best, ranks, texts_of
+from core.store.labels import GRADES, Judgement, LabelSet, LabelStore, Pooled, now
 
 if TYPE_CHECKING:
     from core.evaluation.experiment_store import Evaluation
-    from core.evaluation.labels.types import Desk
+    from core.evaluation.labels_file import Documents
+    from core.store import Store
 
-DEPTH = 10  # passages of each ranking
+ORDER = "~"  # between an evaluation and two routes, where an address names the order
+NEWEST = 200  # stored runs that are looked through for questions
+SESSIONS = 20  # of their questions at most join a set at a time
+SUFFIX = "to settle"  # of the name of a set with an evaluation's questions
 Where = Literal["evaluation", "label set", "session"]
-Places = Mapping[str, int]  # passage -> its rank from 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,7 @@ class Next:
         return {**found, "passages": list(self.passages), "change": round(self.change, 6)}
 
 
-def of_evaluation(evaluation: Evaluation, one: str, other: str, depth: int = DEPTH) -> list[Next]:
+def of_evaluation(evaluation: Evaluation, one: str, other: str) -> list[Next]:
     """Return the questions of an evaluation at which both routes ended well, those first that could change
     most.
 
@@ -60,57 +72,106 @@ def of_evaluation(evaluation: Evaluation, one: str, other: str, depth: int = DEP
     found, set_ = [], evaluation.labelled
     for id, question in evaluation.questions.items():
         by = evaluation.outcomes.get(id, {})
-        ended = all(route in by and by[route].status == "ok" for route in (one, other))
-        if not ended or not _answerable(question):
-            continue
-        places = [{p: at for at, (p, _) in enumerate(by[route].hits[:depth], 1)} for route in (one, other)]
-        judged = set_.qrels.get(id, {})
-        found.append(_next("evaluation", id, question.query, places, judged, depth, set_.labelled(id)))
+        both = [by[route] for route in (one, other) if route in by and by[route].status == "ok"]
+        if len(both) == 2 and _answerable(question):
+            places = [{p: at for at, (p, _) in enumerate(outcome.hits[:DEPTH], 1)} for outcome in both]
+            judged = set_.qrels.get(id, {})
+            found.append(_next("evaluation", id, question.query, places, judged, set_.labelled(id)))
     return ordered(found)
 
 
-def of_desk(desk: Desk, one: str, other: str, depth: int = DEPTH) -> list[Next]:
+def of_desk(desk: Desk, one: str, other: str) -> list[Next]:
     """Return the questions of a label set that could decide, by the ranks at which the routes found the
     passages of its pool.
     """
-    from core.evaluation.labels.final import final
-
     grades = {pair: given.grade for pair, given in final(desk).items() if given.grade is not None}
     found = []
     for question in desk.questions:
-        pool = desk.pool.get(question.id, {})
-        ranks = {id: dict(pooled.found) for id, pooled in pool.items()}
+        by = {id: dict(pooled.found) for id, pooled in desk.pool.get(question.id, {}).items()}
         places = [
-            {id: by[route] for id, by in ranks.items() if by.get(route, depth + 1) <= depth}
+            {id: at[route] for id, at in by.items() if at.get(route, DEPTH + 1) <= DEPTH}
             for route in (one, other)
         ]
         if not all(places) or not _answerable(question):
             continue  # not asked of both: what either would show is not known
-        judged = {passage for id, passage in grades if id == question.id}
-        relevant = any(grades[question.id, passage] >= desk.set.relevant_from for passage in judged)
-        found.append(_next("label set", question.id, question.query, places, judged, depth, relevant))
+        judged = {passage: grade for (id, passage), grade in grades.items() if id == question.id}
+        relevant = any(grade >= desk.set.relevant_from for grade in judged.values())
+        found.append(_next("label set", question.id, question.query, places, judged, relevant))
     return ordered(found)
 
 
-def of_runs(runs: Iterable[Run], one: str, other: str, depth: int = DEPTH) -> list[Next]:
+def of_runs(runs: Iterable[Run], one: str, other: str) -> list[Next]:
     """Return the questions of stored runs in which both routes ended well; of a question asked twice only the
     first given run counts.
     """
     found: dict[Query, Next] = {}
     for run in runs:
         by = {result.route: result for result in run.results if result.status == "ok"}
-        if run.query in found or one not in by or other not in by:
-            continue
-        places = [
-            {hit.passage.id: at for at, hit in enumerate(by[route].hits[:depth], 1)} for route in (one, other)
-        ]
-        found[run.query] = _next("session", run.id, run.query, places, (), depth, False)
+        if run.query not in found and one in by and other in by:
+            places = [
+                {hit.passage.id: at for at, hit in enumerate(by[route].hits[:DEPTH], 1)}
+                for route in (one, other)
+            ]
+            found[run.query] = _next("session", run.id, run.query, places, (), False)
     return ordered(found.values())
 
 
 def ordered(found: Iterable[Next]) -> list[Next]:
     """Those that labels could change, the largest change first, then the farthest apart."""
     return sorted((one for one in found if one.change > SAME), key=lambda one: (-one.change, -one.apart))
+
+
+def begin(
+    store: Store, evaluation: Evaluation, one: str, other: str, corpus: Documents
+) -> tuple[str, tuple[str, ...]]:
+    """Return the label set of an evaluation with the passages that decide between two routes in its pool, and
+    the ids of its questions, the most decisive first. It is the set used by the evaluation. If its labels
+    come from elsewhere, a set is created from its questions and judgements, which count as an import, and
+    reused later. Questions of stored sessions in which both routes answered, and differ, join it. Raises
+    BadInput if there is nothing to label, or the set of that name is over another corpus.
+    """
+    found = of_evaluation(evaluation, one, other)
+    if not found:
+        raise BadInput(
+            f"no unjudged passage among the first {DEPTH} decides between {one} and {other}: labels cannot "
+            "change their order here"
+        )
+    people.require("edit")
+    name = evaluation.spec.get("labels") or _own(store, evaluation, corpus)
+    desk = desks.load(store, name)
+    if desk.set.corpus != corpus.name:
+        raise BadInput(f"label set {name} is over corpus {desk.set.corpus}, not {corpus.name}")
+    ids = {question.query: question.id for question in desk.questions}
+    texts = texts_of(evaluation, corpus, {item.id: item.passages for item in found})
+    pool = {}
+    for item in found:
+        if item.query in ids:
+            by = evaluation.outcomes[item.id]
+            at = ranks((route, [id for id, _ in by[route].hits[:DEPTH]]) for route in (one, other))
+            pool[ids[item.query]] = [
+                Pooled(texts[id], tuple(at[id].items())) for id in item.passages if id in texts
+            ]
+    asked = _of_sessions(store, desk, one, other)
+
+    def work(labels: LabelStore) -> None:
+        for question, passages in asked.items():
+            labels.keep_question(name, desks.document(question))
+            pool[question.id] = passages
+        labels.add_to_pool(name, pool)
+
+    store.change_labels(work)
+    return name, tuple(pool)
+
+
+def order(desk: Desk, evaluation: Evaluation, one: str, other: str) -> tuple[str, ...]:
+    """Return the questions of a set whose labels help to decide between two routes, most decisive first: as
+    the evaluation ranked them, and by the set's own pool for questions not asked in it.
+    """
+    ids = {question.query: question.id for question in desk.questions}
+    found = [item for item in of_evaluation(evaluation, one, other) if item.query in ids]
+    known = {ids[item.query] for item in found}
+    found += [item for item in of_desk(desk, one, other) if item.id not in known]
+    return tuple(dict.fromkeys(ids[item.query] for item in ordered(found)))
 
 
 def _answerable(question: Question) -> bool:
@@ -122,22 +183,68 @@ def _next(
     where: Where,
     id: str,
     query: Query,
-    places: Sequence[Places],
+    places: Sequence[Mapping[str, int]],
     judged: Collection[str],
-    depth: int,
     labelled: bool,
 ) -> Next:
-    mine, theirs = places
+    """`places` are both routes' rankings: passage -> its rank from 1."""
+    # the discounts of DCG (Järvelin & Kekäläinen 2002), 0 for a passage that is not shown
+    mine, theirs = ({id: 1 / log2(rank + 1) for id, rank in ranks.items()} for ranks in places)
     weights = {
-        passage: abs(_discount(mine.get(passage)) - _discount(theirs.get(passage)))
+        passage: abs(mine.get(passage, 0.0) - theirs.get(passage, 0.0))
         for passage in dict.fromkeys((*mine, *theirs))
         if passage not in judged
     }
     decisive = sorted((p for p, weight in weights.items() if weight > SAME), key=lambda p: (-weights[p], p))
-    apart = 1 - jaccard(list(mine), list(theirs), depth) if mine or theirs else 0.0
+    apart = 1 - jaccard(list(mine), list(theirs), DEPTH) if mine or theirs else 0.0
     return Next(where, id, query, sum(weights.values()), apart, tuple(decisive), labelled)
 
 
-def _discount(rank: int | None) -> float:
-    """Return the discount of DCG (Järvelin & Kekäläinen 2002), 0 for a passage that is not shown."""
-    return 0.0 if rank is None else 1 / log2(rank + 1)
+def _of_sessions(store: Store, desk: Desk, one: str, other: str) -> dict[Question, list[Pooled]]:
+    """Questions of stored sessions over the corpus in which both routes answered and differ, and that the set
+    does not have: those whose labels decide most, with the passages that do.
+    """
+    known = {question.query for question in desk.questions}
+    found = store.sessions(corpus=desk.set.corpus, limit=NEWEST)
+    runs = {
+        row.id: store.load(row.id) for row in found if {one, other} <= {*row.routes} and row.status == "done"
+    }
+    fresh = [run for run in runs.values() if run.query not in known and id_of(run.query) not in desk.asked]
+    asked = {}
+    for item in of_runs(fresh, one, other)[:SESSIONS]:
+        pooled = best([result for result in runs[item.id].results if result.route in (one, other)], DEPTH)
+        asked[Question(id_of(item.query), item.query)] = [p for p in pooled if p.passage.id in item.passages]
+    return asked
+
+
+def _own(store: Store, evaluation: Evaluation, corpus: Documents) -> str:
+    """Return the set made of the evaluation's questions and judgements, made now if it is not there."""
+    labelled = evaluation.labelled
+    name = desks.clean_name(f"{labelled.name[:48]} {SUFFIX}", "label set")
+    if any(one.name == name for one in desks.sets(store)):
+        return name
+    judged = {id: by for question in labelled.questions if (by := labelled.qrels.get(id := question.id))}
+    texts = corpus.by_ids(sorted({passage for by in judged.values() for passage in by}))
+    if beyond := sorted({grade for by in judged.values() for grade in by.values()} - set(GRADES)):
+        raise BadInput(
+            f"{labelled.name} has grades that label sets do not have ({beyond[0]}); label its questions in a "
+            "set made on the Label page"
+        )
+    who = f"labels of {labelled.name}"[:64]
+    said = [
+        desks.clean(Judgement(id, passage, who, "import", "grade", grade))
+        for id, by in judged.items()
+        for passage, grade in by.items()
+        if passage in texts
+    ]
+    fresh = LabelSet(name, corpus.name, desks.DEFAULT, labelled.relevant_from, now())
+    asked = desks.clean_questions(labelled.questions)
+    pool = {id: [Pooled(texts[p]) for p in by if p in texts] for id, by in judged.items()}
+
+    def work(labels: LabelStore) -> None:
+        labels.create(fresh, map(desks.document, asked))
+        labels.add_to_pool(name, pool)
+        labels.judge(name, said)
+
+    store.change_labels(work)
+    return name

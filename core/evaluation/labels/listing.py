@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
-from core.corpus.markdown import NamedCorpus, name_of
-from core.domain.types import Passage
+from core.corpus.corpus import Corpus
+from core.corpus.markdown import name_of
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import Final, Tied
-from core.evaluation.labels.types import Desk
-from core.store.labels import Judgement, Pair
+from core.store.labels import Pair
 
-HOW = {
-    "adjudicated": "adjudicated",
-    "one grade": "one grade",
-    "all agree": "all agree",
-    "median": "lower median of different grades",
-    "unjudged": "unjudged",
-}
+MEDIAN = "lower median of different grades"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +44,45 @@ class Counts:
     unasked: int
 
 
-class PoolCorpus(NamedCorpus, Protocol):
-    """The corpus methods that listing a pool needs."""
-
-    def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
-
-
 def lines(
-    desk: Desk, finals: Mapping[Pair, Final], tied: Tied | None, corpus: PoolCorpus | None = None
+    desk: Desk, finals: Mapping[Pair, Final], tied: Tied | None, corpus: Corpus | None = None
 ) -> list[Line]:
     """Return a line for every passage: questions in their order, the best grades first, unjudged ones last.
 
     Without `tied` and `corpus` (it cannot be opened) `now` is empty and passages have their titles.
     """
-    spoken: dict[Pair, list[Judgement]] = {}
-    for one in desk.current():
-        if one.source != "model":
-            spoken.setdefault(one.pair, []).append(one)
-    places = {question.id: place for place, question in enumerate(desk.questions)}
-    ordered = sorted(
-        finals.values(),
-        key=lambda one: (places[one.question], one.grade is None, -(one.grade or 0), one.passage),
-    )
-    return [_line(desk, one, spoken.get((one.question, one.passage), []), tied, corpus) for one in ordered]
+    spoken: dict[Pair, list[str]] = {}
+    for said in desk.current:
+        if said.source != "model":
+            words = {"cannot": "can't tell", "later": "later"}.get(said.kind, str(said.grade))
+            who = f"{said.annotator} (final)" if said.source == "adjudication" else said.annotator
+            note = f" ({said.note})" if said.note else ""
+            spoken.setdefault(said.pair, []).append(f"{who}: {words}{note}")
+    found = []
+    for id, question in desk.asked.items():
+        own = [finals[id, passage] for passage in desk.pool[id] if (id, passage) in finals]
+        for one in sorted(own, key=lambda one: (one.grade is None, -(one.grade or 0), one.passage)):
+            pair, passage = (id, one.passage), desk.pool[id][one.passage].passage
+            found.append(
+                Line(
+                    id,
+                    question.query.text,
+                    one.passage,
+                    name_of(corpus, passage) if corpus is not None else passage.title,
+                    passage.doc_id,
+                    one.grade,
+                    MEDIAN if one.how == "median" else one.how,
+                    "; ".join(spoken.get(pair, ())),
+                    _now(pair, tied, corpus) if tied is not None else "",
+                )
+            )
+    return found
 
 
 def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
     """Return how many labels there are, by origin."""
-    relevant = {
-        one.question
-        for one in finals.values()
-        if one.grade is not None and one.grade >= desk.set.relevant_from
-    }
-    judged = {one.question for one in finals.values() if one.grade is not None}
+    graded = [(one.question, one.grade) for one in finals.values() if one.grade is not None]
+    judged, relevant = ({q for q, grade in graded if grade >= least} for least in (0, desk.set.relevant_from))
     return Counts(
         len(finals),
         Counter(one.how for one in finals.values()),
@@ -92,30 +91,7 @@ def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
     )
 
 
-def _line(
-    desk: Desk, one: Final, spoken: list[Judgement], tied: Tied | None, corpus: PoolCorpus | None
-) -> Line:
-    passage = desk.pool[one.question][one.passage].passage
-    return Line(
-        one.question,
-        desk.asked[one.question].query.text,
-        one.passage,
-        name_of(corpus, passage) if corpus is not None else passage.title,
-        passage.doc_id,
-        one.grade,
-        HOW[one.how],
-        "; ".join(map(_said, spoken)),
-        _now((one.question, one.passage), tied, corpus) if tied is not None else "",
-    )
-
-
-def _said(one: Judgement) -> str:
-    words = {"cannot": "can't tell", "later": "later"}.get(one.kind, str(one.grade))
-    who = f"{one.annotator} (final)" if one.source == "adjudication" else one.annotator
-    return f"{who}: {words}" + (f" ({one.note})" if one.note else "")
-
-
-def _now(pair: Pair, tied: Tied, corpus: PoolCorpus | None) -> str:
+def _now(pair: Pair, tied: Tied, corpus: Corpus | None) -> str:
     if pair in tied.carried:
         by = "its place" if pair in tied.moved else "its words"
         found = corpus.by_ids(tied.carried[pair]) if corpus is not None else {}

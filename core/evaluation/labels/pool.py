@@ -1,4 +1,4 @@
-"""Fills a label set with passages to judge: the best of every route, of an evaluation, or of stored runs.
+"""Fills a label set with passages to judge: the best of every route, of an evaluation, or of runs.
 
 Pooling: Spärck Jones & van Rijsbergen 1975, "Report on the need for and provision of an 'ideal' information
 retrieval test collection"; what no route found stays unjudged.
@@ -6,9 +6,11 @@ retrieval test collection"; what no route found stays unjudged.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 from core.domain.background_job import BackgroundJob, jobs
@@ -18,8 +20,8 @@ from core.engine import availability
 from core.engine.request import Request
 from core.evaluation.dataset import UNDECIDED, Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.origins import NEWEST
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
+from core.evaluation.labels.origins import NEWEST, id_of
 from core.evaluation.labels_file import Documents
 from core.routes.registry import pick, routes
 from core.store.labels import Pooled
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 DEPTH = 10  # passages of each route
 MAX_DEPTH = 100
 CONTROLS = ("noise",)  # routes that return unrelated passages on purpose
+SAMPLE = 100  # questions: what two people label in a day
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +86,12 @@ class Pooling(BackgroundJob):
             results = self._job.wait().results
             if self._cancel.is_set():
                 break
-            self._note(results)
+            for result in results:
+                if result.status != "ok":
+                    self.failed[result.route] += 1
+                    self.why.setdefault(result.route, result.error or result.status)
             self.new += desks.add_to_pool(self._store, self.name, {question.id: best(results, self.depth)})
             self.finished += 1
-
-    def _note(self, results: Sequence[RouteResult]) -> None:
-        for result in results:
-            if result.status != "ok":
-                self.failed[result.route] += 1
-                self.why.setdefault(result.route, result.error or result.status)
 
 
 def begin(engine: Engine, name: str, names: Sequence[str] = (), *, depth: int = DEPTH) -> Pooling:
@@ -136,14 +136,19 @@ def best(results: Iterable[RouteResult], depth: int) -> list[Pooled]:
     """Return the `depth` best passages of each result that ended well, each once, with who found it at what
     rank.
     """
-    passages: dict[str, Passage] = {}
+    ended = [result for result in results if result.status == "ok"]
+    passages = {hit.passage.id: hit.passage for result in ended for hit in result.hits[:depth]}
+    found = ranks((result.route, [hit.passage.id for hit in result.hits[:depth]]) for result in ended)
+    return [Pooled(passages[id], tuple(by.items())) for id, by in found.items()]
+
+
+def ranks(lists: Iterable[tuple[str, Iterable[str]]]) -> dict[str, dict[str, int]]:
+    """Return passage -> route -> its rank from 1, of (route, passages in order)."""
     found: dict[str, dict[str, int]] = {}
-    for result in results:
-        if result.status == "ok":
-            for rank, hit in enumerate(result.hits[:depth], 1):
-                passages.setdefault(hit.passage.id, hit.passage)
-                found.setdefault(hit.passage.id, {}).setdefault(result.route, rank)
-    return [Pooled(passages[id], tuple(ranks.items())) for id, ranks in found.items()]
+    for route, ids in lists:
+        for rank, id in enumerate(ids, 1):
+            found.setdefault(id, {}).setdefault(route, rank)
+    return found
 
 
 def from_runs(store: Store, name: str, runs: Iterable[Run], *, depth: int = DEPTH) -> Added:
@@ -205,20 +210,56 @@ def from_evaluation(
         )
     same = _by_query(desk)
     asked = {id: same.get(q.query, []) for id, q in evaluation.questions.items() if id in evaluation.outcomes}
-    ranked = {id: _ranks(evaluation, id, names, depth) for id, own in asked.items() if own}
-    texts: Mapping[str, Passage] = corpus.by_ids(sorted({one for ranks in ranked.values() for one in ranks}))
+    ranked = {
+        id: ranks(
+            (route, [passage for passage, _ in outcome.hits[:depth]])
+            for route, outcome in evaluation.outcomes[id].items()
+            if outcome.status == "ok" and (not names or route in names)
+        )
+        for id, own in asked.items()
+        if own
+    }
+    texts = texts_of(evaluation, corpus, ranked)
     found: dict[str, list[Pooled]] = {}
-    missing = 0
-    for id, ranks in ranked.items():
-        known = texts
-        if evaluation.run_id(id) and any(passage not in texts for passage in ranks):
-            known = {**evaluation.run(id).passages, **texts}
-        missing += sum(passage not in known for passage in ranks)
-        passages = [Pooled(known[p], tuple(r.items())) for p, r in ranks.items() if p in known]
+    for id, by in ranked.items():
+        passages = [Pooled(texts[p], tuple(at.items())) for p, at in by.items() if p in texts]
         for own in asked[id]:
             found.setdefault(own, []).extend(passages)
+    missing = sum(passage not in texts for by in ranked.values() for passage in by)
     others = sum(not own for own in asked.values())
     return Added(desks.add_to_pool(store, name, found), len(found), others, missing)
+
+
+def texts_of(
+    evaluation: Evaluation, corpus: Documents, wanted: Mapping[str, Collection[str]]
+) -> dict[str, Passage]:
+    """Return the passages that are `wanted` of each question: as the corpus has them, else as the
+    evaluation's runs kept them.
+    """
+    texts = dict(corpus.by_ids(sorted({id for passages in wanted.values() for id in passages})))
+    for question, passages in wanted.items():
+        if evaluation.run_id(question) and any(id not in texts for id in passages):
+            texts = {**evaluation.run(question).passages, **texts}
+    return texts
+
+
+def from_requests(
+    store: Store, name: str, runs: Sequence[Run], *, sample: int = SAMPLE, seed: int = 13
+) -> int:
+    """Make a label set of up to `sample` different questions of `runs`, drawn with `seed`, in the order in
+    which they were asked; return their number. What the runs found for them is in its pool.
+    """
+    if sample < 1:
+        raise BadInput(f"a sample of {sample} questions; give 1 or more")
+    asked = list(dict.fromkeys(run.query for run in runs if len(run.query.text) <= desks.MAX_QUESTION))
+    if not asked:
+        raise BadInput("no question to make a label set of was imported")
+    chosen = set(random.Random(seed).sample(range(len(asked)), min(sample, len(asked))))
+    questions = [Question(id_of(query), query) for at, query in enumerate(asked) if at in chosen]
+    desks.create(store, name, runs[0].corpus, questions)
+    wanted = {question.query for question in questions}
+    from_runs(store, name, [run for run in runs if run.query in wanted])
+    return len(questions)
 
 
 def check_depth(depth: int) -> None:
@@ -231,18 +272,6 @@ def _by_query(desk: Desk) -> dict[Query, list[str]]:
     found: dict[Query, list[str]] = {}
     for question in desk.questions:
         found.setdefault(question.query, []).append(question.id)
-    return found
-
-
-def _ranks(
-    evaluation: Evaluation, question: str, names: Sequence[str], depth: int
-) -> Mapping[str, dict[str, int]]:
-    """Return passage -> route -> rank from 1."""
-    found: dict[str, dict[str, int]] = {}
-    for route, outcome in evaluation.outcomes[question].items():
-        if outcome.status == "ok" and (not names or route in names):
-            for rank, (passage, _) in enumerate(outcome.hits[:depth], 1):
-                found.setdefault(passage, {}).setdefault(route, rank)
     return found
 
 
@@ -262,3 +291,52 @@ def store_of(engine: Engine) -> Store:
     if engine.store is None:
         raise Unavailable("labels are stored with the sessions, and sessions are not stored here")
     return engine.store
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of one route: its passages in the pool, and those that no other route found."""
+
+    route: str
+    found: int
+    alone: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """`passages` in all; `least`, `middle` (median) and `most` of the questions that have some; `empty`
+    questions have none. `several`: passages that two routes or more found; `unnamed`: found by no route.
+    """
+
+    passages: int
+    least: int
+    middle: float
+    most: int
+    empty: int
+    several: int
+    unnamed: int
+    shares: tuple[Share, ...]
+
+
+def coverage(desk: Desk) -> Coverage:
+    """Return what the pool of a set holds; routes by what they found, the most first."""
+    counts = [len(desk.pool.get(question.id, {})) for question in desk.questions]
+    some = [count for count in counts if count]
+    finders = [
+        sorted({route for route, _ in one.found})
+        for passages in desk.pool.values()
+        for one in passages.values()
+    ]
+    found = Counter(route for routes in finders for route in routes)
+    alone = Counter(routes[0] for routes in finders if len(routes) == 1)
+    ordered = sorted(found, key=lambda route: (-found[route], route))
+    return Coverage(
+        sum(counts),
+        min(some, default=0),
+        float(median(some)) if some else 0.0,
+        max(some, default=0),
+        counts.count(0),
+        sum(len(routes) > 1 for routes in finders),
+        finders.count([]),
+        tuple(Share(route, found[route], alone[route]) for route in ordered),
+    )

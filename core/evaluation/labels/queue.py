@@ -1,17 +1,17 @@
-"""The order in which an annotator is shown what is to be judged, and how far they are."""
+"""The order in which an annotator sees the passages of a pool, the next one, and their progress."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from math import log2
 from statistics import median, pstdev
 
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from core.store.codec import dumps, to_bytes
 from core.store.labels import Judgement, Pair
 
@@ -50,7 +50,7 @@ def order(desk: Desk, annotator: str, first: Sequence[str] = (), most: int | Non
         wanted = decisive(desk, most)
         whole = order(desk, annotator)
         return (*(p for p in whole if p in wanted), *(p for p in whole if p not in wanted))
-    judged = {one.pair for one in desk.current() if one.source != "model"}
+    judged = {one.pair for one in desk.current if one.source != "model"}
     begin = [(id, passage) for id in first for passage in shuffled(desk, id, annotator)]
     places = {id: place for place, id in enumerate(first)}
     begin.sort(key=lambda pair: (places[pair[0]], pair in judged))
@@ -87,35 +87,34 @@ def spread(ranks: Mapping[str, int], routes: Sequence[str]) -> float:
 
 def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:
     """Return the passages of one question in that order."""
-    return sorted(
-        desk.pool.get(question, {}), key=lambda passage: _place(desk.set.name, question, passage, annotator)
-    )
+
+    def place(passage: str) -> bytes:
+        return hashlib.sha256(to_bytes(dumps((desk.set.name, question, passage, annotator)))).digest()
+
+    return sorted(desk.pool.get(question, {}), key=place)
 
 
 def progress(desk: Desk, annotator: str) -> tuple[dict[str, Progress], Progress]:
     """Return an annotator's progress by question and in all."""
     said = desk.by(annotator)
-    by = {
-        question.id: _counted(said.get((question.id, passage)) for passage in desk.pool.get(question.id, {}))
-        for question in desk.questions
-    }
-    return by, total(list(by.values()))
+    kinds: dict[str, Counter[str]] = {id: Counter() for id in desk.asked}
+    for pair in desk.pairs:
+        kinds[pair[0]][said[pair].kind if pair in said else "left"] += 1
+
+    def counted(some: Counter[str]) -> Progress:
+        return Progress(some["grade"], some["cannot"], some["later"], some["left"])
+
+    return {id: counted(some) for id, some in kinds.items()}, counted(sum(kinds.values(), Counter()))
 
 
-def total(parts: Sequence[Progress]) -> Progress:
-    """Return the sum of several."""
-    return Progress(
-        sum(one.judged for one in parts),
-        sum(one.cannot for one in parts),
-        sum(one.later for one in parts),
-        sum(one.left for one in parts),
-    )
-
-
-def _counted(said: Iterable[Judgement | None]) -> Progress:
-    kinds = Counter(one.kind if one is not None else None for one in said)
-    return Progress(kinds["grade"], kinds["cannot"], kinds["later"], kinds[None])
-
-
-def _place(*parts: str) -> bytes:
-    return hashlib.sha256(to_bytes(dumps(parts))).digest()
+def onward(order: Sequence[Pair], said: Mapping[Pair, Judgement], at: Pair | None = None) -> Pair | None:
+    """Return the next unlabelled pair of `order` after `at`, wrapping around; then deferred pairs, oldest
+    first and `at` last. None when nothing is left.
+    """
+    here = order.index(at) + 1 if at in order else 0
+    for pair in (*order[here:], *order[:here]):
+        if pair not in said:
+            return pair
+    known = set(order)
+    later = [one for one in said.values() if one.kind == "later" and one.pair in known]
+    return min(later, key=lambda one: (one.pair == at, one.number)).pair if later else None

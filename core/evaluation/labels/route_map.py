@@ -12,8 +12,8 @@ import numpy as np
 
 from core.analysis.rank_overlap import jaccard
 from core.evaluation import deciding
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.final import labelled_set
-from core.evaluation.labels.types import Desk
 from core.evaluation.outcome import Outcome
 from core.evaluation.scoring import route_values
 from core.evaluation.verdict import Verdict

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.evaluation.labels import desk as desks
+from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.pool import store_of
-from core.evaluation.labels.types import Desk
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
 from core.store.labels import MODEL, Judgement, Pair
 from core.store.run_annotations import MAX_TAG
 
 if TYPE_CHECKING:
-    from core.domain.outputs import PassageGrade
-    from core.domain.types import Passage
     from core.engine.engine import Engine
-    from core.evaluation.dataset import Question
     from core.store import Store
 
 BOUNDS = (0.25, 0.5, 0.75)  # of P(Yes), from which the grade is 1, 2 and 3: even, and relevant from one half
@@ -50,7 +47,12 @@ class Suggesting(BackgroundJob):
 
     def _suggest(self, question: str, passage: str) -> None:
         try:
-            given = self._ask(self._desk.asked[question], self._desk.pool[question][passage].passage)
+            # as routes do it, with limits of its own for each passage
+            engine, cancel = self._engine, self._cancel
+            context = engine.context(engine.corpus(self.corpus), None, Trace("suggest"), Memo(), cancel)
+            with context.asker.asking():
+                text = self._desk.asked[question].query.text
+                given = Steps(context).grade(text, self._desk.pool[question][passage].passage)
             value, why = given.grade, given.why
         except Cancelled:
             raise
@@ -61,24 +63,10 @@ class Suggesting(BackgroundJob):
             if len(self.why) < NAMED:
                 self.why[question, passage] = why
             return
-        said = Judgement(
-            question,
-            passage,
-            self.annotator,
-            "model",
-            "grade",
-            graded(value),
-            f"P(Yes) {value:.2f} that the passage states the answer",
-        )
+        note = f"P(Yes) {value:.2f} that the passage states the answer"
+        said = Judgement(question, passage, self.annotator, "model", "grade", graded(value), note)
         desks.judge(self._store, self.name, said)
         self.scored += 1
-
-    def _ask(self, question: Question, passage: Passage) -> PassageGrade:
-        """As routes do it, with limits of its own for each passage."""
-        engine = self._engine
-        context = engine.context(engine.corpus(self.corpus), None, Trace("suggest"), Memo(), self._cancel)
-        with context.asker.asking():
-            return Steps(context).grade(question.query.text, passage)
 
 
 def begin(engine: Engine, name: str, pairs: Collection[Pair] | None = None) -> Suggesting:
@@ -103,12 +91,7 @@ def under_way(engine: Engine, name: str) -> Suggesting | None:
 def missing(desk: Desk, model: str) -> list[Pair]:
     """Return the passages of which the model, by its name as an annotator, has suggested nothing."""
     known = desk.by(model)
-    return [
-        (question.id, passage)
-        for question in desk.questions
-        for passage in desk.pool.get(question.id, {})
-        if (question.id, passage) not in known
-    ]
+    return [pair for pair in desk.pairs if pair not in known]
 
 
 def annotator(engine: Engine) -> str:

@@ -5,7 +5,7 @@ changed and dropped by people.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,6 @@ from core.domain.types import Query
 from core.evaluation import dataset, sets
 from core.evaluation.dataset import STATES, Question, State
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import rows
 from core.evaluation.questions.generate import Generated, generate
 from core.evaluation.questions.question_file import Line, Overtaken, read, reviewed
 from core.evaluation.questions.write import Kind
@@ -54,13 +53,14 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
     people.require("edit")
 
     def work(labels: LabelStore) -> int:
-        there = _questions(labels, fresh)
+        desk = desks.existing(labels, fresh.name, corpus.name, dropped=True)
+        there = desk.asked if desk else {}
         new = [question for question in labelled.questions if question.id not in there]
         desks.clean_questions([*there.values(), *new])
         if not there and new:
-            labels.create(fresh, rows.documents(new))
+            labels.create(fresh, [*map(desks.document, new)])
         for question in new if there else ():
-            labels.keep_question(fresh.name, rows.document(question))
+            labels.keep_question(fresh.name, desks.document(question))
         for question in new:
             grades = labelled.qrels.get(question.id, {})
             labels.add_to_pool(fresh.name, {question.id: [Pooled(known[id]) for id in grades]})
@@ -79,7 +79,7 @@ def add(store: Store, name: str, corpus: Corpus, lines: Sequence[Line]) -> int:
 def questions(store: Store, name: str) -> tuple[Question, ...]:
     """Return the generated questions of a set, dropped ones too. Raises BadInput if there is no such set."""
     with store.labels() as labels:
-        every = rows.read(labels, name, dropped=True).questions
+        every = desks.read(labels, name, dropped=True).questions
     return tuple(question for question in every if question.generated is not None)
 
 
@@ -99,7 +99,7 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
     desks.clean_questions([now])
 
     def work(labels: LabelStore) -> Question:
-        every = {one.id: one for one in rows.read(labels, name, dropped=True).questions}
+        every = {one.id: one for one in desks.read(labels, name, dropped=True).questions}
         current = every.get(seen.id)
         if current is None:
             raise BadInput(f"label set {name} no longer has the question {seen.id!r}")
@@ -109,23 +109,10 @@ def decide(store: Store, name: str, seen: Question, state: State, who: str, text
                 f"{other or 'Somebody'} has changed this question meanwhile; it is shown as it is now",
                 current,
             )
-        labels.keep_question(name, rows.document(now))
+        labels.keep_question(name, desks.document(now))
         return now
 
     return store.change_labels(work)
-
-
-def _questions(labels: LabelStore, fresh: LabelSet) -> Mapping[str, Question]:
-    """Return the questions that are there by id, or {} if the set has to be made."""
-    if not labels.exists(fresh.name):
-        return {}
-    desk = rows.read(labels, fresh.name, dropped=True)  # BadInput for a deleted one
-    if desk.set.corpus != fresh.corpus:
-        raise BadInput(
-            f"label set {fresh.name} is over corpus {desk.set.corpus}, and these questions over"
-            f" {fresh.corpus}; give another name"
-        )
-    return desk.asked
 
 
 class Generating(BackgroundJob):

@@ -10,10 +10,10 @@ from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
 from core.evaluation.complaint import FAILURES, suggested
 from core.evaluation.dataset import Question
-from core.evaluation.labels import complaints
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.complaints import Report, default_name, report, undo
+from core.evaluation.labels import run_labels
 from core.evaluation.labels.final import final
+from core.evaluation.labels.run_labels import Report, complaint_set, report, undo
 from core.store import Store
 from core.store.labels import Judgement
 from tests.runs import make_run
@@ -46,8 +46,8 @@ def said(run, route, passage=None, **more):
 def test_the_first_complaint_makes_the_set_with_its_question(store, run, first):
     route, passage = first
     made = said(run, route, passage, answer="  42  days ", note="see ticket 7")
-    kept = report(store, default_name("tiny"), made)
-    assert (kept.set, kept.before, kept.others, kept.judgement) == (NAME, None, (), True)
+    kept = report(store, complaint_set("tiny"), made)
+    assert (kept.set, kept.before, kept.graded) == (NAME, None, passage.id)
     assert kept.in_words() == f"Saved: the question is a new test in {NAME}."
     desk = desks.load(store, NAME)
     (question,) = desk.questions
@@ -59,8 +59,8 @@ def test_the_first_complaint_makes_the_set_with_its_question(store, run, first):
     assert (one.passage, one.note) == (passage.id, "see ticket 7")
     assert final(desk)[question.id, passage.id].grade == 3
     assert dict(desk.pool[question.id][passage.id].found)[route] == 2
-    assert [one.set.name for one in complaints.of_sets(store, "tiny")] == [NAME]
-    assert complaints.of_sets(store, "other") == []
+    assert [one.set.name for one in run_labels.complaint_sets(store, "tiny")] == [NAME]
+    assert run_labels.complaint_sets(store, "other") == []
 
 
 def test_a_second_complaint_of_the_same_question_is_merged_with_both_names(store, run, first):
@@ -68,13 +68,12 @@ def test_a_second_complaint_of_the_same_question_is_merged_with_both_names(store
     report(store, NAME, said(run, route, passage, answer="42 days"))
     other = said(run, route, passage, who="bob", failure="wrong answer", answer="six weeks")
     kept = report(store, NAME, other)
-    assert kept.others == ("ann",)
     assert "ann had reported this question" in kept.in_words()
     (question,) = desks.load(store, NAME).questions
     assert [one.who for one in question.complaints] == ["ann", "bob"]
     assert question.answers == ("42 days", "six weeks")
     again = report(store, NAME, said(run, route, passage))
-    assert (again.again, again.judgement) == (True, False)
+    assert (again.again, again.graded) == (True, "")
     assert again.in_words() == f"You have reported this in {NAME} already; nothing was added."
     assert len(desks.load(store, NAME).questions[0].complaints) == 2
     assert len(desks.load(store, NAME).questions) == 1
@@ -112,7 +111,7 @@ def test_undo_of_one_of_two_leaves_the_others(store, run, first):
     desk = desks.load(store, NAME)
     assert [one.who for one in desk.questions[0].complaints] == ["ann"]
     assert desk.questions[0].answers == ("42 days",)
-    assert [one.annotator for one in desk.current()] == ["ann"]
+    assert [one.annotator for one in desk.current] == ["ann"]
     with pytest.raises(BadInput, match="gone already"):
         undo(store, second)
 
@@ -134,21 +133,21 @@ def test_undo_takes_the_answer_back_whoever_complained_since(store, run, first):
 
 
 def test_an_id_that_another_question_has_is_not_taken_from_it(store, run, first):
-    taken = complaints.id_of(run.query)
+    taken = run_labels.id_of(run.query)
     desks.create(store, NAME, "tiny", [Question(taken, Query("something else"))])
     kept = report(store, NAME, said(run, first[0]))
-    assert kept.question == taken + "+"
+    assert kept.question.id == taken + "+"
     assert [one.query.text for one in desks.load(store, NAME).questions] == ["something else", run.query.text]
 
 
 def test_undo_keeps_what_others_said_of_the_question_meanwhile(store, run, first):
     route, passage = first
     kept = report(store, NAME, said(run, route, passage))
-    desks.judge(store, NAME, Judgement(kept.question, passage.id, "bob", "person", "grade", 1))
+    desks.judge(store, NAME, Judgement(kept.question.id, passage.id, "bob", "person", "grade", 1))
     undo(store, kept)
     desk = desks.load(store, NAME)
     assert desk.questions[0].complaints == ()
-    assert [(one.annotator, one.grade) for one in desk.current()] == [("bob", 1)]
+    assert [(one.annotator, one.grade) for one in desk.current] == [("bob", 1)]
 
 
 def test_two_people_at_once_lose_nothing(store, run, first):
@@ -163,7 +162,7 @@ def test_two_people_at_once_lose_nothing(store, run, first):
         one.join()
     (question,) = desks.load(store, NAME).questions
     assert {one.who for one in question.complaints} == {f"person {n}" for n in range(8)}
-    assert len(desks.load(store, NAME).current()) == 8
+    assert len(desks.load(store, NAME).current) == 8
 
 
 def test_what_is_not_allowed_is_said_and_changes_nothing(store, run, first):
@@ -185,7 +184,7 @@ def test_what_is_not_allowed_is_said_and_changes_nothing(store, run, first):
 
 def test_the_name_of_a_set_over_another_corpus_or_a_deleted_one_is_refused(store, run, first):
     desks.create(store, "taken", "elsewhere", [Question("q", Query("one"))])
-    with pytest.raises(BadInput, match="over corpus elsewhere, and this run over tiny; give another name"):
+    with pytest.raises(BadInput, match="over corpus elsewhere, not tiny; give another name"):
         report(store, "taken", said(run, first[0]))
     desks.delete(store, "taken")
     with pytest.raises(BadInput, match="'taken' was deleted"):

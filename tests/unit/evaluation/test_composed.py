@@ -188,7 +188,7 @@ def test_labels_with_decomposed_ids_are_those_of_the_pool(tmp_path: Path) -> Non
         else:
             exchange.import_qrels(store, "mine", data, "f", "one", corpus)
     found = desks.load(store, "mine")
-    assert {(one.question, one.passage, one.annotator) for one in found.current()} == {
+    assert {(one.question, one.passage, one.annotator) for one in found.current} == {
         ("Ü1", passage.id, "one"),
         ("Ü1", passage.id, "two"),
     }

@@ -10,7 +10,7 @@ from core.domain.people import Person
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final
-from core.evaluation.labels.on_hits import default_name, grade
+from core.evaluation.labels.run_labels import grade, grade_set
 from core.store import Store
 from tests.runs import make_run
 
@@ -34,7 +34,7 @@ def test_a_grade_makes_a_set_and_the_same_grade_takes_it_back(store, run):
     one, other = list(run.passages)[:2]
     grade(store, run, one, "ann", 2)
     grade(store, run, other, "ann", 0)
-    name = default_name("tiny")
+    name = grade_set("tiny")
     assert grades(store, name) == {one: 2, other: 0}
     assert [question.query for question in desks.load(store, name).questions] == [run.query]
     assert grade(store, run, one, "ann", 3).grade == 3

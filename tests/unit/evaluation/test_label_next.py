@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import label_next, queue, settling
+from core.evaluation.labels import label_next, queue
 from core.evaluation.labels.final import final
 from core.evaluation.outcome import Outcome
 from core.store import Store
@@ -98,26 +98,26 @@ def store(store_place):
 
 
 def test_the_queue_is_made_of_the_evaluation_and_keeps_its_labels(made, store):
-    ready = settling.begin(store, made, "bm25", "dense", Corpus())
-    assert (ready.set, ready.questions) == ("hand made to settle", ("q3", "q1"))
-    desk = desks.load(store, ready.set)
+    name, asked = label_next.begin(store, made, "bm25", "dense", Corpus())
+    assert (name, asked) == ("hand made to settle", ("q3", "q1"))
+    desk = desks.load(store, name)
     assert {pair: one.grade for pair, one in final(desk).items() if one.grade is not None} == {
         ("q0", "g"): 1,
         ("q1", "g"): 1,
     }
     assert set(desk.pool["q1"]) == {"g", "x", "y"}
     assert dict(desk.pool["q1"]["x"].found) == {"bm25": 1, "dense": 3}
-    first = settling.order(desk, made, "bm25", "dense")
+    first = label_next.order(desk, made, "bm25", "dense")
     assert first == ("q3", "q1")
     order = queue.order(desk, "me", first)
     assert [pair[0] for pair in order[:7]] == ["q3"] * 4 + ["q1"] * 3
     assert order[6] == ("q1", "g")  # judged already: the last of its question
     assert set(order) == set(queue.order(desk, "me"))
-    assert settling.begin(store, made, "bm25", "dense", Corpus()).set == ready.set  # made once
+    assert label_next.begin(store, made, "bm25", "dense", Corpus())[0] == name  # made once
 
 
 def test_questions_of_the_set_that_were_not_asked_come_by_their_pool(made, store):
-    settling.begin(store, made, "bm25", "dense", Corpus())
+    label_next.begin(store, made, "bm25", "dense", Corpus())
     desk = desks.load(store, "hand made to settle")
     extra = Question("extra", Query("not asked"))
     pool = {
@@ -126,13 +126,13 @@ def test_questions_of_the_set_that_were_not_asked_come_by_their_pool(made, store
         }
     }
     wider = replace(desk, questions=(*desk.questions, extra), pool={**desk.pool, **pool})
-    assert settling.order(wider, made, "bm25", "dense") == ("q3", "extra", "q1")
+    assert label_next.order(wider, made, "bm25", "dense") == ("q3", "extra", "q1")
 
 
 def test_the_set_of_the_evaluation_itself_is_used(made, store):
     desks.create(store, "mine", "tiny", made.labelled.questions)
     spec = {**made.spec, "labels": "mine"}
-    assert settling.begin(store, replace(made, spec=spec), "bm25", "dense", Corpus()).set == "mine"
+    assert label_next.begin(store, replace(made, spec=spec), "bm25", "dense", Corpus())[0] == "mine"
     store_desk = desks.load(store, "mine")
     one = Judgement("q3", "a", "me", "person", "grade", 3)
     desks.judge(store, "mine", one)
@@ -141,16 +141,17 @@ def test_the_set_of_the_evaluation_itself_is_used(made, store):
 
 def test_nothing_to_label_and_a_set_over_another_corpus_are_said(made, store):
     with pytest.raises(BadInput, match="labels cannot change their order"):
-        settling.begin(store, made, "bm25", "bm25", Corpus())
+        label_next.begin(store, made, "bm25", "bm25", Corpus())
     desks.create(store, "mine", "elsewhere", made.labelled.questions)
+    begun = replace(made, spec={**made.spec, "labels": "mine"})
     with pytest.raises(BadInput, match="over corpus elsewhere, not tiny"):
-        settling.begin(store, replace(made, spec={**made.spec, "labels": "mine"}), "bm25", "dense", Corpus())
+        label_next.begin(store, begun, "bm25", "dense", Corpus())
 
 
 def test_grades_that_sets_do_not_have_are_refused(made, store):
     labelled = replace(made.labelled, qrels={"q0": {"g": 7}})
     with pytest.raises(BadInput, match="grades that label sets do not have"):
-        settling.begin(store, replace(made, labelled=labelled), "bm25", "dense", Corpus())
+        label_next.begin(store, replace(made, labelled=labelled), "bm25", "dense", Corpus())
     assert desks.sets(store) == ()
 
 
@@ -167,12 +168,12 @@ def test_questions_of_sessions_in_which_the_routes_differ_join_the_set(made, sto
     store.save(replace(run, results=results))
     store.save(replace(run, id="elsewhere", corpus="other", results=results))
     store.flush()
-    ready = settling.begin(store, made, "bm25", "dense", Corpus())
-    desk = desks.load(store, ready.set)
+    name, asked = label_next.begin(store, made, "bm25", "dense", Corpus())
+    desk = desks.load(store, name)
     (new,) = [question for question in desk.questions if question.query == run.query]
-    assert new.id in ready.questions
+    assert new.id in asked
     pooled = desk.pool[new.id]
     assert pooled.keys() <= {*lists[0], *lists[1]}
-    assert new.id in settling.order(desk, made, "bm25", "dense")
-    again = settling.begin(store, made, "bm25", "dense", Corpus())
-    assert len(desks.load(store, again.set).questions) == len(desk.questions)
+    assert new.id in label_next.order(desk, made, "bm25", "dense")
+    again = label_next.begin(store, made, "bm25", "dense", Corpus())
+    assert len(desks.load(store, again[0]).questions) == len(desk.questions)

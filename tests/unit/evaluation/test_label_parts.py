@@ -12,11 +12,11 @@ from core.domain.types import Passage, Query, Turn
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import listing, origins
-from core.evaluation.labels.bands import landis_koch
-from core.evaluation.labels.coverage import Share, coverage
+from core.evaluation.labels.agreement import landis_koch
+from core.evaluation.labels.desk import caught_up
 from core.evaluation.labels.final import Tied, final
-from core.evaluation.labels.next_item import onward
-from core.evaluation.labels.refresh import caught_up
+from core.evaluation.labels.pool import Share, coverage
+from core.evaluation.labels.queue import onward
 from core.store import Store
 from core.store.labels import Judgement, Pooled
 from tests.runs import make_run

@@ -13,7 +13,7 @@ from core.evaluation import kappa as kappas
 from core.evaluation import statistics
 from core.evaluation.dataset import Question
 from core.evaluation.labels import agreement, queue
-from core.evaluation.labels.types import Desk
+from core.evaluation.labels.desk import Desk
 from core.store.labels import Judgement, LabelSet, Pooled
 
 

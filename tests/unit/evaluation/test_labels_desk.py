@@ -46,7 +46,7 @@ def said(passage="a:1", who="Ann", grade=2, question="q1", source="person", kind
 def current(store):
     return [
         (j.question, j.passage, j.annotator, j.source, j.kind, j.grade)
-        for j in desks.load(store, "set").current()
+        for j in desks.load(store, "set").current
     ]
 
 
@@ -57,7 +57,7 @@ def test_a_set_comes_back_as_it_was_made(store):
     assert desk.questions == QUESTIONS
     assert desk.pool["q1"]["a:3"] == Pooled(passage("a:3"), (("bm25", 3),))
     assert (set(desk.pool["q1"]), set(desk.pool["q2"])) == ({"a:1", "a:2", "a:3"}, {"a:1"})
-    assert (desk.judgements, desk.current(), desk.annotators(), desk.models()) == ((), (), (), ())
+    assert (desk.judgements, desk.current, desk.annotators(), desk.models()) == ((), (), (), ())
 
 
 def test_the_newest_of_an_annotator_holds_and_every_one_is_kept(store):
@@ -136,7 +136,7 @@ def test_undo_is_as_if_it_had_never_been_said(tmp_path_factory, acts):
             desks.judge(store, "set", said(where, who, grade, source=source))
             kept.append(act)
     expected = {(where, who, source): grade for where, who, source, grade in kept}
-    found = desks.load(store, "set").current()
+    found = desks.load(store, "set").current
     assert {(j.passage, j.annotator, j.source): j.grade for j in found} == expected
     store.close()
 
@@ -273,7 +273,7 @@ def test_any_text_is_kept(store):
     desk = desks.load(store, name)
     assert desk.questions == (Question(odd, Query(odd, (Turn("user", odd),))),)
     assert desk.pool == {odd: {odd: Pooled(Passage(odd, odd, odd, odd, 0, 9), ((odd, 1),))}}
-    assert (desk.current()[0].note, desk.current()[0].annotator) == (odd, name)
+    assert (desk.current[0].note, desk.current[0].annotator) == (odd, name)
 
 
 JUDGING = """

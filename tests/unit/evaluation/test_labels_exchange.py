@@ -92,7 +92,7 @@ def made(folder, questions, found, said):
 
 def plain(desk):
     return sorted(
-        (j.pair, j.annotator, j.source, j.kind, j.grade or 0, j.note, j.created) for j in desk.current()
+        (j.pair, j.annotator, j.source, j.kind, j.grade or 0, j.note, j.created) for j in desk.current
     )
 
 
@@ -111,9 +111,9 @@ def test_csv_brings_everything_back(tmp_path_factory, given_set):
     assert {q: {p: one.passage for p, one in pool.items()} for q, pool in back.pool.items()} == {
         q: {p: one.passage for p, one in pool.items()} for q, pool in desk.pool.items()
     }
-    assert (brought.added, brought.known) == (len(desk.current()), 0)
+    assert (brought.added, brought.known) == (len(desk.current), 0)
     again = exchange.import_table(other, "set", content, "labels.csv")
-    assert (again.added, again.known, again.passages) == (0, len(desk.current()), 0)
+    assert (again.added, again.known, again.passages) == (0, len(desk.current), 0)
     store.close()
     other.close()
 
@@ -135,7 +135,7 @@ def test_judgements_bring_the_grades_back(tmp_path_factory, given_set):
         exchange.import_qrels(other, "set", content, "labels.qrels", "import", TINY)
         back = desks.load(other, "set")
         assert {pair: one.grade for pair, one in back.by("import").items()} == grades
-        assert {j.source for j in back.current()} == {"import"}
+        assert {j.source for j in back.current} == {"import"}
         other.close()
     store.close()
 
@@ -225,7 +225,7 @@ def test_judgements_of_others_are_taken_as_they_are_written(store):
         ("q2 0 e:0-9 -1", "line 2: grade '-1'; give"),
         ("q9 0 e:0-9 1", "line 2: label set 'set' has no question 'q9'"),
         ("q2 0 z:0-9 1", "line 2: 'z:0-9' is neither in the pool nor a passage or document"),
-        ("q2 0 a%20b:0-9 0", "line 2: passage 'a b:0-9' is graded 1 in a line above"),
+        ("q2 0 a%20b:0-9 0", "line 2: 'NIST' judged passage 'a b:0-9' in a line above"),
     ],
 )
 def test_a_broken_line_of_judgements_is_named_and_nothing_is_imported(store, line, told):

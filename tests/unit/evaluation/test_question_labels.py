@@ -11,7 +11,7 @@ from core.evaluation.counting import place
 from core.evaluation.dataset import Complaint, LabelledSet, Question
 from core.evaluation.gold import Gold
 from core.evaluation.judged_answers import judge_answers
-from core.evaluation.labels import desk, on_hits
+from core.evaluation.labels import desk, run_labels
 from core.evaluation.outcome import Outcome
 from core.evaluation.scoring import route_values
 from core.store import Store
@@ -129,23 +129,23 @@ def store(tmp_path):
 
 def test_a_passage_is_marked_for_a_question_and_taken_back(store):
     run = run_of(answered("one", ["a:0-9", "b:0-9"], "30 days"))
-    first = on_hits.mark(store, run, "ann", passage=run.passages["a:0-9"])
-    then = on_hits.mark(store, run, "ann", passage=run.passages["b:0-9"])
+    first = run_labels.mark(store, run, "ann", passage=run.passages["a:0-9"])
+    then = run_labels.mark(store, run, "ann", passage=run.passages["b:0-9"])
     assert first.set == then.set
     made = desk.load(store, first.set)
-    assert {j.passage: j.grade for j in made.current()} == {"a:0-9": 3, "b:0-9": 3}
-    on_hits.unmark(store, then)
-    assert {j.passage: j.grade for j in desk.load(store, first.set).current()} == {"a:0-9": 3}
-    on_hits.unmark(store, first)
+    assert {j.passage: j.grade for j in made.current} == {"a:0-9": 3, "b:0-9": 3}
+    run_labels.undo(store, then)
+    assert {j.passage: j.grade for j in desk.load(store, first.set).current} == {"a:0-9": 3}
+    run_labels.undo(store, first)
     assert desk.sets(store) == (), "its only question is gone, and the set with it"
 
 
 def test_an_accepted_answer_is_a_right_one_until_it_is_taken_back(store):
     run = run_of(answered("one", ["a:0-9"], "30 days"))
-    on_hits.mark(store, run, "ann", passage=run.passages["a:0-9"])
-    marked = on_hits.mark(store, run, "ann", answer=" 30  days ")
+    run_labels.mark(store, run, "ann", passage=run.passages["a:0-9"])
+    marked = run_labels.mark(store, run, "ann", answer=" 30  days ")
     (question,) = desk.load(store, marked.set).questions
     assert (question.answers, question.answerable) == (("30 days",), True)
-    on_hits.unmark(store, marked)
+    run_labels.undo(store, marked)
     (question,) = desk.load(store, marked.set).questions
     assert (question.answers, question.answerable) == ((), None)

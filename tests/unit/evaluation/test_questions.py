@@ -378,7 +378,7 @@ def test_their_labels_come_with_them_and_nothing_comes_twice(place):
     store, corpus, file = place
     opened = desk.load(store, "mine")
     assert len(opened.questions) == 4
-    assert {one.annotator for one in opened.current()} == {label_set.BY}
+    assert {one.annotator for one in opened.current} == {label_set.BY}
     for question in opened.questions:
         assert bool(opened.pool[question.id]) is (question.answerable is not False)
     assert label_set.add(store, "mine", corpus, question_file.read(file)) == 0

@@ -16,9 +16,9 @@ from core.domain.types import Passage, Query
 from core.engine import engine as engine_module
 from core.engine.request import Request
 from core.evaluation.dataset import Complaint, LabelledSet, Question
-from core.evaluation.labels import complaints
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels.complaints import Report
+from core.evaluation.labels import run_labels
+from core.evaluation.labels.run_labels import Report
 from core.evaluation.release import regressions
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
@@ -194,7 +194,7 @@ def reported(engine, question, wanted, route="bm25"):
     """A complaint about a run of the engine, as the pages make it."""
     run = engine.ask(Request(Query(question), "tiny", (route,)))
     passage = wanted(run)
-    return complaints.report(
+    return run_labels.report(
         engine.store, "regressions tiny", Report(run, route, "ranked too low", "ann", passage)
     )
 
