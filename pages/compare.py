@@ -7,10 +7,8 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.job import Job
-from ui.app import corpora, health, link, page_title, state
-from ui.app.markup import md
-from ui.compare import ask, live, results
-from ui.compare.welcome import hello
+from ui.app import corpora, health, link, page_title, say, state
+from ui.compare import ask, results
 
 
 def opened() -> tuple[Run | None, Job | None]:
@@ -21,7 +19,7 @@ def opened() -> tuple[Run | None, Job | None]:
     try:
         run, job = state.find(run_id)
     except RouteScopeError as error:
-        st.error(md(str(error)))
+        say.error(error)
         return None, None
     if st.query_params.get("run") != run_id:
         link.show(run_id)  # back from another page: the address says again what is shown
@@ -31,13 +29,9 @@ def opened() -> tuple[Run | None, Job | None]:
 
 def start(corpus: str) -> None:
     """Begin a run and look at it; what cannot be asked gets one clear message."""
-    try:
-        job = state.start(ask.request(corpus))
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    link.show(job.id)
-    st.rerun()
+    with say.errors():
+        link.show(state.start(ask.request(corpus)).id)
+        st.rerun()
 
 
 corpus: str = st.session_state[state.CORPUS]
@@ -58,10 +52,10 @@ with below:
     if job is not None:
         health.warnings(job)
     if run is None:
-        hello(corpus)
+        ask.hello(corpus)
     elif job is not None and under_way:
-        live.follow(job)
+        results.follow(job)
     elif run.status == "running":
-        live.watch(run.id)
+        results.watch(run.id)
     else:
         results.draw(run)

@@ -273,7 +273,6 @@ def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
     query = Query("What do I do now?", (Turn("user", "My box arrived crushed."),))
     sample = module.Sample("s1", query, "A follow-up needs its history.", ("mmr", "no_such_route"))
     monkeypatch.setattr("ui.compare.ask.samples", lambda _: (sample,))
-    monkeypatch.setattr("ui.compare.welcome.samples", lambda _: (sample,))
     app = visit(corpus="tiny")
     assert "Pick a sample question below" in html(app)
     assert "no sample questions" not in shown(app)
@@ -293,7 +292,6 @@ def test_a_sample_about_answers_has_those_routes_answer(visit, monkeypatch):
     said = ("hybrid_rrf", "mmr", "no_such_route")
     sample = module.Sample("s1", Query("Where is it?"), "One answers, one does not.", answered=said)
     monkeypatch.setattr("ui.compare.ask.samples", lambda _: (sample,))
-    monkeypatch.setattr("ui.compare.welcome.samples", lambda _: (sample,))
     app = visit(corpus="tiny")
     app.button(key="hello:s1").click().run()
     assert "mmr" in app.session_state["routes"]

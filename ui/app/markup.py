@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import streamlit as st
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+
+from core.domain.format import milliseconds, size
+from core.evaluation.finding import count
 
 _MARKS = re.compile(f"([{re.escape(string.punctuation)}])")
 # Streamlit's markdown makes links of addresses in text, whatever was escaped: when it was read, each run of
@@ -36,6 +43,31 @@ def join(parts: Iterable[object], between: str = "") -> Markup:
     return Markup(between).join(escape(part) for part in parts)
 
 
+def render(template: str, **values: Any) -> Markup:
+    """Return the file `template`.html of ui/templates filled with `values`, which are escaped."""
+    return Markup(_environment().get_template(f"{template}.html").render(values))
+
+
+def fragment(name: str, *values: Any) -> Markup:
+    """Return the macro `name`, "template.macro", of ui/templates called with `values`, which are escaped."""
+    template, _, macro = name.partition(".")
+    made: Markup = getattr(_environment().get_template(f"{template}.html").module, macro)(*values)
+    return made
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).resolve().parent.parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"cut": cut, "ms": milliseconds, "size": size, "count": count}
+    return made
+
+
 def show(body: Markup) -> None:
     """Put HTML on the page. Raises TypeError for plain text, so unescaped strings cannot slip through."""
     if not isinstance(body, Markup):
@@ -57,6 +89,28 @@ def cut(text: str, limit: int) -> str:
     """Shorten `text` to one line of at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def table(
+    heads: Iterable[object],
+    rows: Iterable[Iterable[object]],
+    *,
+    numbers: Container[int] = (),
+    css: str = "",
+    foot: Iterable[object] = (),
+) -> Markup:
+    """Return a table in the common style, with the columns `numbers` aligned to the right."""
+
+    def row(kind: str, cells: Iterable[object]) -> Markup:
+        made = (
+            tag(kind, cell, css="num") if at in numbers else tag(kind, cell, dir="auto")
+            for at, cell in enumerate(cells)
+        )
+        return tag("tr", *made)
+
+    last = tag("tfoot", row("td", foot)) if foot else EMPTY
+    body = tag("tbody", *(row("td", cells) for cells in rows))
+    return tag("table", tag("thead", row("th", heads)), body, last, css=f"rs-table {css}".rstrip())
 
 
 def table_of(head: object, rows: Iterable[object], *, css: str = "") -> Markup:

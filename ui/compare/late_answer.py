@@ -5,11 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from core.analysis.run_view import worked
-from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.late_answers import Answering
-from ui.app import account, redraw, state
-from ui.app.markup import md, show, tag
+from ui.app import account, redraw, say, state
+from ui.app.markup import show, tag
 from ui.app.routes import title
 
 POLL_S = 0.4  # seconds between looks
@@ -32,21 +31,12 @@ def write(run: Run) -> None:
             needs = account.needs("ask a model" if by_model else "ask")
             pressed = st.button("Write answer", key="write_answer", **needs)
         if pressed:
-            if begin(run.id, name):
+            with say.errors():
+                state.engine().start_answer(run.id, name, state.answer_style())
                 st.rerun()
             return
     if writing is not None and writing.error and writing.route in names:
-        st.error(md(f"{title(writing.route)} could not write an answer: {writing.error}"))
-
-
-def begin(run_id: str, route: str) -> bool:
-    """Start to write; what cannot be answered gets one clear message."""
-    try:
-        state.engine().start_answer(run_id, route, state.answer_style())
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return False
-    return True
+        say.error(f"{title(writing.route)} could not write an answer: {writing.error}")
 
 
 @st.fragment(run_every=POLL_S)
@@ -55,6 +45,6 @@ def follow(writing: Answering) -> None:
     if writing.done:
         redraw.page()
     waits = f", {writing.waits}" if writing.waits else ""
-    st.info(md(f"Writing the answer for {title(writing.route)}: {writing.seconds:.0f} s{waits}"))
+    say.info(f"Writing the answer for {title(writing.route)}: {writing.seconds:.0f} s{waits}")
     if writing.text:
         show(tag("div", tag("div", writing.text, css="said", dir="auto"), css="rs rs-note"))

@@ -7,56 +7,43 @@ from markupsafe import Markup
 
 from core.analysis.rank_overlap import PERSISTENCE, Overlap, alone, overlap, weight
 from core.domain.types import Run
-from ui.app import address
+from ui.app import say
+from ui.app.choice import choice
 from ui.app.help_mark import term
-from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
+from ui.app.markup import EMPTY, cut, join, md, render, show, table, tag
 from ui.app.names import title_of
 from ui.app.routes import title
 from ui.components.grid import View
 
-JACCARD, RBO = "Same passages (Jaccard)", "Same order (RBO)"
-MEASURES = {"jaccard": JACCARD, "rbo": RBO}
+MEASURES = {"jaccard": "Same passages (Jaccard)", "rbo": "Same order (RBO)"}
 MAX_NAMED = 3  # passages that are named of those only one route found
 CROWDED = 18  # routes from which cells hold the value without its leading "0."
-_CELL = Markup('<td style="--alike:{:.0f}%" title="{} – {}: {:.3f}">{}</td>')
 
 
 def draw(run: Run, view: View) -> None:
     """Draw the similarity of each pair of routes and the passages that only one route found."""
-    address.take("overlap", "overlap", MEASURES.__getitem__)
-    address.take("p", "persistence", address.one_of(list(PERSISTENCE)))
-    st.session_state.setdefault("overlap", JACCARD)
-    st.session_state.setdefault("persistence", 0.9)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        measure = st.segmented_control(
+        name = MEASURES.__getitem__
+        measure = choice(
+            "overlap",
+            "overlap",
             "Similarity measure",
-            list(MEASURES.values()),
-            required=True,
-            key="overlap",
-            persist_state="session",
+            list(MEASURES),
+            segmented=True,
+            format_func=name,
             help=term("RBO"),
         )
         p = 0.9
-        if measure == RBO:
-            chosen = st.segmented_control(
-                "Persistence p",
-                PERSISTENCE,
-                required=True,
-                key="persistence",
-                persist_state="session",
-                help="Values near 1 give lower ranks more weight",
-            )
-            p = chosen or p
-    by_rank = measure == RBO
-    address.keep("overlap", "rbo" if by_rank else None)
-    address.keep("p", str(p) if by_rank and p != 0.9 else None)
+        if by_rank := measure == "rbo":
+            note = "Values near 1 give lower ranks more weight"
+            p = choice("p", "persistence", "Persistence p", PERSISTENCE, usual=0.9, segmented=True, help=note)
     found = overlap(run, "rbo" if by_rank else "jaccard", depth=view.depth, p=p)
     finding = describe_overlap(found)
     st.markdown(md(finding))
-    meaning = _meaning(by_rank, view.depth, p)
-    st.caption(
-        md(f"{meaning} A stronger colour means more similar rankings. Similar routes are next to each other.")
-    )
+    meaning = f"Passages in both top {view.depth} lists, divided by passages in either."
+    if by_rank:
+        meaning = f"Rank-biased overlap with p = {p:g}: the first 10 ranks carry {weight(10, p):.0%} of it."
+    say.caption(f"{meaning} A stronger colour means more similar rankings.")
     show(tag("div", triangle(found, finding), _only(run, view.depth), css="rs"))
 
 
@@ -77,84 +64,30 @@ def describe_overlap(found: Overlap) -> str:
     return sentences
 
 
-def _meaning(by_rank: bool, depth: int, p: float) -> str:
-    if not by_rank:
-        return f"Passages in both top {depth} lists, divided by passages in either."
-    return (
-        f"Rank-biased overlap of the full rankings; 1 means identical. With p = {p:g}, the first 10 ranks"
-        f" carry {weight(10, p):.0%} of the weight."
-    )
-
-
 def triangle(found: Overlap, finding: str) -> Markup:
     """Return the similarity of each pair of routes, in stronger colour for more similar pairs."""
-    count = len(found.routes)
-    if count < 2:
+    if (count := len(found.routes)) < 2:
         return EMPTY
     names = [title(route) for route in found.routes]
-    # One template for hundreds of cells: an element made part by part takes four times as long.
-    rows = [
-        tag(
-            "tr",
-            tag("th", cut(names[at], 40), scope="row", title=names[at]),
-            *(
-                _CELL.format(100 * value, names[at], other, value, cell_text(value, count))
-                for other, value in zip(names[:at], found.values[at].tolist(), strict=False)
-            ),
-        )
-        for at in range(1, count)
-    ]
-    heads = (tag("th", tag("span", cut(name, 40)), scope="col", title=name) for name in names[:-1])
-    head = tag("thead", tag("tr", tag("td"), *heads))
-    table = tag("table", head, tag("tbody", *rows), aria_label=finding)
-    return tag(
-        "div",
-        table,
-        css="rs-overlap",
-        tabindex="0",
-        role="region",
-        aria_label="Similarity of each pair of routes",
-    )
-
-
-def cell_text(value: float, count: int) -> str:
-    """Return a cell's value: "0.42", or ".42" in a crowded table."""
-    text = f"{value:.2f}"
-    return text.removeprefix("0") if count >= CROWDED else text
+    values = [row[:at] for at, row in enumerate(found.values.tolist())]
+    return render("overlap", names=names, values=values, finding=finding, crowded=count >= CROWDED)
 
 
 def _only(run: Run, depth: int) -> Markup:
     """Return a row for each route with passages in its top that no other route has there."""
-    found = sorted(
-        ((route, ids) for route, ids in alone(run, depth).items() if ids), key=lambda one: -len(one[1])
-    )
+    found = [(route, ids) for route, ids in alone(run, depth).items() if ids]
+    found.sort(key=lambda one: -len(one[1]))
     head = tag("h3", "Found by only one route", css="rs-part")
     if not found:
-        return head + tag(
-            "div",
-            f"Every passage in a route's top {depth} is also in another route's top {depth}.",
-            css="dim",
-        )
-    rows = [
-        tag(
-            "tr",
-            tag("td", title(route), css="nowrap"),
-            tag("td", len(ids), css="num"),
-            tag(
-                "td",
-                join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:MAX_NAMED]], " · "),
-                f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else EMPTY,
-            ),
-        )
-        for route, ids in found
-    ]
-    cells = (
-        tag("th", "Route"),
-        tag("th", f"Only in its top {depth}", css="num"),
-        tag("th", "Highest ranked"),
-    )
-    table = table_of(tag("tr", *cells), rows)
-    return join([head, tag("p", most_alone(found, depth)), table])
+        none = f"Every passage in a route's top {depth} is also in another route's top {depth}."
+        return head + tag("div", none, css="dim")
+    rows = []
+    for route, ids in found:
+        shown = join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:MAX_NAMED]], " · ")
+        more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
+        rows.append((title(route), len(ids), join([shown, more])))
+    heads = ("Route", f"Only in its top {depth}", "Highest ranked")
+    return join([head, tag("p", most_alone(found, depth)), table(heads, rows, numbers=(1,))])
 
 
 def most_alone(found: list[tuple[str, list[str]]], depth: int) -> str:

@@ -1,22 +1,22 @@
-"""Presets in the question form: applied with undo, shown with where they come from, deleted with undo."""
+"""Presets in the question form: applied or deleted with undo, shown with where they come from."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.evaluation.tuning.saving import in_words, settled
 from core.routes.registry import routes
 from core.store import Store, presets
 from core.store.presets import Preset
-from ui.app import account, next_run, state
-from ui.app.markup import cut, md, show, tag
+from ui.app import account, next_run, outcome, say, state
+from ui.app.markup import cut, show, tag
+from ui.app.outcome import Outcome
 from ui.app.routes import also
 
 CHOSEN = "named_chosen"
-APPLIED = "named_applied"  # (the preset that is applied, the inputs before)
-DELETED = "named_deleted"  # the name of the preset deleted last
-FAILED = "named_failed"  # why the last click did not succeed
+APPLIED = "named_applied"  # the preset that is applied
 
 
 def draw(corpus: str) -> None:
@@ -28,22 +28,16 @@ def draw(corpus: str) -> None:
     if found:
         _choose(store, found)
     else:
-        st.caption(md(f"No presets are saved for corpus {corpus}. You can save one from the Tune page."))
+        say.caption(f"No presets are saved for corpus {corpus}. You can save one from the Tune page.")
         st.page_link("tune.py", label="Go to Tune")
-    if failed := st.session_state.get(FAILED):
-        st.error(md(failed))
-    _undo(store)
+    outcome.draw("named")
 
 
 def in_place() -> Preset | None:
     """Return the applied preset, or None if the parameters have changed since or none was applied."""
-    if APPLIED not in st.session_state:
-        return None
-    preset: Preset = st.session_state[APPLIED][0]
-    parameters = {
-        name: values for name, values in st.session_state.get(state.PARAMETERS, {}).items() if values
-    }
-    same = parameters == changed(preset) and st.session_state.get(state.EVIDENCE) == preset.evidence
+    preset: Preset | None = st.session_state.get(APPLIED)
+    given = {name: values for name, values in st.session_state.get(state.PARAMETERS, {}).items() if values}
+    same = preset and given == changed(preset) and st.session_state.get(state.EVIDENCE) == preset.evidence
     return preset if same else None
 
 
@@ -60,80 +54,38 @@ def changed(preset: Preset) -> dict[str, dict[str, object]]:
     return found
 
 
-def apply(preset: Preset) -> None:
+def _apply(preset: Preset) -> Outcome:
     """Replace the parameters in the inputs with the preset's, and select its routes."""
-    now = st.session_state
-    now.pop(FAILED, None)
-    try:
-        parameters = changed(preset)
-    except RouteScopeError as error:
-        now[FAILED] = str(error)
-        return
-    now[APPLIED] = (preset, next_run.inputs())
-    now[state.PARAMETERS] = parameters
+    now, parameters, before = st.session_state, changed(preset), next_run.inputs()
+    now[APPLIED], now[state.PARAMETERS] = preset, parameters
     also(*preset.parameters)
-    if preset.evidence is None:
-        now.pop(state.EVIDENCE, None)
-    else:
+    now.pop(state.EVIDENCE, None)
+    if preset.evidence is not None:
         now[state.EVIDENCE] = preset.evidence
     now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are created again
+    return Outcome(f"“{cut(preset.name, 64)}” is applied.", partial(next_run.put_back, before))
 
 
-def undo() -> None:
-    """Restore the inputs from before the preset was applied."""
-    _, before = st.session_state.pop(APPLIED)
-    next_run.put_back(before)
+def _delete(store: Store, name: str) -> Outcome:
+    """Delete a preset; parameters that were applied stay."""
+    presets.delete(store, name)
 
+    def bring_back() -> None:
+        store.restore("preset", name)
 
-def delete(store: Store, preset: Preset) -> None:
-    """Delete the preset; parameters that were applied stay."""
-    st.session_state.pop(FAILED, None)
-    try:
-        presets.delete(store, preset.name)
-    except RouteScopeError as error:
-        st.session_state[FAILED] = str(error)
-        return
-    st.session_state[DELETED] = preset.name
-
-
-def bring_back(store: Store) -> None:
-    """Bring back the preset deleted last."""
-    try:
-        store.restore("preset", st.session_state[DELETED])
-    except RouteScopeError as error:
-        st.session_state[FAILED] = str(error)
-        return
-    st.session_state.pop(DELETED)
+    return Outcome(f"“{cut(name, 64)}” is deleted.", bring_back)
 
 
 def _choose(store: Store, found: dict[str, Preset]) -> None:
     if st.session_state.get(CHOSEN) not in found:
         st.session_state[CHOSEN] = next(iter(found))
-    name = st.selectbox(
-        "Preset",
-        list(found),
-        key=CHOSEN,
-        format_func=lambda one: cut(one, 64),
-        persist_state="session",
-    )
+    short = partial(cut, limit=64)
+    name = st.selectbox("Preset", list(found), key=CHOSEN, format_func=short, persist_state="session")
     preset = found[name]
     lines = [tag("p", line) for line in preset.note.splitlines() if line.strip()]
     saved = f"Saved {preset.changed[:16].replace('T', ' ')} UTC{account.by(store, 'preset saved', name)}."
     show(tag("div", tag("p", tag("b", in_words(preset))), *lines, tag("p", saved, css="dim"), css="rs"))
     with st.container(horizontal=True, gap="small"):
-        st.button("Apply", key="named_apply", on_click=apply, args=(preset,), type="primary")
-        st.button("Delete", key="named_delete", on_click=delete, args=(store, preset))
-
-
-def _undo(store: Store) -> None:
-    """Draw the last actions, each with its Undo."""
-    if APPLIED in st.session_state:
-        preset, _ = st.session_state[APPLIED]
-        what = "is applied" if in_place() is not None else "was applied, and parameters have changed since"
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.caption(md(f"“{cut(preset.name, 64)}” {what}."))
-            st.button("Undo", key="named_undo", on_click=undo, type="tertiary")
-    if DELETED in st.session_state:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.caption(md(f"“{cut(st.session_state[DELETED], 64)}” is deleted."))
-            st.button("Undo", key="named_back", on_click=bring_back, args=(store,), type="tertiary")
+        apply, delete = ("named", partial(_apply, preset)), ("named", partial(_delete, store, name))
+        st.button("Apply", key="named_apply", on_click=outcome.act, args=apply, type="primary")
+        st.button("Delete", key="named_delete", on_click=outcome.act, args=delete)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -15,19 +16,18 @@ from core.analysis.searches import rewrites
 from core.corpus import catalogue, cautions
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
-from core.domain.types import Run, Span
+from core.domain.types import Run
 from core.engine.job import Job
 from core.engine.replay import texts
 from core.engine.request import FILTERS, Request
 from core.evaluation.labels import run_labels
 from core.evaluation.labels.pool import store_of
-from ui.app import address, link, opened, opening, scripts, state
+from ui.app import address, link, opened, opening, redraw, say, scripts, state
 from ui.app.markup import EMPTY, md, show
 from ui.app.picked import PASSAGE
 from ui.app.routes import title
 from ui.app.tabs import tabs
-from ui.compare import answers as answers_tab
-from ui.compare import late_answer, matches, overlap, ranks
+from ui.compare import answers, matches, overlap, ranks
 from ui.compare.steps import steps
 from ui.components import complaint, cost, passage, sharing
 from ui.components.gold import gold_grades
@@ -42,6 +42,7 @@ WAITS = (
     (recorded_waits.loading, "for a model, text or tokens to be available"),
     (recorded_waits.waited, "for a busy model"),
 )
+POLL_S, ELSEWHERE_S = 0.4, 2.0  # seconds between looks at a job, and at a run that only the store knows
 SHOWN_FROM_MS = 50.0  # a wait that is worth a word
 PAGES = {"why.py": "Why", "steps.py": "Steps", "latency.py": "Latency"}
 SPOKEN = {"cancelled": "stopped early", "interrupted": "interrupted when RouteScope stopped"}
@@ -50,7 +51,9 @@ SPOKEN = {"cancelled": "stopped early", "interrupted": "interrupted when RouteSc
 @st.fragment(key=VIEW_KEY)  # another view of the run leaves all above it, and the sidebar, as they are
 def draw(run: Run, waiting: Sequence[Waiting] = (), doing: str = "") -> None:
     """Draw everything about a run. Routes that have not ended are `waiting`; `doing` is the current step."""
-    _begin_opening(run.corpus)
+    with suppress(RouteScopeError):  # without its corpus, a run's passages are named by their documents
+        if catalogue.describe(run.corpus, state.engine().settings).state in ("ready", "stale"):
+            opening.begin(run.corpus)  # it has the headings that passages are named by
     gold = gold_grades(run)
     scripts.listen("script_presses", partial(pressed, run))
     with st.container(key="bar", horizontal=True, vertical_alignment="center", gap="small"):
@@ -66,7 +69,7 @@ def draw(run: Run, waiting: Sequence[Waiting] = (), doing: str = "") -> None:
     many = len(run.results) + len(waiting) >= MANY
     views: dict[str, Callable[[], None]] = {
         **(matrix | columns if many else columns | matrix),
-        "Answers": lambda: _answers(run, gold),
+        "Answers": lambda: answers.draw(run, gold),
         "Overlap": lambda: overlap.draw(run, view),
         "Matches": lambda: matches.draw(run),
         "Cost": lambda: show(cost.costs(run)),
@@ -75,16 +78,6 @@ def draw(run: Run, waiting: Sequence[Waiting] = (), doing: str = "") -> None:
     tabs(views, MANY_TAB if many else TAB, {"Columns": lambda: _behind(run)})
     with about:  # drawn last, when the address says all of the view
         _about(run)
-
-
-def _begin_opening(corpus: str) -> None:
-    """Begin to open the corpus: it has the headings that passages are named by."""
-    try:
-        known = catalogue.describe(corpus, state.engine().settings)
-        if known.state in ("ready", "stale"):
-            opening.begin(corpus)
-    except RouteScopeError:
-        return  # a corpus that is not here: its passages are named by their documents
 
 
 def pressed(run: Run, told: str) -> None:
@@ -113,12 +106,12 @@ def _status(run: Run, waiting: Sequence[Waiting], doing: str) -> None:
         if run.status == "running":
             st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {doing}"))
             return
-        said = [f"{len(worked(run))} of {total} routes, {milliseconds(run.wall_ms)}"]
-        said += [SPOKEN[run.status]] if run.status in SPOKEN else []
-        said += [f"filter {one}" for one in texts(run.settings.get(FILTERS))]
+        facts = [f"{len(worked(run))} of {total} routes, {milliseconds(run.wall_ms)}"]
+        facts += [SPOKEN[run.status]] if run.status in SPOKEN else []
+        facts += [f"filter {one}" for one in texts(run.settings.get(FILTERS))]
         if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
-            said.append("the question above is not the one of this run")
-        st.caption(md(" · ".join(said)))
+            facts.append("the question above is not the one of this run")
+        say.caption(" · ".join(facts))
 
 
 def _troubles(run: Run) -> None:
@@ -148,13 +141,9 @@ def _again(run: Run) -> None:
         answered,
         style=state.answer_style(),
     )
-    try:
-        job = state.start(asked)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    link.show(job.id)
-    st.rerun()
+    with say.errors():
+        link.show(state.start(asked).id)
+        st.rerun()
 
 
 @st.fragment
@@ -176,92 +165,72 @@ def _about(run: Run) -> None:
             longest = max((waits(result.spans) for result in run.results), default=0.0)
             if longest >= SHOWN_FROM_MS:
                 facts.append(f"waited {milliseconds(longest)} {reason} (not counted in any route's time)")
-        st.caption(md(" · ".join(facts)))
-        _cautions(run)
+        say.caption(" · ".join(facts))
+        with suppress(RouteScopeError):  # a corpus that is not here
+            info = catalogue.describe(run.corpus, state.engine().settings).info
+            for caution in cautions.of_run(run, info) if info is not None else ():
+                say.warning(f"{caution.text}.")
 
 
-def _cautions(run: Run) -> None:
-    """Draw warnings about what dense searches of this run could not find."""
-    try:
-        info = catalogue.describe(run.corpus, state.engine().settings).info
-    except RouteScopeError:
-        return  # a corpus that is not here
-    for caution in cautions.of_run(run, info) if info is not None else ():
-        st.warning(md(f"{caution.line()}."))
+@st.fragment(run_every=POLL_S)
+def follow(job: Job) -> None:
+    """Draw the results so far with the progress; redraw the page when the run ends."""
+    if job.done:
+        redraw.page()
+    draw(job.snapshot(), *at_work(job))
 
 
-def pending(job: Job) -> list[Waiting]:
-    """Return the routes of a job that have not ended."""
-    return [
-        Waiting(
-            title(name),
-            at == "running",
-            recorded_waits.now(spans) or (step.name if (step := current(spans)) else ""),
-            being_written(spans),
-        )
-        for name, at, spans in job.pending()
-    ]
-
-
-def at_work(job: Job) -> str:
-    """Describe the current step and its duration for the progress line."""
+def at_work(job: Job) -> tuple[list[Waiting], str]:
+    """Return the routes of a job that have not ended, and the current step with its duration."""
+    waiting, doing = [], ""
     for name, at, spans in job.pending():
-        if at == "running":
-            if waits := recorded_waits.now(spans):
-                return f"{title(name)} {waits}"
-            step = current(spans)
-            return f"{title(name)}: {step.name}, {step.ms / 1000:.0f} s" if step else title(name)
-    return "starting"
+        step = next((span for span in reversed(spans) if span.parent is None), None)
+        waits = recorded_waits.now(spans)
+        now = waits or (step.name if step else "")
+        waiting.append(Waiting(title(name), at == "running", now, being_written(spans)))
+        if at == "running" and not doing:
+            took = f": {step.name}, {step.ms / 1000:.0f} s" if step else ""
+            doing = f"{title(name)} {waits}" if waits else f"{title(name)}{took}"
+    return waiting, doing or "starting"
 
 
-def current(spans: Sequence[Span]) -> Span | None:
-    """Return the top-level step that a route is running, or None."""
-    return next((span for span in reversed(spans) if span.parent is None), None)
-
-
-def _answers(run: Run, gold: Mapping[str, int]) -> None:
-    if run.status != "running":
-        late_answer.write(run)
-    answers_tab.draw(run, gold)
-
-
-def _with_passage(run: Run, view: View, left: Callable[[], None], *, ranks: bool) -> None:
-    """Draw a view, and the selected passage at its right if there is room, else below."""
-    with st.container(key="beside"):
-        with st.container():
-            left()
-        if view.lit is not None:
-            with st.container():
-                passage.draw(run, view, ranks=ranks)
+@st.fragment(run_every=ELSEWHERE_S)
+def watch(run_id: str) -> None:
+    """Follow a run of another process until it or its process has ended."""
+    with say.errors():  # deleted meanwhile, say
+        run, _ = state.find(run_id)
+        if run.status != "running":
+            redraw.page()
+        ended = [result.route for result in run.results]
+        names = [name for name in run.settings.get("routes", ()) if name not in ended]
+        waiting = [Waiting(title(name), running=False, step="not finished yet") for name in names]
+        draw(run, waiting, "running in another process")
 
 
 def _columns(run: Run, view: View, waiting: Sequence[Waiting]) -> None:
-    whole = drawn(run, view) <= WHOLE_HITS
-
-    def left() -> None:
-        if not whole:
-            st.caption(
-                f"{drawn(run, view):,} hits. Above {WHOLE_HITS} hits, full texts are left out."
-                " Find a passage above to read it, or show fewer hits."
-            )
-        marker = passage.marker(run) if whole else None
-        columns = grid(run, view, waiting, marker) if waiting else kept(run, view, marker)
-        st.session_state[COLUMNS] = (run.id, columns)
-        show(lit(run, view.lit))
-        show(columns)
-
-    _with_passage(run, view, left, ranks=True)
+    count = drawn(run, view)
+    with st.container(key="beside"):  # the selected passage is at the right if there is room, else below
+        with st.container():
+            marker = passage.marker(run) if count <= WHOLE_HITS else None
+            if marker is None:
+                st.caption(f"{count:,} hits. Above {WHOLE_HITS} hits, full texts are left out.")
+            columns = grid(run, view, waiting, marker) if waiting else kept(run, view, marker)
+            st.session_state[COLUMNS] = (run.id, columns)
+            show(lit(run, view.lit))
+            show(columns)
+        with st.container():
+            passage.draw(run, view)
 
 
 def _ranks(run: Run, view: View, waiting: Sequence[Waiting]) -> None:
     rows = ranks.rows_of(run, view)
     chosen = replace(view, lit=view.lit or (rows[0].id if rows else None))
-
-    def left() -> None:
-        show(lit(run, chosen.lit))
-        show(ranks.matrix(run, view, rows, passage.marker(run), waiting))
-
-    _with_passage(run, chosen, left, ranks=False)
+    with st.container(key="beside"):
+        with st.container():
+            show(lit(run, chosen.lit))
+            show(ranks.matrix(run, view, rows, passage.marker(run), waiting))
+        with st.container():
+            passage.draw(run, chosen, ranks=False)
 
 
 def _behind(run: Run) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.domain.types import Remembered
 from core.store import Store
-from ui.app import state
-from ui.app.markup import cut, join, md, show, tag
+from ui.app import say, state
+from ui.app.markup import cut, join, show, tag
 
 DOOMED = "doomed"  # (session, numbers) that are forgotten when that is confirmed
 HELP = (
@@ -21,45 +21,27 @@ HELP = (
 
 def draw() -> None:
     """Draw the session's name, what it remembers, and a way to delete that."""
-    name = state.session()
-    st.text_input(
-        "Session",
-        key=state.SESSION,
-        max_chars=80,
-        width=560,
-        placeholder="No session",
-        help=HELP,
-        persist_state="session",
-    )
-    store = state.engine().store
+    name, store = state.session(), state.engine().store
+    box: dict[str, Any] = {"max_chars": 80, "width": 560, "placeholder": "No session", "help": HELP}
+    st.text_input("Session", key=state.SESSION, persist_state="session", **box)
     if not name:
         return
     if store is None:
         st.caption("Runs are not stored here, so a session cannot be stored either.")
         return
-    try:
+    with say.errors():
         turns = store.recall(name)
-        if turns:
-            _listing(turns)
-            _forget(store, name, turns)
-        else:
+        if not turns:
             st.caption("This session has no turns yet.")
-    except RouteScopeError as error:
-        st.error(md(str(error)))
+            return
+        with st.container(height=min(60 + 40 * len(turns), 280), width=560):
+            show(join(_line(turn) for turn in turns))
+        _forget(store, name, turns)
 
 
-def _listing(turns: Sequence[Remembered]) -> None:
-    with st.container(height=min(60 + 40 * len(turns), 280), width=560):
-        show(
-            join(
-                tag(
-                    "div",
-                    tag("span", f"{turn.number} {turn.role} ", css="dim"),
-                    tag("span", cut(turn.text, 400), dir="auto"),
-                )
-                for turn in turns
-            )
-        )
+def _line(turn: Remembered) -> object:
+    who = tag("span", f"{turn.number} {turn.role} ", css="dim")
+    return tag("div", who, tag("span", cut(turn.text, 400), dir="auto"))
 
 
 def _forget(store: Store, name: str, turns: Sequence[Remembered]) -> None:
@@ -75,10 +57,9 @@ def _forget(store: Store, name: str, turns: Sequence[Remembered]) -> None:
         return
     st.warning("You cannot undo this. Runs stay in the list, with their questions.")
     with st.container(horizontal=True):
-        if st.button("Delete permanently", type="primary", key="forget_now"):
-            del st.session_state[DOOMED]
+        sure = st.button("Delete permanently", type="primary", key="forget_now")
+        if sure:
             store.forget(name, picked or None)
-            st.rerun()
-        if st.button("Cancel", key="forget_not"):
+        if sure or st.button("Cancel", key="forget_not"):
             del st.session_state[DOOMED]
             st.rerun()

@@ -9,7 +9,6 @@ from core.engine.job import Job
 from ui.app import redraw, state
 from ui.app.markup import md
 from ui.compare import results
-from ui.compare.live import POLL_S
 
 
 def under_way(run: Run) -> bool:
@@ -25,12 +24,12 @@ def under_way(run: Run) -> bool:
     return False
 
 
-@st.fragment(run_every=POLL_S)
+@st.fragment(run_every=results.POLL_S)
 def _follow(job: Job) -> None:
     if job.done:
         redraw.page()
     run = job.snapshot()
     done, total = len(run.results), len(run.results) + len(job.pending())
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {results.at_work(job)}"))
+        st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {results.at_work(job)[1]}"))
         st.button("Stop", key=f"stop:{run.id}", on_click=job.cancel)
