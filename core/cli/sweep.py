@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from core.backends.workers.place import WorkPlace
     from core.evaluation.tuning.sweep import Curve, Effect
     from core.evaluation.tuning.sweep_run import Running, Todo
-    from core.routes.declare import ParameterSpec
+    from core.routes.declare import Parameter
 
 
 @click.command("sweep")
@@ -102,7 +102,7 @@ def _named(parameters: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _points(
-    specs: dict[str, ParameterSpec], given: Sequence[str], route: str, now: tuple[Any, ...]
+    specs: dict[str, Parameter], given: Sequence[str], route: str, now: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], ...]:
     from core.evaluation.tuning.sweep_grid import cells, default, read
 

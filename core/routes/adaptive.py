@@ -1,8 +1,5 @@
 from core.backends.question_classifier import DEFAULT_ROUTE, NO_SEARCH
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(

@@ -1,8 +1,6 @@
 from typing import Annotated
 
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Parameter, Query, Steps, route
 
 
 @route("Adaptive k", family="scoring", paper="Taguchi, Maekawa & Bhutani 2025, arXiv:2506.08479")

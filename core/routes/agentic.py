@@ -1,9 +1,19 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import EVIDENCE, Answer, Query, Ranking
-from core.routes.declare import NO_GAIN, Parameter, route
-from core.steps import POOL, Steps
+from core.routes import shared
+from core.routes.prelude import (
+    EVIDENCE,
+    NO_GAIN,
+    POOL,
+    Answer,
+    Need,
+    Parameter,
+    Query,
+    Ranking,
+    Share,
+    Steps,
+    route,
+)
 from core.steps.agent import Action, Did
 
 
@@ -21,11 +31,8 @@ def agentic(
     *,
     steps: Annotated[int, Parameter(1, 8, "maximum number of actions the model may choose")] = 4,
     each: Annotated[int, Parameter(1, 10, "passages collected per action")] = 3,
-    keep: Annotated[int, Parameter(1, 15, "passages collected in total")] = 9,
-    threshold: Annotated[
-        float,
-        Parameter(0, 1, "minimum P(Yes) that what was collected answers, to stop; 0: calibrated"),
-    ] = 0.0,
+    keep: shared.Collected = 9,
+    threshold: Annotated[Share, "minimum P(Yes) that what was collected answers; 0: calibrated"] = 0.0,
 ) -> Answer:
     """Let the model choose the next action (search, look up, query tables) without showing it the passages.
 

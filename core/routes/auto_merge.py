@@ -1,10 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
-from core.steps.generate import DEFAULT_SHOWN_PASSAGES
+from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Parameter, Query, Share, Steps, route
 
 
 @route(
@@ -18,9 +14,7 @@ def auto_merge(
     do: Steps,
     *,
     pieces: Annotated[int, Parameter(1, 500, "number of nearest pieces that count as found")] = 12,
-    share: Annotated[
-        float, Parameter(0, 1, "share of a passage's pieces above which the whole passage is read")
-    ] = 0.5,
+    share: Annotated[Share, "share of a passage's pieces above which the whole passage is read"] = 0.5,
 ) -> Answer:
     """Search short pieces; a passage is read whole where many of its pieces are found, else those alone.
 

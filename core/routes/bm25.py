@@ -1,9 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(
@@ -19,11 +16,7 @@ def bm25(
     do: Steps,
     *,
     engine: Annotated[
-        Literal["bm25s", "rank-bm25"],
-        Parameter(
-            help="engine that computes the scores: the stored index, or a second implementation, slow on "
-            "first use"
-        ),
+        Literal["bm25s", "rank-bm25"], "the stored index, or a second implementation"
     ] = "bm25s",
 ) -> Answer:
     """Rank passages by the words they share with the question (BM25)."""

@@ -1,7 +1,4 @@
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(

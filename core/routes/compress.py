@@ -1,9 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -30,8 +27,7 @@ def compress(
         ),
     ] = 0.2,
     how: Annotated[
-        Literal["embedding", "llm"],
-        Parameter(help="sentence filter: cosine with the question, or the model, one call per passage"),
+        Literal["embedding", "llm"], "by cosine, or by the model, one call per passage"
     ] = "embedding",
     strip_floor: Annotated[
         float,

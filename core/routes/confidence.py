@@ -1,11 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Query, Share, Steps, route
 from core.steps.confidence import How
-from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
 
 @route(
@@ -19,16 +15,8 @@ def confidence(
     query: Query,
     do: Steps,
     *,
-    how: Annotated[
-        How,
-        Parameter(
-            help="mean or minimum of the token probabilities; verbalised: the confidence the model states"
-        ),
-    ] = "mean",
-    threshold: Annotated[
-        float,
-        Parameter(0, 1, "minimum confidence to answer without a search; 0: calibrated"),
-    ] = 0.0,
+    how: Annotated[How, "mean or minimum token probability; verbalised: stated by the model"] = "mean",
+    threshold: Annotated[Share, "minimum confidence to answer without a search; 0: calibrated"] = 0.0,
 ) -> Answer:
     """Answer from the model's own knowledge; retrieve only when its confidence is low.
 

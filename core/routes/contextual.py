@@ -1,9 +1,5 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(
@@ -16,9 +12,7 @@ def contextual(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[
-        float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")
-    ] = 0.5,
+    alpha: shared.Alpha = 0.5,
 ) -> Answer:
     """Search passages together with a context that the model wrote for each, by BM25 and dense."""
     words = do.key_words(Need.CONTEXTS, query.text)

@@ -1,9 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import NO_GAIN, Parameter, route
-from core.steps import Steps
+from core.routes.prelude import NO_GAIN, Answer, Need, Parameter, Query, Ranking, Steps, route
 from core.steps.evaluate import Which
 from core.steps.refine import recompose
 
@@ -24,31 +21,18 @@ def crag(
     do: Steps,
     *,
     evaluator: Annotated[
-        Which,
-        Parameter(help="grader: a logistic regression over search features, the model, or a cross-encoder"),
+        Which, "a regression over search signals, the model, a cross-encoder"
     ] = "lightweight",
     graded: Annotated[int, Parameter(1, 20, "number of top hybrid hits to grade")] = 5,
     high: Annotated[
-        float,
-        Parameter(0, 1, "minimum grade to trust retrieval; 0: the calibrated threshold", tunes="high"),
+        float, Parameter(0, 1, "minimum grade to trust retrieval; 0: calibrated", tunes="high")
     ] = 0.0,
     low: Annotated[
-        float,
-        Parameter(
-            0,
-            1,
-            "retrieval is replaced if all grades are below this; 0: the calibrated threshold",
-            tunes="low",
-        ),
+        float, Parameter(0, 1, "if all grades are below, retrieval is replaced; 0: calibrated", tunes="low")
     ] = 0.0,
-    margin: Annotated[
-        float, Parameter(0, 0.5, "distance from a calibrated threshold within which it is ambiguous")
-    ] = 0.05,
+    margin: Annotated[float, Parameter(0, 0.5, "ambiguous within this of a calibrated threshold")] = 0.05,
     web_passages: Annotated[int, Parameter(1, 5, "most web passages added where retrieval is ambiguous")] = 2,
-    reads: Annotated[
-        Literal["sentences", "whole passages"],
-        Parameter(help="what an answer is written from: the sentences near the question, or all of them"),
-    ] = "sentences",
+    reads: Annotated[Literal["sentences", "whole passages"], "what an answer is written from"] = "sentences",
     strip_floor: Annotated[
         float, Parameter(-1, 1, "minimum cosine of a sentence with the question", tunes="floor", cosine=True)
     ] = 0.3,

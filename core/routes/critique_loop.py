@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Parameter, Query, Share, Steps, route
 
 
 @route(
@@ -19,20 +17,11 @@ def critique_loop(
     do: Steps,
     *,
     passages: Annotated[int, Parameter(1, 5, "number of passages, each of which gets a separate answer")] = 3,
-    search_from: Annotated[
-        float,
-        Parameter(0, 1, "minimum P(Yes) that it has to be looked up, to search; 0: calibrated"),
-    ] = 0.0,
-    relevant_from: Annotated[
-        float, Parameter(0, 1, "minimum P(Yes) that a passage states the answer, to write; 0: calibrated")
-    ] = 0.0,
-    supported_from: Annotated[
-        float, Parameter(0, 1, "minimum support of a segment by its passage, to be the answer")
-    ] = 0.5,
-    w_rel: Annotated[float, Parameter(0, 5, "weight of the critique that the passage is relevant")] = 1.0,
-    w_sup: Annotated[
-        float, Parameter(0, 5, "weight of the critique that the passage supports the segment")
-    ] = 1.0,
+    search_from: Annotated[Share, "minimum P(Yes) that it must be looked up; 0: calibrated"] = 0.0,
+    relevant_from: Annotated[Share, "minimum P(Yes) that a passage states the answer; 0: calibrated"] = 0.0,
+    supported_from: Annotated[Share, "minimum support of a segment by its passage, to be the answer"] = 0.5,
+    w_rel: shared.Relevance = 1.0,
+    w_sup: shared.Support = 1.0,
     w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the segment is useful")] = 0.5,
 ) -> Answer:
     """Answer from each relevant passage separately, judge each answer, and return the best that is supported.

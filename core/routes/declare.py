@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -19,81 +20,51 @@ if TYPE_CHECKING:
 
 EMBEDDER = "embedder"  # the parameter that says whose vectors a route uses
 OF_ENGINE = (EMBEDDER, PARAMETER)  # parameters that the engine reads, not the function
-NO_GAIN = "No gain shown with a 1.5B model."
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Bounds and help of one keyword argument of a route; choices come from a Literal, switches from bool.
-
-    `tunes` says what it means for a step, where no trace is at hand: the argument that it sets ("k",
-    "weights", "low", "floor"...), or "alpha", the second weight of two, of which the first is 1 - alpha.
-    Which parameter set what of a stored step stands with that step (`Span.set_by`).
-    `cosine`: it is a limit on cosines, whose good value is another one with another embedder.
-    """
+    """A keyword argument of a route: bounds and help are in its annotation, the rest in the signature."""
 
     low: float | None = None
     high: float | None = None
     help: str = ""
+    # the argument of a step that it sets ("k", "weights", "low", "floor"), or "alpha": the second weight of
+    # two, of which the first is 1 - alpha; which parameter set what of a stored step is in `Span.set_by`
     tunes: str = ""
-    cosine: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterSpec:
-    """One parameter as pages, the command line and the store see it."""
-
-    name: str
-    type: type
-    default: Any
-    help: str
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    tunes: str = ""
-    cosine: bool = False
+    cosine: bool = False  # a limit on cosines: another embedder needs another value
+    name: str = ""
+    type: type = str
+    default: Any = ""
+    choices: tuple[str, ...] = ()  # of a Literal
 
     def read(self, value: Any, owner: str) -> Any:
-        """`value` (text or typed) as this parameter's type, or BadInput saying what is allowed."""
-        allowed = self._allowed()
-        wrong = BadInput(f"parameter {owner}.{self.name}: {value!r} is not allowed; expected {allowed}")
+        """Convert `value` (text or typed) to this parameter's type. Raises BadInput with what is allowed."""
         if self.choices:
+            allowed = "one of " + ", ".join(self.choices)
             if value in self.choices:
                 return value
-            raise wrong
-        if self.type is bool:
-            lowered = str(value).lower()
-            if lowered not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
-                raise wrong
-            return lowered in ("true", "1", "yes", "on")
-        try:
-            number = self.type(str(value))
-        except ValueError:
-            raise wrong from None
-        if number != number or not (self.low is None or number >= self.low):  # NaN is never equal to itself
-            raise wrong
-        if not (self.high is None or number <= self.high):
-            raise wrong
-        return number
-
-    def _allowed(self) -> str:
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        if self.type is bool:
-            return "true or false"
-        kind = "a whole number" if self.type is int else "a number"
-        return (
-            f"{kind} from {self.low:g} to {self.high:g}"
-            if self.low is not None and self.high is not None
-            else kind
-        )
+        elif self.type is bool:
+            allowed, said = "true or false", str(value).lower()
+            if said in ("true", "1", "yes", "on", "false", "0", "no", "off"):
+                return said in ("true", "1", "yes", "on")
+        else:
+            allowed = "a whole number" if self.type is int else "a number"
+            if self.low is not None and self.high is not None:
+                allowed += f" from {self.low:g} to {self.high:g}"
+            with suppress(ValueError):
+                found = self.type(str(value))
+                if self.low is None or self.high is None or self.low <= found <= self.high:
+                    return found
+        raise BadInput(f"parameter {owner}.{self.name}: {value!r} is not allowed; expected {allowed}")
 
 
-MODEL = ParameterSpec(
-    PARAMETER, str, "", "chat model: NAME of a table [models.NAME] of the settings file; empty: the default"
+Share = Annotated[float, Parameter(0, 1)]
+MODEL = Parameter(
+    name=PARAMETER, help="chat model: NAME of a table [models.NAME] of the settings file; empty: the default"
 )
-WHOSE = ParameterSpec(
-    EMBEDDER, str, "", "embedder whose vectors it uses, one that the corpus has; empty: the corpus' own"
+WHOSE = Parameter(
+    name=EMBEDDER, help="embedder whose vectors it uses, one that the corpus has; empty: the corpus' own"
 )
 
 
@@ -107,7 +78,7 @@ class Route:
     summary: str
     paper: str | None
     needs: tuple[Need, ...]
-    parameters: tuple[ParameterSpec, ...]
+    parameters: tuple[Parameter, ...]
     function: Callable[..., Answer]
     needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((parameter, its value), need)
     first: bool = False  # among those that a first visit runs
@@ -135,12 +106,10 @@ class Route:
         wanted = {*self.needed(self.settle({}) if parameters is None else parameters), *self.uses}
         return not wanted.isdisjoint((Need.LLM, Need.SELF_RAG))
 
-    def by(self, embedder: str) -> Route:
-        """Return this route with `embedder` as its default embedder, named ROUTE@EMBEDDER."""
-        own = [replace(one, default=embedder) if one.name == EMBEDDER else one for one in self.parameters]
-        return replace(
-            self, name=f"{self.name}@{embedder}", title=f"{self.title} ({embedder})", parameters=tuple(own)
-        )
+    def variant(self, parameter: str, value: str) -> Route:
+        """Return this route, ROUTE@VALUE, with another default of `parameter`: its model or embedder."""
+        own = tuple(replace(one, default=value) if one.name == parameter else one for one in self.parameters)
+        return replace(self, name=f"{self.name}{AT}{value}", title=f"{self.title} ({value})", parameters=own)
 
     def settle(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters with `given` over the defaults, checked; an unknown parameter is BadInput."""
@@ -158,11 +127,6 @@ class Route:
         """Call the function; its parameters' values know their names (see `core.domain.parameters`)."""
         given = {name: named(value, name) for name, value in parameters.items() if name not in OF_ENGINE}
         return self.function(query, do, **given)
-
-    def with_model(self, name: str) -> Route:
-        """Return this route with the model of the table [models.`name`], named like `hyde@name`."""
-        own = tuple(replace(one, default=name) if one.name == PARAMETER else one for one in self.parameters)
-        return replace(self, name=f"{self.name}{AT}{name}", title=f"{self.title} ({name})", parameters=own)
 
 
 def route(
@@ -219,29 +183,24 @@ def route(
     return declare
 
 
-def _parameters(function: Callable[..., Answer]) -> tuple[ParameterSpec, ...]:
+def _parameters(function: Callable[..., Answer]) -> tuple[Parameter, ...]:
+    """Return the keyword arguments of a route's function. A text in an annotation is the parameter's help."""
     hints = get_type_hints(function, include_extras=True, localns={"Steps": object})
     specs = []
     for name, argument in inspect.signature(function).parameters.items():
         if argument.kind is not inspect.Parameter.KEYWORD_ONLY:
             continue
-        hint = hints[name]
-        parameter = Parameter()
-        if get_origin(hint) is Annotated:
-            hint, parameter = get_args(hint)[:2]
-        choices = tuple(get_args(hint)) if get_origin(hint) is Literal else ()
-        kind = str if choices else hint
+        kind, *notes = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+        declared = next((one for one in notes if isinstance(one, Parameter)), Parameter())
+        choices = tuple(get_args(kind)) if get_origin(kind) is Literal else ()
         specs.append(
-            ParameterSpec(
-                name,
-                kind,
-                argument.default,
-                parameter.help,
-                parameter.low,
-                parameter.high,
-                choices,
-                parameter.tunes,
-                parameter.cosine,
+            replace(
+                declared,
+                name=name,
+                help=next((one for one in notes if isinstance(one, str)), declared.help),
+                type=str if choices else kind,
+                default=argument.default,
+                choices=choices,
             )
         )
     return tuple(specs)

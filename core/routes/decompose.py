@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
+from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Ranking, Steps, route
 from core.steps.linked_names import LOOK_UP_FROM
 
 READ_PER_SUBQUESTION = 3  # passages of each sub-question in which names are looked for
@@ -16,16 +13,10 @@ def decompose(
     query: Query,
     do: Steps,
     *,
-    split_from: Annotated[
-        int, Parameter(1, 30, "minimum number of different terms in a question, to split it")
-    ] = 9,
+    split_from: Annotated[int, Parameter(1, 30, "minimum number of different terms to split a question")] = 9,
     n: Annotated[int, Parameter(2, 6, "maximum number of sub-questions")] = 4,
-    sequential: Annotated[
-        bool, Parameter(help="fill answers to earlier sub-questions into later ones")
-    ] = False,
-    look_up: Annotated[
-        bool, Parameter(help="look up a name that a sub-question's passages mention and none is about")
-    ] = True,
+    sequential: Annotated[bool, "fill answers to earlier sub-questions into later ones"] = False,
+    look_up: Annotated[bool, "look up names that a sub-question's passages only mention"] = True,
     lead: Annotated[int, Parameter(0, 10, "passages of the question's own search that stay first")] = 4,
     each: Annotated[int, Parameter(1, 10, "passages collected per sub-question")] = 1,
 ) -> Answer:

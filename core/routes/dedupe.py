@@ -1,9 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -17,14 +14,10 @@ def dedupe(
     do: Steps,
     *,
     by: Annotated[
-        Literal["words", "embedding"],
-        Parameter(
-            help="compare 3-word shingles (Jaccard) or embeddings (cosine; try .95)",
-            tunes="by",
-        ),
+        Literal["words", "embedding"], Parameter(help="3-word shingles, or embeddings (try .95)", tunes="by")
     ] = "words",
     threshold: Annotated[
-        float, Parameter(0, 1, "similarity from which a passage counts as a duplicate", tunes="threshold")
+        float, Parameter(0, 1, "minimum similarity of a duplicate", tunes="threshold")
     ] = 0.8,
 ) -> Answer:
     """Fuse BM25 and dense, then drop near-duplicates of better-ranked passages."""

@@ -1,8 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Parameter, Query, Steps, route
 
 
 @route(
@@ -15,16 +13,8 @@ def dense(
     query: Query,
     do: Steps,
     *,
-    search: Annotated[
-        Literal["index", "exact"],
-        Parameter(
-            help="index: by the corpus' vector index, which a large corpus has as a graph; exact: past it"
-        ),
-    ] = "index",
-    ef_search: Annotated[
-        int,
-        Parameter(0, 1000, "candidates a graph keeps while it is searched; 0: the usual 200, or 100 more"),
-    ] = 0,
+    search: Annotated[Literal["index", "exact"], "index: by the vector index; exact: past it"] = "index",
+    ef_search: Annotated[int, Parameter(0, 1000, "candidates a graph keeps; 0: 200, or 100 more")] = 0,
 ) -> Answer:
     """Rank passages by the similarity of their embedding to the question's embedding."""
     return do.answer(query.text, do.dense(query.text, search=search, ef_search=ef_search))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.domain.errors import Unavailable
 from core.domain.pipelines import Pipeline
 from core.domain.types import Answer, Query
-from core.routes.declare import ParameterSpec, Route
+from core.routes.declare import Parameter, Route
 from core.steps import Steps
 
 
@@ -29,7 +29,9 @@ def route_of(pipeline: Pipeline, broken: str = "") -> Route:
         summary=summary,
         paper=None,
         needs=(),
-        parameters=(ParameterSpec("k", int, pipeline.k, "number of passages to ask for", 1, 1_000),),
+        parameters=(
+            Parameter(1, 1_000, "number of passages to ask for", name="k", type=int, default=pipeline.k),
+        ),
         function=ask,
         first=True,
         external=True,

@@ -1,9 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -17,8 +14,7 @@ def graph(
     do: Steps,
     *,
     relations: Annotated[
-        Literal["rules", "triples"],
-        Parameter(help="rules: entities found without a model; triples: as a language model states them"),
+        Literal["rules", "triples"], "rules: without a model; triples: by a model"
     ] = "rules",
     passage_weight: Annotated[
         float, Parameter(0, 5, "weight of the dense scores where the walk begins; a rare entity has 1")

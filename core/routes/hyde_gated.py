@@ -1,9 +1,5 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route("HyDE, gated", family="query", paper="Gao et al. 2022, arXiv:2212.10496", needs=[Need.LLM])
@@ -11,8 +7,8 @@ def hyde_gated(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "number of hypothetical passages, whose embeddings are averaged")] = 1,
-    with_question: Annotated[bool, Parameter(help="include the question's embedding in the average")] = True,
+    n: shared.Imagined = 1,
+    with_question: shared.WithQuestion = True,
 ) -> Answer:
     """Search with HyDE passages, or with BM25 and dense when the question has exact identifiers."""
     if do.gate(query.text).decision == "hybrid":

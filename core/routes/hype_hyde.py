@@ -1,9 +1,5 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(
@@ -16,7 +12,7 @@ def hype_hyde(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "number of hypothetical passages, whose embeddings are averaged")] = 1,
+    n: shared.Imagined = 1,
 ) -> Answer:
     """Merge the hits of HyPE's hypothetical questions with those of a HyDE passage."""
     asked = do.nearest_key(Need.QUESTIONS, do.embed(query.text))

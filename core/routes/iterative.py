@@ -1,10 +1,17 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
-from core.steps.generate import DEFAULT_SHOWN_PASSAGES
+from core.routes import shared
+from core.routes.prelude import (
+    DEFAULT_SHOWN_PASSAGES,
+    POOL,
+    Answer,
+    Need,
+    Parameter,
+    Query,
+    Ranking,
+    Steps,
+    route,
+)
 from core.steps.linked_names import LOOK_UP_FROM
 
 FIRST_READ_PASSAGES = 5  # passages of the question's own search in which names are looked for
@@ -23,18 +30,13 @@ def iterative(
     *,
     steps: Annotated[int, Parameter(1, 5, "maximum number of further searches")] = 2,
     each: Annotated[int, Parameter(1, 10, "passages collected per further search")] = 1,
-    keep: Annotated[int, Parameter(1, 15, "passages collected in total")] = 9,
+    keep: shared.Collected = 9,
     lead: Annotated[int, Parameter(1, 10, "passages of the question's own search that stay first")] = 3,
     threshold: Annotated[
-        float, Parameter(0, 1, "score from which a name is looked up", tunes="threshold")
+        float, Parameter(0, 1, "minimum score to look up a name", tunes="threshold")
     ] = LOOK_UP_FROM,
-    chooser: Annotated[
-        Literal["terms", "model"],
-        Parameter(help="who chooses the name: shared terms, or a model among the names found by them"),
-    ] = "terms",
-    retriever: Annotated[
-        Literal["hybrid", "bm25", "dense", "grep"], Parameter(help="what each search is made with")
-    ] = "hybrid",
+    chooser: Annotated[Literal["terms", "model"], "who chooses the name: shared terms, or a model"] = "terms",
+    retriever: Annotated[Literal["hybrid", "bm25", "dense", "grep"], "what each search uses"] = "hybrid",
 ) -> Answer:
     """Search, then look up the name that the passages mention and none is about, until nothing is missing.
 

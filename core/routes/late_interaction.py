@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
+from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -17,13 +14,7 @@ def late_interaction(
     do: Steps,
     *,
     candidates: Annotated[
-        int,
-        Parameter(
-            0,
-            1000,
-            "passages scored from each of the BM25 and dense lists; 0: the whole corpus",
-            tunes="candidates",
-        ),
+        int, Parameter(0, 1000, "passages scored of each list; 0: the whole corpus", tunes="candidates")
     ] = 100,
 ) -> Answer:
     """Match each question token with its most similar passage token and sum the similarities (MaxSim).

@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -17,9 +14,7 @@ def learned_fusion(
     query: Query,
     do: Steps,
     *,
-    weights: Annotated[
-        str, Parameter(help="name of the fitted weights; empty: the newest of the corpus")
-    ] = "",
+    weights: Annotated[str, "name of the fitted weights; empty: the newest of the corpus"] = "",
     candidates: Annotated[int, Parameter(1, 100, "number of top passages per list to score")] = 100,
 ) -> Answer:
     """Run several searches and fuse their scores with weights fitted on the labels of the corpus."""

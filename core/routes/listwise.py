@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -16,14 +14,10 @@ def listwise(
     query: Query,
     do: Steps,
     *,
-    candidates: Annotated[int, Parameter(2, 100, "number of top hybrid hits to rerank")] = 10,
+    candidates: shared.FewCandidates = 10,
     window: Annotated[int, Parameter(2, 20, "passages that the model orders at a time")] = 5,
-    stride: Annotated[
-        int, Parameter(1, 19, "places that the window moves; at most one less than the window")
-    ] = 3,
-    check_order: Annotated[
-        bool, Parameter(help="also rerank the reversed order and measure the agreement: twice the calls")
-    ] = False,
+    stride: Annotated[int, Parameter(1, 19, "places that the window moves; less than the window")] = 3,
+    check_order: shared.CheckOrder = False,
 ) -> Answer:
     """Retrieve by BM25 and dense, then have the language model order the hits, a window at a time.
 

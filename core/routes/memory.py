@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
+from core.routes import shared
+from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -16,31 +14,13 @@ def memory(
     query: Query,
     do: Steps,
     *,
-    turns: Annotated[int, Parameter(1, 20, "number of turns recalled")] = 2,
-    decay: Annotated[float, Parameter(0.5, 1, "factor by which recency decays with each later turn")] = 0.8,
-    relevance: Annotated[
-        float, Parameter(0, 1, "weight of similarity in a turn's score; recency has 1 minus it")
-    ] = 0.5,
-    memory_weight: Annotated[
-        float, Parameter(0, 5, "weight of the recalled turns; the question has 1", tunes="weights")
-    ] = 1.0,
-    enough: Annotated[
-        float,
-        Parameter(
-            -1,
-            1.01,
-            "if the best cosine reaches this, the question is searched alone",
-            tunes="threshold",
-            cosine=True,
-        ),
-    ] = 0.5,
-    alone: Annotated[
-        float, Parameter(0, 5, "weight of what the question alone finds, beside the expanded query's 1")
-    ] = 0.25,
-    expand: Annotated[
-        bool,
-        Parameter(help="expand the query with the recalled turns; otherwise rank them among the passages"),
-    ] = True,
+    turns: shared.Turns = 2,
+    decay: shared.Decay = 0.8,
+    relevance: shared.Similarity = 0.5,
+    memory_weight: Annotated[float, Parameter(0, 5, "weight of the recalled turns", tunes="weights")] = 1.0,
+    enough: shared.Enough = 0.5,
+    alone: Annotated[float, Parameter(0, 5, "weight of what the question alone finds")] = 0.25,
+    expand: Annotated[bool, "expand the query with recalled turns; else rank them among passages"] = True,
 ) -> Answer:
     """Search earlier turns of the conversation as well as the corpus and combine both.
 

@@ -1,9 +1,5 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(
@@ -17,22 +13,11 @@ def memory_rerank(
     query: Query,
     do: Steps,
     *,
-    turns: Annotated[int, Parameter(1, 20, "number of turns recalled")] = 2,
-    decay: Annotated[float, Parameter(0.5, 1, "factor by which recency decays with each later turn")] = 0.8,
-    relevance: Annotated[
-        float, Parameter(0, 1, "weight of similarity in a turn's score; recency has 1 minus it")
-    ] = 0.5,
-    enough: Annotated[
-        float,
-        Parameter(
-            -1,
-            1.01,
-            "if the best cosine reaches this, the question is searched alone",
-            tunes="threshold",
-            cosine=True,
-        ),
-    ] = 0.5,
-    candidates: Annotated[int, Parameter(5, 100, "number of top hybrid hits to rerank")] = 50,
+    turns: shared.Turns = 2,
+    decay: shared.Decay = 0.8,
+    relevance: shared.Similarity = 0.5,
+    enough: shared.Enough = 0.5,
+    candidates: shared.Candidates = 50,
 ) -> Answer:
     """Rerank for the question alone and again with the recalled turns before it, and fuse both rankings.
 

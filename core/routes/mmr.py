@@ -1,8 +1,6 @@
 from typing import Annotated
 
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Parameter, Query, Steps, route
 
 
 @route("Dense + MMR", family="scoring", paper="Carbonell & Goldstein 1998, doi:10.1145/290941.291025")
@@ -11,12 +9,10 @@ def mmr(
     do: Steps,
     *,
     lam: Annotated[
-        float, Parameter(0, 1, "weight of relevance (lambda); diversity has 1 minus it", tunes="lam")
+        float, Parameter(0, 1, "weight of relevance; diversity has 1 minus it", tunes="lam")
     ] = 0.7,
     pool: Annotated[int, Parameter(10, 100, "number of nearest passages to choose from", tunes="pool")] = 50,
-    k: Annotated[
-        int, Parameter(1, 100, "number of passages chosen; the others follow in their dense order", tunes="k")
-    ] = 10,
+    k: Annotated[int, Parameter(1, 100, "number of passages chosen; the others follow", tunes="k")] = 10,
 ) -> Answer:
     """Search by embedding, then rerank for relevance and diversity (MMR)."""
     vector = do.embed(query.text)

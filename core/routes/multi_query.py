@@ -1,9 +1,7 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Ranking, Steps, route
 
 
 @route(
@@ -16,10 +14,8 @@ def multi_query(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "number of query variants besides the question")] = 3,
-    search: Annotated[
-        Literal["dense", "bm25", "hybrid"], Parameter(help="search used for each query variant")
-    ] = "hybrid",
+    n: shared.Variants = 3,
+    search: Annotated[Literal["dense", "bm25", "hybrid"], "search used for each query variant"] = "hybrid",
 ) -> Answer:
     """Search with the question and its variants, merge the lists by best rank."""
 

@@ -1,9 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Ranking, Steps, route
 
 
 @route(
@@ -18,24 +15,14 @@ def multistage(
     *,
     transformation: Annotated[
         Literal["auto", "none", "rewrite", "decompose", "hyde", "variants"],
-        Parameter(help="query transformation; auto: chosen by analysing the question"),
+        "auto: chosen by analysing the question",
     ] = "auto",
     strange: Annotated[
-        float,
-        Parameter(
-            0, 1, "choose HyDE if the nearest passage's cosine is below this", tunes="strange", cosine=True
-        ),
+        float, Parameter(0, 1, "choose HyDE if the best cosine is below", tunes="strange", cosine=True)
     ] = 0.45,
     candidates: Annotated[int, Parameter(5, 100, "number of passages to rerank")] = 50,
-    alike: Annotated[
-        float,
-        Parameter(
-            0, 1, "shingle similarity from which a passage is dropped as a duplicate", tunes="threshold"
-        ),
-    ] = 0.8,
-    lam: Annotated[
-        float, Parameter(0, 1, "weight of relevance (lambda) against diversity", tunes="lam")
-    ] = 0.9,
+    alike: Annotated[float, Parameter(0, 1, "minimum similarity of a duplicate", tunes="threshold")] = 0.8,
+    lam: Annotated[float, Parameter(0, 1, "weight of relevance against diversity", tunes="lam")] = 0.9,
 ) -> Answer:
     """Analyse and transform the question, search, fuse, rerank, deduplicate, diversify."""
 

@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -18,7 +15,7 @@ def noise(
     *,
     count: Annotated[int, Parameter(0, 50, "number of unrelated passages")] = 2,
     top: Annotated[int, Parameter(1, 50, "first places among which they are put")] = 5,
-    seed: Annotated[int, Parameter(0, 1_000_000, "seed of what is drawn, and where it is put")] = 0,
+    seed: Annotated[int, Parameter(0, 1000000, "seed of what is drawn, and where it is put")] = 0,
 ) -> Answer:
     """Hybrid search with unrelated passages put among the first: a control that shows which answers break."""
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))

@@ -1,9 +1,5 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(
@@ -16,9 +12,7 @@ def parent(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[
-        float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")
-    ] = 1.0,
+    alpha: shared.Alpha = 1.0,
 ) -> Answer:
     """Search short pieces of one or two sentences and return the passages they are part of."""
     vectors = do.nearest_key(Need.CHILDREN, do.embed(query.text))

@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Share, Steps, route
 
 
 @route(
@@ -19,9 +16,7 @@ def prf_rm3(
     *,
     passages: Annotated[int, Parameter(1, 50, "first passages whose terms are taken")] = 10,
     terms: Annotated[int, Parameter(1, 100, "terms taken from them")] = 10,
-    original: Annotated[
-        float, Parameter(0, 1, "weight of the question's own terms; the taken have 1 minus it")
-    ] = 0.5,
+    original: Annotated[Share, "weight of the question's own terms; the taken have 1 minus it"] = 0.5,
 ) -> Answer:
     """Search BM25 again with terms of the first passages found (RM3 relevance feedback)."""
     first = do.sparse(query.text)

@@ -1,8 +1,6 @@
 from typing import Annotated
 
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Parameter, Query, Share, Steps, route
 
 
 @route("Dense + Rocchio", family="query", paper="Rocchio 1971; Li et al. 2022, arXiv:2108.11044")
@@ -11,9 +9,7 @@ def prf_rocchio(
     do: Steps,
     *,
     passages: Annotated[int, Parameter(1, 50, "first passages whose vectors are averaged")] = 3,
-    feedback: Annotated[
-        float, Parameter(0, 1, "weight of their mean; the question's vector has 1 minus it")
-    ] = 0.4,
+    feedback: Annotated[Share, "weight of their mean; the question's vector has 1 minus it"] = 0.4,
 ) -> Answer:
     """Search by embedding again, with the vector moved towards the first passages found (Rocchio)."""
     vector = do.embed(query.text)

@@ -1,8 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Parameter, Query, Steps, route
 
 
 @route("Dense, quantised", family="scoring", paper="Yamada, Asai & Hajishirzi 2021, arXiv:2106.00882")
@@ -10,13 +8,9 @@ def quantised(
     query: Query,
     do: Steps,
     *,
-    codes: Annotated[
-        Literal["binary", "int8"], Parameter(help="binary: one bit a dimension; int8: one byte")
-    ] = "binary",
+    codes: Annotated[Literal["binary", "int8"], "binary: one bit a dimension; int8: one byte"] = "binary",
     candidates: Annotated[int, Parameter(10, 1000, "passages of the first pass, scored exactly")] = 200,
-    compare: Annotated[
-        bool, Parameter(help="also search exactly, to show what the first pass lost; its time counts")
-    ] = False,
+    compare: Annotated[bool, "also search exactly, to show what the first pass lost"] = False,
 ) -> Answer:
     """Search coded vectors, then score the first candidates by their whole vectors."""
     vector = do.embed(query.text)

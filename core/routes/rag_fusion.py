@@ -1,9 +1,5 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
+from core.routes import shared
+from core.routes.prelude import POOL, Answer, Need, Query, Steps, route
 
 
 @route(
@@ -17,8 +13,8 @@ def rag_fusion(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "number of query variants besides the question")] = 3,
-    k: Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")] = 60,
+    n: shared.Variants = 3,
+    k: shared.RrfConstant = 60,
 ) -> Answer:
     """Search with the question and its variants, fuse all lists by reciprocal rank."""
     texts = (query.text, *do.variants(query.text, n))

@@ -1,9 +1,6 @@
 from typing import Annotated, Literal
 
-from core.domain.needs import Need
-from core.domain.types import EVIDENCE, Answer, Query, Ranking
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
+from core.routes.prelude import EVIDENCE, POOL, Answer, Need, Parameter, Query, Ranking, Share, Steps, route
 from core.steps.agent import Action, Did
 from core.steps.read_files import files_of
 
@@ -19,23 +16,18 @@ def read_files(
     query: Query,
     do: Steps,
     *,
-    tools: Annotated[
-        Literal["both", "search", "grep"], Parameter(help="what passages are located with")
-    ] = "both",
-    retriever: Annotated[Literal["hybrid", "bm25", "dense"], Parameter(help="what search means")] = "hybrid",
+    tools: Annotated[Literal["both", "search", "grep"], "what passages are located with"] = "both",
+    retriever: Annotated[Literal["hybrid", "bm25", "dense"], "what search means"] = "hybrid",
     chooser: Annotated[
-        Literal["model", "script"],
-        Parameter(help="who chooses: the model, or a script that locates and reads in turn, without a model"),
+        Literal["model", "script"], "who chooses: the model, or a script without a model"
     ] = "model",
     steps: Annotated[int, Parameter(1, 20, "maximum number of actions after the first")] = 8,
     length: Annotated[int, Parameter(1, 10, "passages that one reading opens")] = 3,
     keep: Annotated[int, Parameter(1, 30, "passages read in total")] = 9,
     calls: Annotated[int, Parameter(1, 100, "budget of model calls, the answer included")] = 30,
-    tokens: Annotated[int, Parameter(100, 1_000_000, "budget of model tokens, the answer included")] = 30_000,
+    tokens: Annotated[int, Parameter(100, 1000000, "budget of model tokens, the answer included")] = 30_000,
     seconds: Annotated[float, Parameter(1, 3600, "seconds after which no action begins")] = 300.0,
-    threshold: Annotated[
-        float, Parameter(0, 1, "minimum P(Yes) that what was read answers, to stop; 0: calibrated")
-    ] = 0.0,
+    threshold: Annotated[Share, "minimum P(Yes) that what was read answers; 0: calibrated"] = 0.0,
 ) -> Answer:
     """Let the model list, find, grep, search and read files until what was read answers, within a budget.
 

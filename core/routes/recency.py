@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route("Recency", family="scoring", paper="Li & Croft 2003, doi:10.1145/956863.956951", needs=[Need.BM25])
@@ -11,7 +8,7 @@ def recency(
     query: Query,
     do: Steps,
     *,
-    half_life: Annotated[float, Parameter(1, 40_000, "days after which a document's score is halved")] = 1460,
+    half_life: Annotated[float, Parameter(1, 40000, "days after which a document's score is halved")] = 1460,
 ) -> Answer:
     """Fuse BM25 and dense by reciprocal rank, then halve scores for each half-life of the document's age."""
     lists = (do.sparse(query.text), do.dense(query.text))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from core.backends.embedder import INT8, MINILM
 from core.backends.named_models import named, of_kind
 from core.domain.errors import BadInput
-from core.domain.models import AT
+from core.domain.models import AT, PARAMETER
 from core.domain.models import NAME as NAMED_MODEL
 from core.domain.pipelines import NAME, Door, Pipeline, from_settings
 from core.domain.settings import settings_file
-from core.routes.declare import MODEL, Route
+from core.routes.declare import EMBEDDER, MODEL, Route
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -50,10 +50,10 @@ class Routes(UserDict[str, Route]):
         own, at, which = str(name).partition(AT)
         route: Route = self.data[own]
         if at and which in _models and MODEL in route.parameters:
-            return route.with_model(which)
+            return route.variant(PARAMETER, which)
         if not at or _no_embedder(route, which):
             raise KeyError(name)
-        return route.by(which)
+        return route.variant(EMBEDDER, which)
 
     def __contains__(self, name: object) -> bool:
         try:

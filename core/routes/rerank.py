@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Share, Steps, route
 from core.steps.rerank import Which
 
 
@@ -20,18 +18,9 @@ def rerank(
     query: Query,
     do: Steps,
     *,
-    candidates: Annotated[int, Parameter(5, 100, "number of top hybrid hits to rerank")] = 50,
-    reranker: Annotated[
-        Which, Parameter(help="reranker; configured: the one in the settings")
-    ] = "configured",
-    share: Annotated[
-        float,
-        Parameter(
-            0,
-            1,
-            "share of a cross-encoder's or server's score, the first stage has the rest; 0: the model's own",
-        ),
-    ] = 0.0,
+    candidates: shared.Candidates = 50,
+    reranker: Annotated[Which, "reranker; configured: the one in the settings"] = "configured",
+    share: Annotated[Share, "weight of a cross-encoder's or server's score; 0: the model's own"] = 0.0,
 ) -> Answer:
     """Retrieve by BM25 and dense, then rerank by scoring question and passage together.
 

@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
+from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -18,13 +15,7 @@ def rewrite(
     do: Steps,
     *,
     weight: Annotated[
-        float,
-        Parameter(
-            0,
-            10,
-            "weight of the hits of the original message; 0: search with the rewrite only",
-            tunes="weights",
-        ),
+        float, Parameter(0, 10, "weight of the original message; 0: the rewrite alone", tunes="weights")
     ] = 0.5,
 ) -> Answer:
     """Rewrite a follow-up into a standalone question and search with it and, at low weight, the message.

@@ -1,12 +1,18 @@
 from typing import Annotated
 
 from core.backends.prompting.citations import Draft
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import NO_GAIN, Parameter, route
-from core.steps import Steps
+from core.routes.prelude import (
+    DEFAULT_SHOWN_PASSAGES,
+    NO_GAIN,
+    Answer,
+    Need,
+    Parameter,
+    Query,
+    Share,
+    Steps,
+    route,
+)
 from core.steps.claims import CheckedDraft, Revision
-from core.steps.generate import DEFAULT_SHOWN_PASSAGES
 
 
 @route(
@@ -21,13 +27,8 @@ def self_correct(
     query: Query,
     do: Steps,
     *,
-    evidence: Annotated[
-        float,
-        Parameter(0, 1, "minimum P(Yes) that the passages hold the answer, to draft one; 0: as other routes"),
-    ] = 0.0,
-    threshold: Annotated[
-        float, Parameter(0, 1, "minimum P(Yes) that a claim is supported; 0: the calibrated threshold")
-    ] = 0.0,
+    evidence: Annotated[Share, "minimum P(Yes) that the passages hold the answer; 0: as other routes"] = 0.0,
+    threshold: Annotated[Share, "minimum P(Yes) that a claim is supported; 0: calibrated"] = 0.0,
     rounds: Annotated[int, Parameter(0, 3, "maximum number of revisions")] = 1,
 ) -> Answer:
     """Draft an answer, check each claim against the sentences it cites, and rewrite only unsupported ones.

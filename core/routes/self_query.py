@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Query, Steps, route
 from core.steps.conditions import By
 
 
@@ -18,7 +15,7 @@ def self_query(
     query: Query,
     do: Steps,
     *,
-    by: Annotated[By, Parameter(help="filters read by rules, or by the language model")] = "rules",
+    by: Annotated[By, "filters read by rules, or by the language model"] = "rules",
 ) -> Answer:
     """Read filters on metadata from the question, then search only what meets them (BM25 and dense, RRF)."""
     filters = do.read_filters(query.text, by)

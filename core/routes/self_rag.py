@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Parameter, Query, Ranking, Steps, route
 from core.steps.self_rag import GrowingTree, When, Written
 
 
@@ -18,19 +16,15 @@ def self_rag(
     query: Query,
     do: Steps,
     *,
-    retrieve: Annotated[
-        When, Parameter(help="when to retrieve; adaptive: when the model asks for it")
-    ] = "adaptive",
+    retrieve: Annotated[When, "when to retrieve; adaptive: when the model asks for it"] = "adaptive",
     threshold: Annotated[
-        float, Parameter(0, 1, "minimum share of P([Retrieval]) to retrieve", tunes="threshold")
+        float, Parameter(0, 1, "minimum P([Retrieval]) to retrieve", tunes="threshold")
     ] = 0.2,
     passages: Annotated[int, Parameter(1, 10, "number of passages; one segment is written from each")] = 5,
     beam: Annotated[int, Parameter(1, 5, "beam width: paths that continue after each segment")] = 2,
     segments: Annotated[int, Parameter(1, 7, "maximum number of segments per answer")] = 3,
-    w_rel: Annotated[float, Parameter(0, 5, "weight of the critique that the passage is relevant")] = 1.0,
-    w_sup: Annotated[
-        float, Parameter(0, 5, "weight of the critique that the passage supports the segment")
-    ] = 1.0,
+    w_rel: shared.Relevance = 1.0,
+    w_sup: shared.Support = 1.0,
     w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the answer is useful")] = 0.5,
 ) -> Answer:
     """Let a trained model request passages, write a segment from each, critique them and keep the best path.

@@ -1,9 +1,17 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import EVIDENCE, Answer, Query, Ranking
-from core.routes.declare import NO_GAIN, Parameter, route
-from core.steps import Steps
+from core.routes.prelude import (
+    EVIDENCE,
+    NO_GAIN,
+    Answer,
+    Need,
+    Parameter,
+    Query,
+    Ranking,
+    Share,
+    Steps,
+    route,
+)
 from core.steps.reflect import Reason, Reflection
 
 
@@ -20,11 +28,8 @@ def self_reflective(
     do: Steps,
     *,
     graded: Annotated[int, Parameter(1, 10, "number of top hybrid hits the model reads per round")] = 5,
-    threshold: Annotated[
-        float,
-        Parameter(0, 1, "minimum P(Yes) that they hold the answer, to stop; 0: calibrated"),
-    ] = 0.0,
-    gain: Annotated[float, Parameter(0, 1, "minimum gain in P(Yes) to continue")] = 0.05,
+    threshold: Annotated[Share, "minimum P(Yes) that they hold the answer; 0: calibrated"] = 0.0,
+    gain: Annotated[Share, "minimum gain in P(Yes) to continue"] = 0.05,
     rounds: Annotated[int, Parameter(1, 3, "maximum number of searches")] = 2,
 ) -> Answer:
     """Ask whether the first passages hold the answer; if they do not, search with another query.

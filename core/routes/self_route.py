@@ -1,11 +1,7 @@
 from typing import Annotated
 
 from core.backends.prompting.citations import NOT_ANSWERED, Draft
-from core.domain.needs import Need
-from core.domain.types import EVIDENCE, Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
-from core.steps.generate import DEFAULT_SHOWN_PASSAGES
+from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, EVIDENCE, Answer, Need, Query, Share, Steps, route
 
 
 @route(
@@ -19,9 +15,7 @@ def self_route(
     query: Query,
     do: Steps,
     *,
-    threshold: Annotated[
-        float, Parameter(0, 1, "minimum P(Yes) that what was found holds the answer; 0: calibrated")
-    ] = 0.0,
+    threshold: Annotated[Share, "minimum P(Yes) that what was found holds the answer; 0: calibrated"] = 0.0,
 ) -> Answer:
     """Answer from a hybrid search; where it lacks the answer, from the whole corpus if that fits, else not.
 

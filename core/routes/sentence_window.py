@@ -1,10 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
-from core.steps.generate import DEFAULT_SHOWN_PASSAGES
+from core.routes.prelude import DEFAULT_SHOWN_PASSAGES, Answer, Need, Parameter, Query, Steps, route
 
 
 @route(

@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -16,12 +14,10 @@ def setwise(
     query: Query,
     do: Steps,
     *,
-    candidates: Annotated[int, Parameter(2, 100, "number of top hybrid hits to rerank")] = 10,
+    candidates: shared.FewCandidates = 10,
     size: Annotated[int, Parameter(2, 20, "passages compared in one call")] = 4,
     top: Annotated[int, Parameter(1, 20, "places to fill by comparison; the rest keep their order")] = 3,
-    check_order: Annotated[
-        bool, Parameter(help="also rerank the reversed order and measure the agreement: twice the calls")
-    ] = False,
+    check_order: shared.CheckOrder = False,
 ) -> Answer:
     """Retrieve by BM25 and dense, then pick the best hits by asking the model for the best of a set.
 

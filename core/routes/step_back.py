@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import POOL, Steps
+from core.routes import shared
+from core.routes.prelude import POOL, Answer, Need, Parameter, Query, Steps, route
 
 
 @route("Step-back", family="query", paper="Zheng et al. 2023, arXiv:2310.06117", needs=[Need.LLM, Need.BM25])
@@ -12,9 +10,9 @@ def step_back(
     do: Steps,
     *,
     weight: Annotated[
-        float, Parameter(0, 10, "weight of the general question's lists; 0: skip it", tunes="weights")
+        float, Parameter(0, 10, "weight of the general question; 0: skip it", tunes="weights")
     ] = 1.0,
-    k: Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")] = 60,
+    k: shared.RrfConstant = 60,
 ) -> Answer:
     """Search with the question and a more general version of it, fuse by reciprocal rank."""
     # The question is searched before the general one is written, which therefore does not replace it.

@@ -1,9 +1,7 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -17,9 +15,9 @@ def structured_hybrid(
     query: Query,
     do: Steps,
     *,
-    repairs: Annotated[int, Parameter(0, 2, "retries for a query that fails")] = 1,
+    repairs: shared.Repairs = 1,
     shown: Annotated[
-        int, Parameter(2, 10, "number of passages in the answer prompt; the query result comes first")
+        int, Parameter(2, 10, "passages in the answer prompt; the query result comes first")
     ] = 5,
 ) -> Answer:
     """Query the database and search the documents in parallel, answer from rows and passages.

@@ -1,9 +1,5 @@
-from typing import Annotated
-
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes import shared
+from core.routes.prelude import Answer, Need, Query, Steps, route
 
 
 @route(
@@ -17,9 +13,9 @@ def table_qa(
     query: Query,
     do: Steps,
     *,
-    tables: Annotated[int, Parameter(1, 20, "maximum number of tables shown to the model")] = 10,
-    repairs: Annotated[int, Parameter(0, 2, "retries for a query that fails")] = 1,
-    rows: Annotated[int, Parameter(1, 200, "maximum number of result rows")] = 200,
+    tables: shared.Tables = 10,
+    repairs: shared.Repairs = 1,
+    rows: shared.Rows = 200,
 ) -> Answer:
     """Load the corpus's CSV files as typed tables and answer with a query over them.
 

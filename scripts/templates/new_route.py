@@ -1,9 +1,6 @@
 from typing import Annotated
 
-from core.domain.needs import Need
-from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.routes.prelude import Answer, Need, Parameter, Query, Steps, route
 
 
 @route(
@@ -16,12 +13,7 @@ def new_route(
     query: Query,
     do: Steps,
     *,
-    k: Annotated[
-        int,
-        Parameter(
-            1, 1000, "RRF constant, added to each rank; larger values flatten the top ranks", tunes="k"
-        ),
-    ] = 60,
+    k: Annotated[int, Parameter(1, 1000, "RRF constant, added to each rank", tunes="k")] = 60,
 ) -> Answer:
     """Fuse BM25 and dense search by reciprocal rank."""
     words = do.sparse(query.text)

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.routes.declare import ParameterSpec, Route
+from core.routes.declare import Parameter, Route
 from ui.app import state
 from ui.app.markup import md
 
@@ -27,7 +27,7 @@ def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def widget(parameter: ParameterSpec, value: Any, key: str) -> Any:
+def widget(parameter: Parameter, value: Any, key: str) -> Any:
     """Draw one parameter showing `value` and return the chosen value, or None if a field was emptied."""
     label, note = md(parameter.name.replace("_", " ")), md(parameter.help)
     if parameter.choices:

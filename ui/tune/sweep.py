@@ -21,7 +21,7 @@ from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
 from core.evaluation.tuning.sweep_text import counted, in_words
 from core.evaluation.tuning.sweep_text import found as finding
-from core.routes.declare import ParameterSpec, Route
+from core.routes.declare import Parameter, Route
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.choice import choice
@@ -113,7 +113,7 @@ def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None
     bar.empty()
 
 
-def _parameters(route: Route) -> list[ParameterSpec]:
+def _parameters(route: Route) -> list[Parameter]:
     """Return the parameters whose values can be listed, that is all but free text."""
     return [parameter for parameter in route.parameters if parameter.type is not str or parameter.choices]
 
@@ -150,7 +150,7 @@ def _grids(route: Route, chosen: tuple[str, ...], now: Point) -> tuple[Point, ..
         return None
 
 
-def _grid(route: str, parameter: ParameterSpec, now: Any, at: int, *, paired: bool) -> Grid:
+def _grid(route: str, parameter: Parameter, now: Any, at: int, *, paired: bool) -> Grid:
     param, key = ("grid", "grid2")[at], f"{GRID}:{route}:{parameter.name}:{paired}"
     usual = written(default(parameter, now, paired=paired))
     address.take(param, key, str)

@@ -9,7 +9,7 @@ from typing import Any
 from core.analysis.what_if.fusion import ReplayedFusion
 from core.domain.parameters import member
 from core.domain.types import Span
-from core.routes.declare import ParameterSpec, Route
+from core.routes.declare import Parameter, Route
 
 MAX_K, MAX_WEIGHT = 1000, 10.0  # where no parameter says what is sensible
 SHARE = "alpha"  # what a parameter means that sets the second weight of two; the first is the rest of 1
@@ -42,7 +42,7 @@ class Control:
         return {**dict.fromkeys(self.names, value), **rest}
 
 
-def sets(parameter: ParameterSpec, span: Span, value: Any) -> dict[str, Any]:
+def sets(parameter: Parameter, span: Span, value: Any) -> dict[str, Any]:
     """Return the arguments of a step that `value` of a route's parameter sets: {} if it set nothing of it."""
     found = {name: value for name, setter in span.set_by.items() if setter == parameter.name}
     return {**found, "weights.0": 1 - value} if found and parameter.tunes == SHARE else found
@@ -82,7 +82,7 @@ def controls(route: Route | None, fusion: ReplayedFusion, names: Sequence[str]) 
 
     `names` are what the lists are called.
     """
-    groups: list[tuple[ParameterSpec | None, tuple[str, ...]]] = [
+    groups: list[tuple[Parameter | None, tuple[str, ...]]] = [
         (parameter, own)
         for parameter in (route.parameters if route is not None else ())
         if (
@@ -101,7 +101,7 @@ def controls(route: Route | None, fusion: ReplayedFusion, names: Sequence[str]) 
 
 
 def _control(
-    group: tuple[str, ...], fusion: ReplayedFusion, parameter: ParameterSpec | None, names: Sequence[str]
+    group: tuple[str, ...], fusion: ReplayedFusion, parameter: Parameter | None, names: Sequence[str]
 ) -> Control:
     rest = _rest(parameter)
     name, help, called = (
@@ -132,7 +132,7 @@ def _control(
     return Control(name, label, value, group, rest, low, high, whole, (), help, called)
 
 
-def _rest(parameter: ParameterSpec | None) -> tuple[str, ...]:
+def _rest(parameter: Parameter | None) -> tuple[str, ...]:
     """Return the settings that a parameter leaves the rest of 1 to."""
     return ("weights.0",) if parameter is not None and parameter.tunes == SHARE else ()
 

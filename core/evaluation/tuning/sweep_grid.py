@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.domain.errors import BadInput
-from core.routes.declare import ParameterSpec
+from core.routes.declare import Parameter
 
 MOST = 41  # values of one parameter
 CELLS = 49  # pairs of two
@@ -22,7 +22,7 @@ _RANGE = re.compile(r"(?P<low>\S+?)\s*\.\.\s*(?P<high>\S+)(?:\s+step\s+(?P<step>
 Grid = tuple[Any, ...]
 
 
-def default(parameter: ParameterSpec, now: Any, *, paired: bool = False) -> Grid:
+def default(parameter: Parameter, now: Any, *, paired: bool = False) -> Grid:
     """Return the values tried unless others are asked for, in order, the one in use (`now`) among them.
 
     All of a choice or switch; of free text the one in use alone; up to 8 whole numbers; 11 fractions; by
@@ -42,7 +42,7 @@ def default(parameter: ParameterSpec, now: Any, *, paired: bool = False) -> Grid
     )
 
 
-def read(text: str, parameter: ParameterSpec, owner: str) -> Grid:
+def read(text: str, parameter: Parameter, owner: str) -> Grid:
     """Values from "0, 0.1, 0.2" or "0..1 step 0.1"; each once, numbers in order.
 
     Raises BadInput that names the value which the parameter does not allow, and what it does.
@@ -86,7 +86,7 @@ def cells(first: Grid, second: Grid) -> tuple[tuple[Any, Any], ...]:
     return tuple((a, b) for a in first for b in second)
 
 
-def _spread(parameter: ParameterSpec, now: Any, count: int) -> list[float]:
+def _spread(parameter: Parameter, now: Any, count: int) -> list[float]:
     """Return `count` numbers over the parameter's range, or around the value in use if it has no range."""
     low = float(parameter.low) if parameter.low is not None else min(0.0, float(now))
     high = float(parameter.high) if parameter.high is not None else max(1.0, 2 * float(now))
@@ -107,11 +107,11 @@ def _round(value: float) -> float:
     return one if abs(one - value) <= 0.1 * value else float(f"{value:.2g}")
 
 
-def _kind(parameter: ParameterSpec, value: float) -> Any:
+def _kind(parameter: Parameter, value: float) -> Any:
     return round(value) if parameter.type is int else value
 
 
-def _steps(found: re.Match[str], parameter: ParameterSpec, owner: str) -> list[Any]:
+def _steps(found: re.Match[str], parameter: Parameter, owner: str) -> list[Any]:
     low, high = (parameter.read(found[end], owner) for end in ("low", "high"))
     try:
         step = float(found["step"] or (1 if parameter.type is int else (high - low) / PARTS or 1))

@@ -14,7 +14,7 @@ from core.analysis.what_if.parameters import CALIBRATED, sets
 from core.domain.errors import BadInput
 from core.domain.outputs import Grading, Round, WebGrades
 from core.domain.types import RouteResult, Scored, Span
-from core.routes.declare import ParameterSpec, Route
+from core.routes.declare import Parameter, Route
 
 OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
 How = Literal["fusion", "decisions", "run"]
@@ -31,7 +31,7 @@ class Way:
     """
 
     how: How
-    parameters: tuple[ParameterSpec, ...]
+    parameters: tuple[Parameter, ...]
     ran: Values
     results: Mapping[str, RouteResult]
     steps: Mapping[str, ReplayedFusion] = field(default_factory=dict)
@@ -89,13 +89,13 @@ def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], 
     return made or Way("run", parameters, ran, results)
 
 
-def _set(span: Span, parameters: Sequence[ParameterSpec]) -> bool:
+def _set(span: Span, parameters: Sequence[Parameter]) -> bool:
     """Return whether one of the parameters set an argument of the step."""
     return any(parameter.name in span.set_by.values() for parameter in parameters)
 
 
 def _fusion(
-    result: RouteResult, touched: Sequence[Span], parameters: Sequence[ParameterSpec]
+    result: RouteResult, touched: Sequence[Span], parameters: Sequence[Parameter]
 ) -> ReplayedFusion | None:
     """Return the fusion that makes the route's ranking, if it is all that the parameters set."""
     if len(touched) != 1:
@@ -130,7 +130,7 @@ def _again(result: RouteResult, fusion: ReplayedFusion, changes: Values) -> tupl
     return (hits,) if without == hits else (hits, without)
 
 
-def _same(result: RouteResult, parameter: ParameterSpec, ran: Values, values: Values) -> bool:
+def _same(result: RouteResult, parameter: Parameter, ran: Values, values: Values) -> bool:
     """Return whether every step that the parameter sets is known to decide as before, with all of
     `values`.
     """

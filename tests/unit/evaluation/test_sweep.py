@@ -36,7 +36,7 @@ from core.evaluation.tuning import (
     sweep_subject,
 )
 from core.evaluation.tuning.sweep_text import counted, found, held, in_words
-from core.routes.declare import ParameterSpec
+from core.routes.declare import Parameter
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from ui.charts.sweep import describe_sweep, sweep_curve, sweep_map
@@ -241,7 +241,7 @@ def test_the_value_in_use_has_the_figures_of_the_evaluation(evaluation):
 
 
 def parameter(kind=float, low=0.0, high=1.0, choices=(), default=0.5):
-    return ParameterSpec("it", kind, default, "", low, high, choices)
+    return Parameter(low, high, name="it", type=kind, default=default, choices=choices)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+"""Parameters that several routes have, declared once."""
+
+from typing import Annotated
+
+from core.routes.declare import Parameter, Share
+
+Alpha = Annotated[float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")]
+RrfConstant = Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")]
+Candidates = Annotated[int, Parameter(5, 100, "number of top hybrid hits to rerank")]
+FewCandidates = Annotated[int, Parameter(2, 100, "number of top hybrid hits to rerank")]
+CheckOrder = Annotated[bool, "also rerank the reversed order and measure the agreement: twice the calls"]
+Collected = Annotated[int, Parameter(1, 15, "passages collected in total")]
+Variants = Annotated[int, Parameter(1, 8, "number of query variants besides the question")]
+Imagined = Annotated[int, Parameter(1, 8, "number of hypothetical passages, whose embeddings are averaged")]
+WithQuestion = Annotated[bool, "include the question's embedding in the average"]
+Tables = Annotated[int, Parameter(1, 20, "maximum number of tables shown to the model")]
+Repairs = Annotated[int, Parameter(0, 2, "retries for a query that fails")]
+Rows = Annotated[int, Parameter(1, 200, "maximum number of result rows")]
+Turns = Annotated[int, Parameter(1, 20, "number of turns recalled")]
+Decay = Annotated[float, Parameter(0.5, 1, "factor by which recency decays with each later turn")]
+Similarity = Annotated[Share, "weight of similarity in a turn's score; recency has 1 minus it"]
+Enough = Annotated[
+    float,
+    Parameter(-1, 1.01, "question searched alone from this best cosine", tunes="threshold", cosine=True),
+]
+Relevance = Annotated[float, Parameter(0, 5, "weight of the critique that the passage is relevant")]
+Support = Annotated[float, Parameter(0, 5, "weight of the critique that the passage supports the segment")]
