@@ -9,18 +9,16 @@ import re
 import threading
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from core.backends.llm.client import run_call
+from core.backends.endpoint import Endpoint
 from core.backends.llm.wire import EndpointWords, parsed
 from core.backends.weights import clean
 from core.domain.errors import ModelFailed, ModelTimedOut, WebFailed, WebTimedOut
 from core.domain.reach import split
 from core.domain.types import Passage
-
-if TYPE_CHECKING:
-    import httpx2
 
 MAX_CHARS = {"query": 500, "url": 2000, "title": 300, "content": 4000}  # characters
 _COMMAND = re.compile(r"(?<!\S)[!:<?]+(?=\S)")  # what SearXNG reads as a command: bang, language, time limit
@@ -41,9 +39,8 @@ class Searxng:
         says.
         """
         self.url = endpoint(url)
-        self._private = private
-        self._words = EndpointWords(f"web search at {self.url}", tuple(secrets))
-        self._client: httpx2.AsyncClient | None = None
+        words = EndpointWords(f"web search at {self.url}", tuple(secrets))
+        self._endpoint = Endpoint(self.url, words, private=private, hints=HINTS)
 
     @property
     def label(self) -> str:
@@ -60,45 +57,14 @@ class Searxng:
         asked = plain(text)
         if not asked:
             return []
+        query = f"?{urlencode({'q': asked, 'format': 'json'})}"
         try:
-            status, data = run_call(self._get(asked), self._words.label, timeout, cancel or threading.Event())
+            data = self._endpoint.once(timeout, cancel or threading.Event(), query=query)
+            return read(data, self._endpoint.words)[:k]
         except ModelTimedOut as error:
             raise WebTimedOut(str(error)) from None
-        if status != 200:
-            raise self._refusal(status, data)
-        return read(data, self._words)[:k]
-
-    async def _get(self, text: str) -> tuple[int, bytes]:
-        import httpx2
-
-        from core.backends.llm.transport import unreachable
-
-        try:
-            answer = await self._open().get(f"{self.url}?{urlencode({'q': text, 'format': 'json'})}")
-        except httpx2.HTTPError as error:
-            raise failed(self._words, unreachable(error, self._words)) from None
-        return answer.status_code, answer.content
-
-    def _open(self) -> httpx2.AsyncClient:
-        """Create the client on the loop's thread; reads have no timeout, as a call ends by its own
-        deadline.
-        """
-        if self._client is None:
-            from core.backends.llm.transport import client
-
-            headers = {"accept": "application/json", "user-agent": "RouteScope"}
-            self._client = client("", private=self._private, headers=headers)
-        return self._client
-
-    def _refusal(self, status: int, data: bytes) -> WebFailed:
-        if 300 <= status < 400:
-            return failed(self._words, f"redirects elsewhere ({status}), which is not followed")
-        return failed(self._words, HINTS.get(status, f"answered with status {status}"), data)
-
-
-def failed(words: EndpointWords, what: str, quoted: str | bytes | None = None) -> WebFailed:
-    """Return a one-line WebFailed; `quoted` is the server's text, shortened and escaped."""
-    return WebFailed(str(words.failed(what, quoted)))
+        except ModelFailed as error:
+            raise WebFailed(str(error)) from None
 
 
 def endpoint(url: str) -> str:
@@ -123,23 +89,19 @@ def read(data: bytes, words: EndpointWords) -> list[tuple[Passage, float]]:
     """Read the results in a response body, each address once, with scores that never rise.
 
     A result without an http(s) address or without text is dropped, as it is no evidence. An empty list means
-    that nothing was found. Raises WebFailed if no search engine answered.
+    that nothing was found. Raises ModelFailed if no search engine answered.
     """
-    try:
-        answer = parsed(
-            data, words, "is the address right, and does its settings.yml list json under search: formats:?"
-        )
-    except ModelFailed as error:
-        raise WebFailed(str(error)) from None
+    right = "is the address right, and does its settings.yml list json under search: formats:?"
+    answer = parsed(data, words, right)
     results = answer.get("results") if isinstance(answer, dict) else None
     if not isinstance(results, list):
-        raise failed(words, "answered without a list of results", data)
+        raise words.failed("answered without a list of results", data)
     silent = answer.get("unresponsive_engines")
     if not results and isinstance(silent, list) and silent:
-        raise failed(words, "got no answer from its search engines", json.dumps(silent))
+        raise words.failed("got no answer from its search engines", json.dumps(silent))
     found: dict[str, tuple[Passage, Any]] = {}
     for result in results:
-        if (passage := _passage(result, words)) is not None:
+        if isinstance(result, dict) and (passage := _passage(result, words)) is not None:
             found.setdefault(passage.doc_id, (passage, result.get("score")))
     scores = falling([score for _, score in found.values()])
     return [(passage, score) for (passage, _), score in zip(found.values(), scores, strict=True)]
@@ -149,16 +111,10 @@ def falling(given: Sequence[Any]) -> list[float]:
     """Make scores non-increasing; 1 / rank for all if one is not a finite number."""
     if not all(type(score) in (int, float) and math.isfinite(score) for score in given):
         return [1 / rank for rank in range(1, len(given) + 1)]
-    lowest, scores = math.inf, []
-    for score in given:
-        lowest = min(lowest, float(score))
-        scores.append(lowest)
-    return scores
+    return list(accumulate(map(float, given), min))
 
 
-def _passage(result: Any, words: EndpointWords) -> Passage | None:
-    if not isinstance(result, dict):
-        return None
+def _passage(result: dict[str, Any], words: EndpointWords) -> Passage | None:
     url, content, title = (
         words.clean(value) if isinstance(value := result.get(name), str) else None
         for name in ("url", "content", "title")

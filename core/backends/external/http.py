@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from core.backends.llm.client import run_call
+from core.backends.endpoint import Endpoint
 from core.backends.llm.wire import EndpointWords, parsed
 from core.domain.errors import ModelFailed, ModelTimedOut, PipelineFailed, PipelineTimedOut, Unavailable
 from core.domain.pipelines import VARIABLE, Pipeline
 from core.domain.reach import split
-
-if TYPE_CHECKING:
-    import httpx2
 
 HINTS = {
     401: "refused the request (401): set its header in the settings file",
@@ -37,95 +33,57 @@ class PipelineEndpoint:
         called.
         """
         wrong = f"{pipeline.owner}: an endpoint's address is http://host:port/path"
-        origin, path = split(
-            pipeline.target, wrong, "user, password or query: give what is secret as a header"
-        )
-        self._url, self._pipeline, self._given = f"{origin}{path}", pipeline, tuple(secrets)
-        self._words = EndpointWords(pipeline.owner, self._given)
-        self._client: httpx2.AsyncClient | None = None
+        rest = "user, password or query: give what is secret as a header"
+        self._url = "".join(split(pipeline.target, wrong, rest))
+        self._pipeline, self._secrets = pipeline, tuple(secrets)
+        self._endpoint: Endpoint | None = None
 
     def ready(self, cancel: threading.Event) -> None:  # noqa: ARG002 - nothing is waited for
-        """Check the environment variables of the headers; nothing is started. Raises Unavailable if one is
+        """Fill the headers from the environment; nothing is started. Raises Unavailable if a variable is
         missing.
         """
-        if self._client is None:
-            own = {name: _filled(value, self._pipeline) for name, value in self._pipeline.headers}
-            kept = (part for value in own.values() for part in (value, *value.split()))
-            self._words = EndpointWords(
-                self._pipeline.owner, (*self._given, *(one for one in kept if len(one) >= _MEANT))
-            )
-            self._open(own)
+        if self._endpoint is None:
+            headers = {name: _filled(value, self._pipeline) for name, value in self._pipeline.headers}
+            parts = (part for value in headers.values() for part in (value, *value.split()))
+            secrets = (*self._secrets, *(one for one in parts if len(one) >= _MEANT))
+            words = EndpointWords(self._pipeline.owner, secrets)
+            self._endpoint = Endpoint(self._url, words, headers=headers, hints=HINTS)
 
     def ask(
         self, asked: Mapping[str, Any], timeout: float, cancel: threading.Event
     ) -> tuple[bytes, float | None]:
         """Return the body of the response. A failed call is never repeated."""
+        self.ready(cancel)
+        assert self._endpoint is not None
+        words = self._endpoint.words
         try:
-            status, data = run_call(self._post(asked), self._pipeline.owner, timeout, cancel)
+            data = self._endpoint.once(timeout, cancel, asked)
+            start = data[:64].lstrip().lower()
+            if not start or start.startswith(b"<"):  # the reader of replies checks the rest
+                parsed(data, words, "is the address right?")
         except ModelTimedOut:
             raise PipelineTimedOut(f"{self._pipeline.owner} gave no reply within {timeout:.3g} s") from None
         except ModelFailed as error:
             raise PipelineFailed(str(error)) from None
-        if status != 200:
-            raise self._refusal(status, data)
-        self._json(data)
-        return self._words.clean(data.decode("utf-8", "replace")).encode(), None
+        return words.clean(data.decode("utf-8", "replace")).encode(), None
 
     def facts(self) -> Mapping[str, Any]:
         """Fields of `DoorState`."""
-        return {"kind": "HTTP", "running": self._client is not None}
+        return {"kind": "HTTP", "running": self._endpoint is not None}
 
     def stop(self) -> None:
         """Forget the connection."""
-        self._client = None
-
-    async def _post(self, asked: Mapping[str, Any]) -> tuple[int, bytes]:
-        import httpx2
-
-        from core.backends.llm.transport import unreachable
-
-        client = self._client
-        assert client is not None
-        try:
-            answer = await client.post(
-                self._url, content=json.dumps(asked).encode(), headers={"content-type": "application/json"}
-            )
-        except httpx2.HTTPError as error:
-            raise self._words.failed(unreachable(error, self._words)) from None
-        return answer.status_code, answer.content
-
-    def _open(self, own: Mapping[str, str]) -> None:
-        from core.backends.llm.transport import client
-
-        headers = {"accept": "application/json", "user-agent": "RouteScope"}
-        self._client = client("", private=True, headers=headers, own=own)
-
-    def _json(self, data: bytes) -> None:
-        """Raise PipelineFailed for a web page or an empty body; the reader of replies checks the rest."""
-        start = data[:64].lstrip().lower()
-        if not start or start.startswith((b"<!doctype", b"<html")):
-            try:
-                parsed(data, self._words, "is the address right?")
-            except ModelFailed as error:
-                raise PipelineFailed(str(error)) from None
-
-    def _refusal(self, status: int, data: bytes) -> PipelineFailed:
-        if 300 <= status < 400:
-            return PipelineFailed(
-                str(self._words.failed(f"redirects elsewhere ({status}), which is not followed"))
-            )
-        return PipelineFailed(
-            str(self._words.failed(HINTS.get(status, f"answered with status {status}"), data))
-        )
+        self._endpoint = None
 
 
 def _filled(value: str, pipeline: Pipeline) -> str:
     """Replace environment variables in a header's value. Raises Unavailable if one is missing or unusable."""
     for name in VARIABLE.findall(value):
-        if not os.environ.get(name):
+        found = os.environ.get(name)
+        if not found:
             raise Unavailable(
                 f"{pipeline.owner}: a header needs the environment variable {name}, not set here"
             )
-        if not (os.environ[name].isascii() and os.environ[name].isprintable()):
+        if not (found.isascii() and found.isprintable()):
             raise Unavailable(f"{pipeline.owner}: {name} contains characters that no header has")
     return VARIABLE.sub(lambda found: os.environ[found[1]], value)

@@ -66,11 +66,12 @@ class HttpReranker:
         while len(scores) < len(texts):
             dialect = self._dialect
             some = texts[len(scores) : len(scores) + AT_ONCE[dialect]]
-            reply = self._endpoint.post(
-                self._body(query, some, dialect),
-                timeout=max(0.01, end - time.monotonic()),
-                cancel=cancel or threading.Event(),
-            )
+            body: dict[str, Any] = {"query": query, "texts": some, "truncate": True}
+            if dialect != "texts":  # without truncation TEI refuses a whole batch for one long passage
+                model = {"model": self._model} if self._model else {}
+                body = {**model, "query": query, "documents": some, dialect: len(some)}
+            left = max(0.01, end - time.monotonic())
+            reply = self._endpoint.post(body, timeout=left, cancel=cancel or threading.Event())
             if dialect == "top_n" and reply.status in (400, 422):
                 if b"texts" in reply.data:
                     self._dialect = "texts"
@@ -82,12 +83,6 @@ class HttpReranker:
                 raise self._endpoint.refusal(reply)
             scores += read(reply.data, len(some), self._words)
         return scores
-
-    def _body(self, query: str, texts: list[str], dialect: Dialect) -> dict[str, Any]:
-        if dialect == "texts":  # without truncation TEI refuses a whole batch for one long passage
-            return {"query": query, "texts": texts, "truncate": True}
-        model = {"model": self._model} if self._model else {}
-        return {**model, "query": query, "documents": texts, dialect: len(texts)}
 
 
 def endpoint(url: str) -> str:
@@ -107,23 +102,15 @@ def read(data: bytes, count: int, words: EndpointWords) -> list[float]:
         raise words.failed("answered without results", data)
     scores: dict[int, float] = {}
     for result in results:
-        index, score = _entry(result)
-        if index is None or score is None:
+        found = result if isinstance(result, dict) else {}
+        index, score = found.get("index"), found.get("relevance_score", found.get("score"))
+        if type(index) is not int or type(score) not in (int, float) or not math.isfinite(score):
             raise words.failed("gave a result without an index and a finite score", json.dumps(result))
         if not 0 <= index < count:
             raise words.failed(f"scored passage {index}, but was sent 0 to {count - 1}")
         if index in scores:
             raise words.failed(f"scored passage {index} twice")
-        scores[index] = score
+        scores[index] = float(score)
     if missing := [index for index in range(count) if index not in scores]:
         raise words.failed(f"left {len(missing)} of {count} passages without a score (first: {missing[0]})")
     return [scores[index] for index in range(count)]
-
-
-def _entry(result: Any) -> tuple[int | None, float | None]:
-    """Index and score of one result, None for what is not usable."""
-    if not isinstance(result, dict):
-        return None, None
-    index, score = result.get("index"), result.get("relevance_score", result.get("score"))
-    number = float(score) if isinstance(score, int | float) and type(score) is not bool else math.nan
-    return (index if type(index) is int else None), (number if math.isfinite(number) else None)
