@@ -2,7 +2,7 @@
 
 Only the standard library, as nothing else is known to be there, and Python 3.9 or newer. Requests and replies
 are lines of JSON over the stdin and stdout that it was started with. The code itself gets neither: what it
-prints goes to stderr, and its stdin is empty. What the object offers decides how it is asked.
+prints goes to stderr, and its stdin is empty. What the object offers decides how it is asked: see `ADAPTERS`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ import sys
 import threading
 import time
 import traceback
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from types import SimpleNamespace
 from typing import Any
 
 MAX_HITS = 100_001  # hits read from a generator; the reader of replies allows far fewer and says so
@@ -26,19 +29,28 @@ MAX_TEXT_CHARS = 4_000  # characters of a text in metadata, and of an error
 LOOK_S = 1.0  # between looks whether anybody is left to ask
 QUERY = ("query", "question", "text", "q", "query_str", "input")
 COUNT = ("k", "top_k", "n", "limit", "num_results", "n_results")
+OTHERS = ("history", "filters", "trace_id")
 DOCUMENT = ("doc_id", "document_id", "source", "file_path", "file_name", "filename", "url", "path")
 STARTS = ("start_index", "split_idx_start")  # where splitters of LangChain and Haystack note the offset
 # Where pipelines put their documents.
 LISTS = ("hits", "documents", "context", "source_documents", "source_nodes", "nodes", "results")
 ANSWERS = ("answer", "result", "output", "response", "replies", "answers")
+COMPONENTS = {"Ranker": "rerank", "Joiner": "fuse", "Retriever": "retrieve"}  # of Haystack, by part of a name
 
 
 class Wrong(Exception):
     """The code is not as it is to be; the message says how it should be."""
 
 
+class ResultWithStages:
+    """A result with the stages observed on the way."""
+
+    def __init__(self, given: Any, stages: list[dict[str, Any]]) -> None:
+        self.given, self.stages = given, stages
+
+
 def load(path: str, name: str) -> Any:
-    """Import the file and return the object `name` (dots allowed)."""
+    """Import the file and return its module and the object `name` (dots allowed)."""
     folder, file = os.path.split(os.path.abspath(path))
     sys.path[0] = folder  # as if the file was run; this runner's own folder is none of its business
     os.chdir(folder)
@@ -57,198 +69,94 @@ def load(path: str, name: str) -> Any:
         found = getattr(found, part)
     if inspect.isclass(found):
         raise Wrong(f"{name} is a class; name a function, or an object that was made of it")
-    return found
+    return module, found
 
 
-class LoadedPipeline:
-    """One object, and how it is asked."""
-
-    def __init__(self, found: Any) -> None:
-        self.found = found
-        self.kind, self.ask = self._adapter()
-
-    def _adapter(self) -> Any:
-        found = self.found
-        if inspect.isroutine(found):
-            return "function", _Function(found)
-        for method, kind, adapter in (
-            ("invoke", "LangChain .invoke", self._langchain),
-            ("retrieve", "LlamaIndex .retrieve", self._llamaindex),
-            ("run", "Haystack .run", self._haystack),
-            ("search", "BEIR .search", self._beir),
-            ("query", "LlamaIndex .query", self._query_engine),
-        ):
+def adapted(module: Any, found: Any) -> Any:
+    """Return the kind of an object and the function that asks it."""
+    if not inspect.isroutine(found):
+        for method, kind, ask in ADAPTERS:
             if callable(getattr(found, method, None)):
-                return kind, adapter
-        if callable(found):
-            return "function", _Function(found)
-        raise Wrong(
-            f"{type(found).__name__} is nothing to ask; expected a function (query, k), or an object with "
-            ".invoke, .retrieve, .run, .search or .query"
-        )
-
-    def _langchain(self, asked: dict[str, Any]) -> Any:
-        """Call a retriever or a chain. Retrievers inside it become stages, as LangChain's callbacks report
-        them.
-        """
-        watch = _langchain_watch()
-        config = {"callbacks": [watch]} if watch is not None else None
-        given = self.found.invoke(asked["query"], **({"config": config} if config else {}))
-        return ResultWithStages(given, watch.stages()) if watch is not None else given
-
-    def _llamaindex(self, asked: dict[str, Any]) -> Any:
-        return self.found.retrieve(asked["query"])
-
-    def _query_engine(self, asked: dict[str, Any]) -> Any:
-        return self.found.query(asked["query"])
-
-    def _haystack(self, asked: dict[str, Any]) -> Any:
-        found = self.found
-        if callable(getattr(found, "inputs", None)) and hasattr(found, "graph"):
-            return _haystack_pipeline(found, asked)
-        parameters = inspect.signature(found.run).parameters
-        names = [name for name in COUNT if name in parameters]
-        return found.run(
-            **{_first(parameters, QUERY): asked["query"]}, **dict.fromkeys(names[:1], asked["k"])
-        )
-
-    def _beir(self, asked: dict[str, Any]) -> Any:
-        """`search(corpus, queries, top_k)` gives {question: {document: score}}; the corpus has the texts."""
-        found = self.found
-        parameters = list(inspect.signature(found.search).parameters)
-        if "corpus" not in parameters:
-            return _Function(found.search)(asked)
-        corpus = getattr(found, "corpus", None)
-        if corpus is None:
-            module = sys.modules.get(getattr(found, "__module__", ""))
-            main = next((m for m in list(sys.modules.values()) if found in _values(m)), module)
-            corpus = getattr(main, "corpus", None)
-        if not isinstance(corpus, dict):
-            raise Wrong(
-                "a BEIR retriever searches a corpus that is given to it: set `corpus`, a dict of "
-                "{document id: {title, text}}, in the file or on the object"
-            )
-        more = {"score_function": "cos_sim"} if "score_function" in parameters else {}
-        ranked = found.search(corpus=corpus, queries={"q": asked["query"]}, top_k=asked["k"], **more)["q"]
-        best = sorted(ranked.items(), key=lambda item: -float(item[1]))[: asked["k"]]
-        return [
-            {
-                "doc_id": id,
-                "score": score,
-                "text": _text_of(corpus.get(id)),
-                "title": _title_of(corpus.get(id)),
-            }
-            for id, score in best
-        ]
-
-
-class _Function:
-    """A plain function; it is given as much of (query, k, history, filters, trace_id) as it takes."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.places: list[str] = []
-        self.names: dict[str, str] = {}
-        try:
-            parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):  # of a function in C nothing is known
-            parameters = []
-            self.places = ["query", "k"]
-        for parameter in parameters:
-            required = parameter.default is parameter.empty
-            meant = _meant(parameter.name)
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-                place = len(self.places)
-                by_place = ("query", "k")[place] if place < 2 and required else None
-                meant = "query" if place == 0 else meant or by_place
-                if meant and not self.names:
-                    self.places.append(meant)
-                elif meant:
-                    self.names[parameter.name] = meant
-                elif required:
-                    raise _unknown(function, parameter.name)
-                else:
-                    self.names.setdefault("", "")  # the others are given by name
-            elif parameter.kind is parameter.KEYWORD_ONLY and meant:
-                self.names[parameter.name] = meant
-            elif parameter.kind is parameter.KEYWORD_ONLY and required:
-                raise _unknown(function, parameter.name)
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                taken = {*self.places, *self.names.values()}
-                self.names.update({n: n for n in ("k", "history", "filters", "trace_id") if n not in taken})
-        self.names.pop("", None)
-        if not self.places and "query" not in self.names.values():
-            raise Wrong(
-                f"{getattr(function, '__name__', 'the function')} takes no query; expected (query, k)"
-            )
-
-    def __call__(self, asked: dict[str, Any]) -> Any:
-        named = {name: asked[meant] for name, meant in self.names.items()}
-        return self.function(*(asked[meant] for meant in self.places), **named)
-
-
-def _meant(name: str) -> Any:
-    if name in QUERY:
-        return "query"
-    if name in COUNT:
-        return "k"
-    return name if name in ("history", "filters", "trace_id") else None
-
-
-def _unknown(function: Any, name: str) -> Wrong:
-    called = getattr(function, "__name__", "the function")
-    return Wrong(
-        f"{called} has a parameter {name!r} without a default; it may take: query, k, history, "
-        "filters, trace_id"
+                return kind, partial(ask, module, found)
+    if callable(found):
+        return "function", _function(found)
+    raise Wrong(
+        f"{type(found).__name__} is nothing to ask; expected a function (query, k), or an object with "
+        ".invoke, .retrieve, .run, .search or .query"
     )
 
 
-def _first(parameters: Any, names: Any) -> str:
-    for name in names:
-        if name in parameters:
-            return str(name)
-    raise Wrong(f"its .run takes none of {', '.join(names)}; it takes: {', '.join(parameters)}")
+def _function(function: Any) -> Any:
+    """Return a function that gives `function` as much of (query, k, history, filters, trace_id) as it
+    takes.
+    """
+    called = getattr(function, "__name__", "the function")
+    places: list[str] = []
+    names: dict[str, str] = {}
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # of a function in C nothing is known
+        parameters, places = [], ["query", "k"]
+    for place, parameter in enumerate(parameters):
+        required = parameter.default is parameter.empty
+        name = parameter.name
+        meant = "query" if name in QUERY else "k" if name in COUNT else name if name in OTHERS else None
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            by_place = ("query", "k")[place] if place < 2 and required else None
+            meant = "query" if place == 0 else meant or by_place
+        if parameter.kind is parameter.VAR_KEYWORD:
+            taken = {*places, *names.values()}
+            names.update({one: one for one in ("k", *OTHERS) if one not in taken})
+        elif meant and parameter.kind is parameter.POSITIONAL_ONLY and len(places) == place:
+            places.append(meant)
+        elif meant and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            names[name] = meant
+        elif required and parameter.kind is not parameter.VAR_POSITIONAL:
+            raise Wrong(
+                f"{called} has a parameter {name!r} without a default; it may take: query, k, history, "
+                "filters, trace_id"
+            )
+    if "query" not in {*places, *names.values()}:
+        raise Wrong(f"{called} takes no query; expected (query, k)")
+    return lambda asked: function(
+        *(asked[meant] for meant in places), **{name: asked[meant] for name, meant in names.items()}
+    )
 
 
-def _values(module: Any) -> list[Any]:
-    return [value for value in vars(module).values() if not isinstance(value, (int, str))] if module else []
-
-
-class ResultWithStages:
-    """A result with the stages observed on the way."""
-
-    def __init__(self, given: Any, stages: list[dict[str, Any]]) -> None:
-        self.given, self.stages = given, stages
-
-
-def _langchain_watch() -> Any:
-    """Return a callback handler that records each retriever that ran inside another; None without
-    LangChain.
+def _langchain(_module: Any, found: Any, asked: dict[str, Any]) -> Any:
+    """Call a retriever or a chain. Retrievers inside it become stages, as LangChain's callbacks report
+    them.
     """
     if "langchain_core" not in sys.modules:
-        return None
+        return found.invoke(asked["query"])
     from langchain_core.callbacks import BaseCallbackHandler  # type: ignore[import-not-found,unused-ignore]
 
-    class Watch(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
-        def __init__(self) -> None:
-            self.began: dict[Any, Any] = {}
-            self.ended: list[dict[str, Any]] = []
+    began: dict[Any, Any] = {}
+    stages: list[dict[str, Any]] = []
 
+    class Watch(BaseCallbackHandler):  # type: ignore[misc,unused-ignore]
         def on_retriever_start(self, serialized: Any, _query: str, **more: Any) -> None:
             name = more.get("name") or (serialized or {}).get("name") or "retriever"
-            self.began[more.get("run_id")] = (name, more.get("parent_run_id"), time.perf_counter())
+            began[more.get("run_id")] = (name, more.get("parent_run_id"), time.perf_counter())
 
         def on_retriever_end(self, documents: Any, **more: Any) -> None:
-            name, parent, began = self.began.get(more.get("run_id"), ("retriever", None, None))
-            if parent is None or began is None:
-                return  # the whole of it, whose list is the reply
-            took = (time.perf_counter() - began) * 1000
-            self.ended.append({"name": name, "kind": "retrieve", "ms": took, "hits": hits_of(documents)})
+            name, parent, start = began.get(more.get("run_id"), ("retriever", None, 0.0))
+            if parent is not None:  # else it is the whole, whose list is the reply
+                took = (time.perf_counter() - start) * 1000
+                stages.append({"name": name, "kind": "retrieve", "ms": took, "hits": hits_of(documents)})
 
-        def stages(self) -> list[dict[str, Any]]:
-            return self.ended
+    return ResultWithStages(found.invoke(asked["query"], config={"callbacks": [Watch()]}), stages)
 
-    return Watch()
+
+def _haystack(_module: Any, found: Any, asked: dict[str, Any]) -> Any:
+    if callable(getattr(found, "inputs", None)) and hasattr(found, "graph"):
+        return _haystack_pipeline(found, asked)
+    parameters = inspect.signature(found.run).parameters
+    query = next((name for name in QUERY if name in parameters), None)
+    if query is None:
+        raise Wrong(f"its .run takes none of {', '.join(QUERY)}; it takes: {', '.join(parameters)}")
+    counts = [name for name in COUNT if name in parameters][:1]
+    return found.run(**{query: asked["query"]}, **dict.fromkeys(counts, asked["k"]))
 
 
 def _haystack_pipeline(found: Any, asked: dict[str, Any]) -> Any:
@@ -266,56 +174,71 @@ def _haystack_pipeline(found: Any, asked: dict[str, Any]) -> Any:
                 )
     if not data:
         raise Wrong("the pipeline has no open input called query, text, question or prompt")
-    every = set(found.graph.nodes)
-    given = found.run(data, include_outputs_from=every)
-    edges = [(str(a), str(b)) for a, b in {(a, b) for a, b, *_ in found.graph.edges}]
-    order = _in_order(list(found.graph.nodes), edges)
+    given = found.run(data, include_outputs_from=set(found.graph.nodes))
+    feeding: dict[str, list[str]] = {str(name): [] for name in found.graph.nodes}
+    for before, after, *_ in found.graph.edges:
+        feeding[str(after)].append(str(before))
+    try:
+        order = list(TopologicalSorter(feeding).static_order())
+    except CycleError:  # as they were added
+        order = list(feeding)
     having = {name for name in order if isinstance(given.get(name, {}).get("documents"), list)}
+
+    def nearest(name: str, seen: set[str]) -> set[str]:
+        """Return the nearest components with lists that feed a component."""
+        new = {one for one in feeding[name] if one not in seen}
+        seen |= new
+        return new & having | {one for other in new - having for one in nearest(other, seen)}
+
     stages = []
     for name in order:
         if name in having:
-            kind = _haystack_kind(type(found.graph.nodes[name].get("instance")).__name__)
-            before = sorted(_behind(name, edges, having), key=order.index)
-            stage = {"name": name, "kind": kind, "hits": hits_of(given[name]["documents"])}
-            if before and kind != "retrieve":
+            kind = type(found.graph.nodes[name].get("instance")).__name__
+            stage = {
+                "name": name,
+                "kind": next((told for part, told in COMPONENTS.items() if part in kind), "other"),
+                "hits": hits_of(given[name]["documents"]),
+            }
+            before = sorted(nearest(name, {name}), key=order.index)
+            if before and stage["kind"] != "retrieve":
                 stage["from"] = before
             stages.append(stage)
     answer = next((one for name in reversed(order) if (one := _answer(given.get(name)))), None)
-    final = given[stages[-1]["name"]]["documents"] if stages else []
-    return ResultWithStages({"hits": hits_of(final), **({"answer": answer} if answer else {})}, stages)
+    final = stages[-1]["hits"] if stages else []
+    return ResultWithStages({"hits": final, **({"answer": answer} if answer else {})}, stages)
 
 
-def _in_order(nodes: list[Any], edges: list[tuple[str, str]]) -> list[str]:
-    """Components after those that feed them; in a loop, as they were added."""
-    left, order = [str(node) for node in nodes], []
-    while left:
-        free = [n for n in left if not any(b == n and a in left and a != n for a, b in edges)] or left[:1]
-        order += free
-        left = [n for n in left if n not in free]
-    return order
+def _beir(module: Any, found: Any, asked: dict[str, Any]) -> Any:
+    """`search(corpus, queries, top_k)` gives {question: {document: score}}; the corpus has the texts."""
+    parameters = inspect.signature(found.search).parameters
+    if "corpus" not in parameters:
+        return _function(found.search)(asked)
+    corpus = getattr(found, "corpus", None)
+    corpus = getattr(module, "corpus", None) if corpus is None else corpus
+    if not isinstance(corpus, dict):
+        raise Wrong(
+            "a BEIR retriever searches a corpus that is given to it: set `corpus`, a dict of "
+            "{document id: {title, text}}, in the file or on the object"
+        )
+    more = {"score_function": "cos_sim"} if "score_function" in parameters else {}
+    ranked = found.search(corpus=corpus, queries={"q": asked["query"]}, top_k=asked["k"], **more)["q"]
+    hits = []
+    for id, score in sorted(ranked.items(), key=lambda item: -float(item[1]))[: asked["k"]]:
+        entry = corpus.get(id)
+        entry = entry if isinstance(entry, dict) else {"text": entry}
+        texts = {name: str(entry.get(name) or "") for name in ("text", "title")}
+        hits.append({"doc_id": id, "score": score, **texts})
+    return hits
 
 
-def _behind(name: str, edges: list[tuple[str, str]], having: set[str]) -> set[str]:
-    """Return the nearest components with lists that feed a component."""
-    found: set[str] = set()
-    todo, seen = [name], {name}
-    while todo:
-        at = todo.pop()
-        for a, b in edges:
-            if b == at and a not in seen:
-                seen.add(a)
-                if a in having:
-                    found.add(a)
-                else:
-                    todo.append(a)
-    return found
-
-
-def _haystack_kind(name: str) -> str:
-    for part, kind in (("Ranker", "rerank"), ("Joiner", "fuse"), ("Retriever", "retrieve")):
-        if part in name:
-            return kind
-    return "other"
+# (method, how the kind is shown, function of the file's module, the object and the request)
+ADAPTERS: Any = (
+    ("invoke", "LangChain .invoke", _langchain),
+    ("retrieve", "LlamaIndex .retrieve", lambda _, found, asked: found.retrieve(asked["query"])),
+    ("run", "Haystack .run", _haystack),
+    ("search", "BEIR .search", _beir),
+    ("query", "LlamaIndex .query", lambda _, found, asked: found.query(asked["query"])),
+)
 
 
 def reply_of(given: Any) -> Any:
@@ -340,20 +263,18 @@ def _object(given: dict[Any, Any]) -> dict[str, Any]:
     if name is None:
         return {str(key): plain(value) for key, value in given.items()}
     reply: dict[str, Any] = {"hits": hits_of(given[name])}
-    if name == "hits":
-        for key, value in given.items():
-            if key == "stages" and isinstance(value, (list, tuple)):
-                reply["stages"] = [_stage(one) for one in value]
-            elif key != "hits":
-                reply[str(key)] = plain(value)
-    elif (answer := _answer(given)) is not None:
-        reply["answer"] = answer
+    if name != "hits":
+        answer = _answer(given)
+        return {**reply, "answer": answer} if answer is not None else reply
+    for key, value in given.items():
+        if key == "stages" and isinstance(value, (list, tuple)):
+            reply["stages"] = [_stage(one) if isinstance(one, dict) else plain(one) for one in value]
+        elif key != "hits":
+            reply[str(key)] = plain(value)
     return reply
 
 
-def _stage(given: Any) -> Any:
-    if not isinstance(given, dict):
-        return plain(given)
+def _stage(given: dict[Any, Any]) -> dict[str, Any]:
     return {
         str(key): hits_of(value) if key == "hits" and value is not None else plain(value)
         for key, value in given.items()
@@ -361,9 +282,7 @@ def _stage(given: Any) -> Any:
 
 
 def _answer(given: Any) -> Any:
-    if not isinstance(given, dict):
-        return None
-    for name in ANSWERS:
+    for name in ANSWERS if isinstance(given, dict) else ():
         value = given.get(name)
         if isinstance(value, (list, tuple)) and value:
             value = value[0]
@@ -395,51 +314,35 @@ def hit_of(one: Any) -> Any:
         found = {"doc_id": first} if isinstance(first, (str, int)) else hit_of(first)
         return {**found, "score": number(score)} if isinstance(found, dict) else plain(one)
     if isinstance(one, dict):
-        return _own_hit(one)
+        if "doc_id" in one or not ("page_content" in one or "content" in one):
+            return {str(key): number(value) if key == "score" else plain(value) for key, value in one.items()}
+        one = SimpleNamespace(**{str(key): value for key, value in one.items()})  # Document.to_dict()
     node = getattr(one, "node", one)  # LlamaIndex: NodeWithScore
-    text = _called(node, "get_content") or _attribute(one, "page_content", "content", "text")
+    method = getattr(node, "get_content", None)
+    text = method() if callable(method) else _attribute(one, "page_content", "content", "text")
     if text is None and not hasattr(one, "id"):
         return plain(one)
+    text = text or ""
     metadata = _attribute(node, "metadata", "meta")
     metadata = dict(metadata) if isinstance(metadata, dict) else {}
     id = _attribute(node, "node_id", "id_", "id")
-    reference = _attribute(node, "ref_doc_id")
+    start, end = _attribute(node, "start_char_idx"), _attribute(node, "end_char_idx")
+    begins = next((metadata[name] for name in STARTS if isinstance(metadata.get(name), int)), None)
+    if start is None and begins is not None:
+        start, end = begins, begins + len(text)
+    whole = start is not None and end is not None
+    title = metadata.get("title")
     hit = {
-        "doc_id": _document(metadata, reference or id, text),
-        "text": text or "",
+        "doc_id": _document(metadata, _attribute(node, "ref_doc_id") or id, text),
+        "text": text,
         "id": id,
-        "start": _attribute(node, "start_char_idx"),
-        "end": _attribute(node, "end_char_idx"),
+        "start": start if whole else None,
+        "end": end if whole else None,
         "score": number(_attribute(one, "score")),
-        "title": metadata.get("title"),
+        "title": title if isinstance(title, str) else None,
         "metadata": plain(metadata),
     }
-    begins = next((metadata[name] for name in STARTS if isinstance(metadata.get(name), int)), None)
-    if hit["start"] is None and begins is not None:
-        hit["start"], hit["end"] = begins, begins + len(text or "")
-    if hit["start"] is None or hit["end"] is None:
-        hit["start"] = hit["end"] = None
-    if not isinstance(hit["title"], str):
-        hit["title"] = None
     return {key: value for key, value in hit.items() if value is not None}
-
-
-def _own_hit(one: dict[Any, Any]) -> dict[str, Any]:
-    """Convert a dict to a hit: its author's fields with numpy numbers converted; Document.to_dict() is read,
-    too.
-    """
-    if "doc_id" not in one and ("page_content" in one or "content" in one):
-        metadata = one.get("metadata") or one.get("meta") or {}
-        text = one.get("page_content") or one.get("content")
-        hit = {
-            "doc_id": _document(metadata, one.get("id"), text),
-            "text": text,
-            "id": one.get("id"),
-            "score": number(one.get("score")),
-            "metadata": plain(metadata),
-        }
-        return {key: value for key, value in hit.items() if value is not None}
-    return {str(key): number(value) if key == "score" else plain(value) for key, value in one.items()}
 
 
 def _document(metadata: dict[Any, Any], id: Any, text: Any) -> Any:
@@ -457,19 +360,6 @@ def _attribute(one: Any, *names: str) -> Any:
         if value is not None and not callable(value):
             return value
     return None
-
-
-def _called(one: Any, name: str) -> Any:
-    method = getattr(one, name, None)
-    return method() if callable(method) else None
-
-
-def _text_of(entry: Any) -> str:
-    return str(entry.get("text") or "") if isinstance(entry, dict) else str(entry or "")
-
-
-def _title_of(entry: Any) -> str:
-    return str(entry.get("title") or "") if isinstance(entry, dict) else ""
 
 
 def number(value: Any) -> Any:
@@ -507,42 +397,37 @@ def plain(value: Any, deep: int = 0, above: tuple[int, ...] = ()) -> Any:
     return str(value)[:MAX_TEXT_CHARS]
 
 
-def _awaited(given: Any) -> Any:
-    """Await an async function's result in a persistent event loop, as library clients belong to their
-    loop.
+def answer(ask: Any, asked: dict[str, Any], loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+    """Return the reply to a request with the duration of the pipeline's own code, or the error it raised.
+
+    What an async function returns is awaited in one `loop` for all calls, as clients of libraries belong to
+    theirs.
     """
-    global _loop
-    if not inspect.isawaitable(given):
-        return given
-    if _loop is None:
-        _loop = asyncio.new_event_loop()
-
-    async def wait() -> Any:
-        return await given
-
-    return _loop.run_until_complete(wait())
-
-
-_loop: Any = None
-
-
-def answer(pipeline: LoadedPipeline, asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply to a request with the duration of the pipeline's own code, or the error it raised."""
     began = time.perf_counter()
     try:
-        given = _awaited(pipeline.ask(asked))
+        given = ask(asked)
+        if inspect.isawaitable(given):
+
+            async def wait() -> Any:
+                return await given
+
+            given = loop.run_until_complete(wait())
         if inspect.isgenerator(given):
             given = list(itertools.islice(given, MAX_HITS))
         took = (time.perf_counter() - began) * 1000
         return {"ms": took, "reply": reply_of(given)}
-    except Wrong as error:
-        return {"error": str(error)[:MAX_TEXT_CHARS]}
     except Exception as error:  # noqa: BLE001 - their code may raise anything; it is told
-        traceback.print_exc()
-        return {"error": f"{type(error).__name__}: {error}"[:MAX_TEXT_CHARS]}
+        return _failed(error)
 
 
-def _alone(parent: int) -> None:
+def _failed(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, Wrong):
+        return {"error": str(error)[:MAX_TEXT_CHARS]}
+    traceback.print_exception(type(error), error, error.__traceback__)
+    return {"error": f"{type(error).__name__}: {error}"[:MAX_TEXT_CHARS]}
+
+
+def _end_alone(parent: int) -> None:
     """End when nobody is left to ask, wherever the code is."""
     while os.getppid() == parent:
         time.sleep(LOOK_S)
@@ -560,7 +445,7 @@ def main() -> int:
     os.dup2(2, 1)  # whatever is printed, by C code too
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
-    threading.Thread(target=_alone, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_alone, args=(os.getppid(),), daemon=True).start()
 
     def tell(what: dict[str, Any]) -> None:
         try:
@@ -570,26 +455,16 @@ def main() -> int:
         telling.write(line.encode("utf-8", "replace") + b"\n")
         telling.flush()
 
-    began = time.perf_counter()
     try:
-        pipeline = LoadedPipeline(load(sys.argv[1], sys.argv[2]))
-    except Wrong as error:
-        tell({"error": str(error)[:MAX_TEXT_CHARS]})
-        return 1
+        kind, ask = adapted(*load(sys.argv[1], sys.argv[2]))
     except BaseException as error:  # noqa: BLE001 - importing it may even exit
-        traceback.print_exc()
-        tell({"error": f"{type(error).__name__}: {error}"[:MAX_TEXT_CHARS]})
+        tell(_failed(error))
         return 1
-    tell(
-        {
-            "ready": pipeline.kind,
-            "python": ".".join(map(str, sys.version_info[:3])),
-            "ms": (time.perf_counter() - began) * 1000,
-        }
-    )
+    tell({"ready": kind, "python": ".".join(map(str, sys.version_info[:3]))})
+    loop = asyncio.new_event_loop()
     for line in asking:
         asked = json.loads(line)
-        tell({"id": asked["id"], **answer(pipeline, asked["ask"])})
+        tell({"id": asked["id"], **answer(ask, asked["ask"], loop)})
     return 0
 
 
