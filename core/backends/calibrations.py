@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import TypeAdapter, ValidationError
-
 from core.backends.base import LLM
-from core.backends.trained_files import write_trained
+from core.backends.trained_files import parse_trained, write_trained
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT
 
@@ -67,9 +65,6 @@ class DecisionCalibration:
         return f"AUC {self.auc:.2f} [{low:.2f}, {high:.2f}] on {self.n} cases of {sets} with {self.model}"
 
 
-_READER = TypeAdapter(DecisionCalibration)
-
-
 def read(decision: Decision, model: str, home: Path | None = None) -> DecisionCalibration | None:
     """Return the calibration of `decision` for `model`, or None. Raises Unavailable if the file is
     damaged.
@@ -77,19 +72,11 @@ def read(decision: Decision, model: str, home: Path | None = None) -> DecisionCa
     folders = (SHIPPED,) if home is None else (home / "calibrations", SHIPPED)
     for path in (folder / file_name(decision, model) for folder in folders):
         try:
-            stored = path.read_text(encoding="utf-8")
+            found = parse_trained(DecisionCalibration, path.read_bytes())
         except FileNotFoundError:
             continue
-        except OSError as error:
-            raise Unavailable(f"the calibration {path.name} cannot be read: {error.strerror}") from None
-        try:
-            found = _READER.validate_json(stored)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the file"
-            raise Unavailable(
-                f"the calibration {path.name} cannot be used ({where}: {first['msg']})"
-            ) from None
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"the calibration {path.name} cannot be used ({str(error)[:200]})") from None
         return found if found.model == model else None  # two names may be cut to one file's
     return None
 

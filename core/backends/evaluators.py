@@ -10,12 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.trained_files import read_trained
+from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT
 
 Which = Literal["lightweight", "llm", "cross-encoder"]
@@ -51,6 +52,16 @@ class Evaluator:
     made: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""  # the file it was read from, as shown
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high <= 1:
+            raise ValueError(f"thresholds {self.low:g} and {self.high:g}; wanted 0 <= low <= high <= 1")
+        if self.name == LIGHTWEIGHT and self.features != FEATURES:
+            raise ValueError(f"its features are {', '.join(self.features)}; wanted: {', '.join(FEATURES)}")
+        if len(self.coefficients) != len(self.features):
+            raise ValueError(f"{len(self.coefficients)} coefficients for {len(self.features)} features")
+        if not all(map(math.isfinite, (*self.coefficients, self.intercept))):
+            raise ValueError("a coefficient is not a finite number")
+
     def grades(self, signals: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """Return the probability that each passage is relevant, shape (n,), from its features, shape (n,
         features).
@@ -75,39 +86,15 @@ def read(name: Which, home: Path | None = None, corpus: str = "") -> Evaluator:
     path = SHIPPED / f"{name}.json"
     if name == LIGHTWEIGHT and home is not None and (own := trained(home, corpus)).is_file():
         path = own
-    return read_trained(
-        path,
-        lambda stored, shown: _parsed(stored, name, shown),
-        "the evaluator",
-        "python -m scripts.evaluator",
-    )
+    found = read_trained(path, Evaluator, "the evaluator", "python -m scripts.evaluator")
+    if found.name != name:
+        raise Unavailable(
+            f"{found.source}: it is the evaluator {found.name!r}, not {name!r}; "
+            "python -m scripts.evaluator makes one"
+        )
+    return found
 
 
 def trained(home: Path, corpus: str) -> Path:
     """Return the file of a lightweight evaluator trained for `corpus`."""
     return home / "evaluators" / f"{corpus}.json"
-
-
-def _parsed(stored: Any, name: Which, source: str) -> Evaluator:
-    found = Evaluator(
-        name,
-        float(stored["low"]),
-        float(stored["high"]),
-        tuple(map(str, stored["features"])),
-        tuple(map(float, stored["coefficients"])),
-        float(stored["intercept"]),
-        str(stored["embedder"]),
-        dict(stored["made"]),
-        source,
-    )
-    if stored["name"] != name or name not in get_args(Which):
-        raise ValueError(f"it is the evaluator {str(stored['name'])[:40]!r}, not {name!r}")
-    if not 0 <= found.low <= found.high <= 1:
-        raise ValueError(f"thresholds {found.low:g} and {found.high:g}; wanted 0 <= low <= high <= 1")
-    if name == LIGHTWEIGHT and found.features != FEATURES:
-        raise ValueError(f"its features are {', '.join(found.features)}; wanted: {', '.join(FEATURES)}")
-    if len(found.coefficients) != len(found.features):
-        raise ValueError(f"{len(found.coefficients)} coefficients for {len(found.features)} features")
-    if not all(map(math.isfinite, (*found.coefficients, found.intercept))):
-        raise ValueError("a coefficient is not a finite number")
-    return found

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from core.backends.trained_files import parse_trained, write_trained
 from core.domain import people
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
@@ -51,8 +51,14 @@ class FittedWeights:
     weights: tuple[Row, ...]
     intercept: float
     made: Mapping[str, Any] = field(default_factory=dict)
+    version: int = VERSION  # of the file
+    features: tuple[str, ...] = FEATURES
 
     def __post_init__(self) -> None:
+        if self.version != VERSION:
+            raise ValueError(f"version {self.version}, not {VERSION}")
+        if self.features != FEATURES:
+            raise ValueError(f"its features are {self.features!r}; wanted: {', '.join(FEATURES)}")
         unknown = [name for name in self.lists if name not in LISTS]
         if unknown or not self.lists or len(set(self.lists)) < len(self.lists):
             raise ValueError(f"lists {list(self.lists)}; wanted some of {', '.join(LISTS)}, each once")
@@ -98,11 +104,14 @@ def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
         raise BadInput(f"there are no fitted weights {name[:80]!r} for {corpus}; there are: {there}")
     path = folder(home, corpus) / f"{name or known[0]}.json"
     try:
-        return _parsed(json.loads(path.read_text(encoding="utf-8")), path.stem, corpus)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        stored = parse_trained(FittedWeights, path.read_bytes())
+        if stored.corpus != corpus:
+            raise ValueError(f"it was fitted for corpus {stored.corpus!r}")
+        return replace(stored, name=path.stem)
+    except (OSError, ValueError) as error:
         raise Unavailable(
-            f"the fitted weights {path.stem} of {corpus} cannot be used ({type(error).__name__}: "
-            f"{str(error)[:160]}); fit them again: {how(corpus)}"
+            f"the fitted weights {path.stem} of {corpus} cannot be used ({str(error)[:200]}); "
+            f"fit them again: {how(corpus)}"
         ) from None
 
 
@@ -112,11 +121,7 @@ def write(home: Path, fitted: FittedWeights) -> Path:
     """
     people.require("edit")
     path = folder(home, fitted.corpus) / f"{checked(fitted.name)}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    document = {"version": VERSION, "features": FEATURES, **asdict(fitted)}
-    part.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_trained(fitted, path)
     return path
 
 
@@ -144,21 +149,3 @@ def checked(name: str) -> str:
 def how(corpus: str) -> str:
     """Return instructions for fitting weights."""
     return f"run {COMMAND} fit {corpus}, or fit them on the Tune page"
-
-
-def _parsed(stored: Any, name: str, corpus: str) -> FittedWeights:
-    if stored["version"] != VERSION:
-        raise ValueError(f"version {stored['version']!r}, not {VERSION}")
-    if tuple(stored["features"]) != FEATURES:
-        raise ValueError(f"its features are {stored['features']!r}; wanted: {', '.join(FEATURES)}")
-    if stored["corpus"] != corpus or not isinstance(stored["fingerprint"], str):
-        raise ValueError(f"it was fitted for corpus {stored['corpus']!r}")
-    return FittedWeights(
-        name,
-        corpus,
-        stored["fingerprint"],
-        tuple(map(str, stored["lists"])),
-        tuple(tuple(map(float, row)) for row in stored["weights"]),
-        float(stored["intercept"]),
-        dict(stored["made"]),
-    )

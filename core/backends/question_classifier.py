@@ -96,6 +96,26 @@ class QuestionClassifier:
     made: Mapping[str, Any] = field(default_factory=dict)  # training data and measured quality
     source: str = ""  # the file it was read from, as shown
 
+    def __post_init__(self) -> None:
+        if not self.classes or len(set(self.classes)) < len(self.classes):
+            raise ValueError("no classes, or one of them twice")
+        if unknown := {*self.classes, *self.routes} - set(CLASSES):
+            raise ValueError(f"no such class: {min(unknown)[:40]!r}; there are: {', '.join(CLASSES)}")
+        if DEFAULT not in self.classes:
+            raise ValueError(f"it lacks the class {DEFAULT}, which a question is of that none is told for")
+        if unknown := set(self.features) - set(FEATURES):
+            raise ValueError(f"no such feature: {min(unknown)[:40]!r}")
+        wide = len(self.features)
+        if {len(self.means), *map(len, self.coefficients)} != {wide}:
+            raise ValueError(f"{wide} features need as many means, and coefficients of each class")
+        if not len(self.classes) == len(self.coefficients) == len(self.intercepts):
+            raise ValueError(f"{len(self.classes)} classes need a row of coefficients and an intercept each")
+        numbers = (*self.means, *self.intercepts, *(n for row in self.coefficients for n in row))
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("a coefficient is not a finite number")
+        if not 0 <= self.least <= 1:
+            raise ValueError(f"least {self.least:g}; wanted 0 <= least <= 1")
+
     def logits(self, values: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """Shape (n, classes), from the values of the features, shape (n, features). A class that a question
         cannot be of, for lack of a conversation or of tables, has minus infinity.
@@ -141,54 +161,9 @@ def read(home: Path | None = None) -> QuestionClassifier:
     path = SHIPPED
     if home is not None and (own := trained(home)).is_file():
         path = own
-    return read_trained(path, _parsed, "the classifier", "python -m scripts.routing")
+    return read_trained(path, QuestionClassifier, "the classifier", "python -m scripts.routing")
 
 
 def trained(home: Path) -> Path:
     """Return the file of a classifier trained on your own sets."""
     return home / "routers" / "adaptive.json"
-
-
-def _parsed(stored: Any, source: str) -> QuestionClassifier:
-    found = QuestionClassifier(
-        tuple(map(str, stored["classes"])),
-        tuple(map(str, stored["features"])),
-        tuple(map(float, stored["means"])),
-        tuple(tuple(map(float, row)) for row in stored["coefficients"]),
-        tuple(map(float, stored["intercepts"])),
-        float(stored["least"]),
-        {str(name): tuple(map(_candidate, rows)) for name, rows in stored["routes"].items()},
-        dict(stored["made"]),
-        source,
-    )
-    if not found.classes or len(set(found.classes)) < len(found.classes):
-        raise ValueError("no classes, or one of them twice")
-    if unknown := {*found.classes, *found.routes} - set(CLASSES):
-        raise ValueError(f"no such class: {min(unknown)[:40]!r}; there are: {', '.join(CLASSES)}")
-    if DEFAULT not in found.classes:
-        raise ValueError(f"it lacks the class {DEFAULT}, which a question is of that none is told for")
-    if unknown := set(found.features) - set(FEATURES):
-        raise ValueError(f"no such feature: {min(unknown)[:40]!r}")
-    wide = {len(found.features)}
-    if {len(found.means), *map(len, found.coefficients)} != wide:
-        raise ValueError(f"{len(found.features)} features need as many means, and coefficients of each class")
-    if not len(found.classes) == len(found.coefficients) == len(found.intercepts):
-        raise ValueError(f"{len(found.classes)} classes need a row of coefficients and an intercept each")
-    numbers = (*found.means, *found.intercepts, *(n for row in found.coefficients for n in row))
-    if not all(map(math.isfinite, numbers)):
-        raise ValueError("a coefficient is not a finite number")
-    if not 0 <= found.least <= 1:
-        raise ValueError(f"least {found.least:g}; wanted 0 <= least <= 1")
-    return found
-
-
-def _candidate(stored: Any) -> ClassRoute:
-    return ClassRoute(
-        str(stored["route"]),
-        str(stored["metric"]),
-        float(stored["gain"]),
-        float(stored["low"]),
-        float(stored["high"]),
-        int(stored["n"]),
-        tuple(map(str, stored["sets"])),
-    )

@@ -102,8 +102,9 @@ def read(data: bytes, count: int, words: EndpointWords) -> list[float]:
         raise words.failed("answered without results", data)
     scores: dict[int, float] = {}
     for result in results:
-        found = result if isinstance(result, dict) else {}
-        index, score = found.get("index"), found.get("relevance_score", found.get("score"))
+        found: dict[str, Any] = result if isinstance(result, dict) else {}
+        index: Any = found.get("index")
+        score: Any = found.get("relevance_score", found.get("score"))
         if type(index) is not int or type(score) not in (int, float) or not math.isfinite(score):
             raise words.failed("gave a result without an index and a finite score", json.dumps(result))
         if not 0 <= index < count:

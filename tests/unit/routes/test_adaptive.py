@@ -130,8 +130,8 @@ def test_what_is_written_is_read(tmp_path):
         (lambda d: d["features"].__setitem__(0, "odd"), "no such feature: 'odd'"),
         (lambda d: d["classes"].__setitem__(d["classes"].index("plain"), "conceptual"), "lacks the class"),
         (lambda d: d.__setitem__("least", 2), "least 2; wanted"),
-        (lambda d: d.pop("routes"), "KeyError"),
-        (lambda d: d.__setitem__("routes", []), "AttributeError"),
+        (lambda d: d.pop("routes"), "routes: "),
+        (lambda d: d.__setitem__("routes", []), "routes: "),
     ],
 )
 def test_a_damaged_file_is_one_clear_error(tmp_path, change, says):

@@ -348,14 +348,14 @@ def test_files_come_back_as_written_and_the_newest_is_first(tmp_path, fitted):
     ("change", "said"),
     [
         ({"weights": [[1, 2]]}, "another shape than 5 lists x 3"),
-        ({"weights": [[1, 2, "x"]] * 5}, "ValueError"),
+        ({"weights": [[1, 2, "x"]] * 5}, "weights"),
         ({"intercept": 1e999}, "not a finite number"),
         ({"lists": ["bm25", "bm25", "dense", "maxsim", "children"]}, "each once"),
         ({"lists": ["os.system"]}, "wanted some of"),
         ({"features": ["score"]}, "its features are"),
         ({"version": 7}, "version 7, not 1"),
         ({"corpus": "another"}, "fitted for corpus 'another'"),
-        ({"made": None}, "TypeError"),
+        ({"made": None}, "made: "),
     ],
 )
 def test_damaged_weights_are_refused_with_words(tmp_path, change, said):

@@ -84,9 +84,9 @@ def test_one_trained_for_a_corpus_goes_first_there_alone(tmp_path: Path) -> None
         ({"features": ["cosine"], "coefficients": [1]}, "its features are cosine"),
         ({"coefficients": [1.0]}, "1 coefficients for"),
         ({"coefficients": [float("inf")] * len(FEATURES)}, "finite"),
-        ({"intercept": "much"}, "ValueError"),
+        ({"intercept": "much"}, "intercept: "),
         ({"name": "llm"}, "it is the evaluator 'llm'"),
-        ({"made": None}, "TypeError"),
+        ({"made": None}, "made: "),
     ],
 )
 def test_a_damaged_evaluator_is_refused_with_the_way_to_get_one(
