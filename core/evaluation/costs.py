@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, log
 
@@ -59,44 +59,29 @@ def cheapest_first(costs: Mapping[str, Cost]) -> list[str]:
     while left:
         group = [route for route in left if not costs_more(costs[route], costs[left[0]])]
         left = [route for route in left if route not in group]
-        ordered += sorted(group, key=lambda route: _simplicity(costs[route], route))
+        ordered += sorted(group, key=lambda r: (_known(costs[r].steps), *_amounts(costs[r]), r))
     return ordered
 
 
 def costs_more(one: Cost, other: Cost) -> bool:
-    """Return whether `one` is shown to cost more than `other`, beyond the tolerance."""
+    """Return whether `one` is shown to cost more than `other`, beyond the tolerance. Of times, the interval
+    of their ratio, paired by question, is to lie above it.
+    """
     for mine, theirs in ((one.spent, other.spent), (one.calls, other.calls)):
         low, high = sorted((_known(mine), _known(theirs)))
         if high > low * (1 + SPENDING):
             return _known(mine) == high
-    return _slower(one, other)
-
-
-def _slower(one: Cost, other: Cost) -> bool:
-    """Return whether the interval of the ratio of times, paired by question, lies above the tolerance."""
     if one.ms is None or other.ms is None:
         return one.ms is None and other.ms is not None
     if one.ms - other.ms <= LEAST_MS:
         return False
-    ratios = _log_ratios(one.times, other.times)
-    ends = statistics.unbounded_interval(ratios)
+    pairs = [(ms, other.times.get(question, 0.0)) for question, ms in one.times.items()]
+    ends = statistics.unbounded_interval([log(a / b) for a, b in pairs if a > 0 and b > 0])
     return one.ms > other.ms * (1 + SLOWER) if ends is None else ends[0] > log(1 + SLOWER)
-
-
-def _log_ratios(mine: Mapping[str, float], theirs: Mapping[str, float]) -> Sequence[float]:
-    return [
-        log(ms / theirs[question])
-        for question, ms in mine.items()
-        if ms > 0 and theirs.get(question, 0.0) > 0
-    ]
 
 
 def _amounts(cost: Cost) -> tuple[float, float, float]:
     return _known(cost.spent), _known(cost.calls), _known(cost.ms)
-
-
-def _simplicity(cost: Cost, route: str) -> tuple[float, float, float, float, str]:
-    return (_known(cost.steps), *_amounts(cost), route)
 
 
 def _known(value: float | None) -> float:

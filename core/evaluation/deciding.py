@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from core.evaluation import statistics
 from core.evaluation.costs import Cost, spent
 from core.evaluation.finding import MARGIN
 from core.evaluation.losses import Column, Kinds, losses, paired
-from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.outcome import Outcomes
 from core.evaluation.pairs import Pair, pair
 from core.evaluation.statistics import ALPHA
 from core.evaluation.stored import checked
@@ -65,24 +65,9 @@ def plain(
     """Decide without limits on time or cost: a route may ship if it failed on no question and is not shown to
     be worse than the baseline on a kind of question. Costs are by `prices` if all routes have theirs.
     """
-    paid = _paid(outcomes, list(values), prices)
-    lost = {one.route for one in losses(values, kinds, baseline) if one.shown}
-    options = []
-    for route, column in values.items():
-        mine = [by[route] for by in outcomes.values() if route in by]
-        fails = route in lost or any(one.status != "ok" for one in mine)
-        mean = sum(column.values()) / len(column) if column else None
-        cost = measured_cost(outcomes, route, paid.get(route))
-        options.append(Option(route, mean, len(column), "fails" if fails else "passes", cost))
-    return by_values(options, values, named=named)
-
-
-def _paid(outcomes: Outcomes, routes: Sequence[str], prices: Mapping[str, Prices]) -> dict[str, float]:
-    """Return what 1,000 questions cost by each route; none if that is unknown of one, as a price and a number
-    of tokens cannot be compared.
-    """
-    found = {}
-    for route in routes:
+    # A price and a number of tokens cannot be compared: prices count if all routes have theirs.
+    paid: dict[str, float] | None = {}
+    for route in values:
         mine = [by[route] for by in outcomes.values() if route in by]
         cost = spent(
             sum(one.calls for one in mine),
@@ -91,32 +76,35 @@ def _paid(outcomes: Outcomes, routes: Sequence[str], prices: Mapping[str, Prices
             sum(one.status == "ok" for one in mine),
             prices.get(route, (None, None)),
         )[2]
-        if cost is None:
-            return {}
-        found[route] = cost
-    return found
+        paid = None if paid is None or cost is None else {**paid, route: cost}
+    lost = {one.route for one in losses(values, kinds, baseline) if one.shown}
+    options = []
+    for route, column in values.items():
+        mine = [by[route] for by in outcomes.values() if route in by]
+        fails = route in lost or any(one.status != "ok" for one in mine)
+        mean = fmean(column.values()) if column else None
+        measured = measured_cost(outcomes, route, (paid or {}).get(route))
+        options.append(Option(route, mean, len(column), "fails" if fails else "passes", measured))
+    return by_values(options, values, named=named)
 
 
 def measured_cost(outcomes: Outcomes, route: str, spent: float | None = None) -> Cost:
     """Return what a question costs by one route. `spent` is its price if that is known, else tokens
     count.
     """
-    ended = [one for by in outcomes.values() if (one := by.get(route)) is not None and one.status == "ok"]
-    times = {
-        question: by[route].ms
-        for question, by in outcomes.items()
-        if route in by and by[route].status == "ok" and not isnan(by[route].ms)
-    }
-    n = len(ended)
-    calls, tokens = sum(one.calls for one in ended), sum(map(_tokens, ended))
-    unknown = bool(calls) and not tokens  # nobody reported the tokens of its calls
-    return Cost(
-        None if not n or unknown else tokens / n if spent is None else spent,
-        calls / n if n else None,
-        median(times.values()) if times else None,
-        sum(one.steps for one in ended) / n or None if n else None,
-        times,
+    by_question = {question: by[route] for question, by in outcomes.items() if route in by}
+    ended = {question: one for question, one in by_question.items() if one.status == "ok"}
+    if not ended:
+        return Cost(None, None, None)
+    times = {question: one.ms for question, one in ended.items() if not isnan(one.ms)}
+    calls, tokens, steps = (
+        fmean(getattr(one, name) for one in ended.values()) for name in ("calls", "tokens", "steps")
     )
+    if calls and not tokens:  # nobody reported the tokens of its calls
+        spent = None
+    elif spent is None:
+        spent = tokens
+    return Cost(spent, calls, median(times.values()) if times else None, steps or None, times)
 
 
 def read(document: Mapping[str, Any]) -> Verdict:
@@ -145,7 +133,3 @@ def _behind(
         ]
         for column, route in enumerate(routes)
     }
-
-
-def _tokens(one: Outcome) -> int:
-    return one.prompt_tokens + one.completion_tokens

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf, isnan
 from statistics import median
 from typing import Any
 
-from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.outcome import Outcomes
 
 RULE = "fewer model calls and tokens, then fewer steps, then the lower median time, then the name"
 
@@ -38,22 +38,24 @@ def find(outcomes: Outcomes, routes: Sequence[str]) -> tuple[Equal, ...]:
     for route in routes:
         mine = [by[route] for by in outcomes.values() if route in by]
         if any(one.status == "ok" and one.hits for one in mine):
-            same = tuple((q, _result(by[route])) for q, by in outcomes.items() if route in by)
+            same = tuple(
+                (q, one.status, one.answer, one.abstained, one.citations, one.said.get("sql", ""), ids)
+                for q, by in outcomes.items()
+                if (one := by.get(route)) is not None
+                for ids in [tuple(id for id, _ in one.hits)]
+            )
             groups.setdefault(same, []).append(route)
-    return tuple(_equal(outcomes, group) for group in groups.values() if len(group) > 1)
-
-
-def document(found: Sequence[Equal]) -> list[dict[str, Any]]:
-    """Return them as the figures of an evaluation store them."""
-    return [{**asdict(one), "others": list(one.others)} for one in found]
+    found = []
+    for group in (group for group in groups.values() if len(group) > 1):
+        first, *others = sorted(group, key=lambda route: _work(outcomes, route))
+        lengths = [len(by[first].hits) for by in outcomes.values() if first in by]
+        found.append(Equal(first, tuple(others), len(lengths), max(lengths)))
+    return tuple(found)
 
 
 def read(figures: Mapping[str, Any]) -> tuple[Equal, ...]:
-    """Read what `document` returned."""
-    return tuple(
-        Equal(one["route"], tuple(one["others"]), one["questions"], one["depth"])
-        for one in figures.get("equal", ())
-    )
+    """Return them from the figures of an evaluation."""
+    return tuple(Equal(**{**one, "others": tuple(one["others"])}) for one in figures.get("equal", ()))
 
 
 def standing_for(found: Sequence[Equal], baseline: str) -> dict[str, str]:
@@ -69,21 +71,10 @@ def standing_for(found: Sequence[Equal], baseline: str) -> dict[str, str]:
     }
 
 
-def _result(one: Outcome) -> tuple[Any, ...]:
-    ids = tuple(passage for passage, _ in one.hits)
-    return one.status, ids, one.answer, one.abstained, one.citations, one.said.get("sql", "")
-
-
-def _equal(outcomes: Outcomes, group: Sequence[str]) -> Equal:
-    first, *others = sorted(group, key=lambda route: _work(outcomes, route))
-    depth = max(len(by[first].hits) for by in outcomes.values() if first in by)
-    return Equal(first, tuple(others), sum(first in by for by in outcomes.values()), depth)
-
-
 def _work(outcomes: Outcomes, route: str) -> tuple[float, float, float, float, str]:
     """By RULE, to be compared. Replies read from a file took no step that is known here."""
     mine = [one for by in outcomes.values() if (one := by.get(route)) is not None and one.status == "ok"]
     times = [one.ms for one in mine if not isnan(one.ms)]
     steps = sum(one.steps for one in mine) / len(mine)
-    tokens = sum(one.prompt_tokens + one.completion_tokens for one in mine)
-    return sum(one.calls for one in mine), tokens, steps or inf, median(times) if times else inf, route
+    calls, tokens = sum(one.calls for one in mine), sum(one.tokens for one in mine)
+    return calls, tokens, steps or inf, median(times) if times else inf, route

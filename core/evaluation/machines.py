@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from core.domain.machine import machine
 from core.evaluation.finding import count
 from core.evaluation.outcome import Outcome
@@ -45,13 +47,8 @@ def figures(outcomes: Iterable[Mapping[str, Outcome]]) -> dict[str, Any]:
     found = kinds(outcomes)
     return {
         "machine": "; ".join(one.kind for one in found) or machine(),
-        "machines": [{"kind": k.kind, "machines": k.machines, "questions": k.questions} for k in found],
+        "machines": to_jsonable_python(found),
     }
-
-
-def read(figures: Mapping[str, Any]) -> tuple[Kind, ...]:
-    """Read what `figures` returned; () for figures of one process."""
-    return tuple(Kind(**one) for one in figures.get("machines", ()))
 
 
 def unlike(found: Sequence[Kind]) -> str:
@@ -63,12 +60,9 @@ def unlike(found: Sequence[Kind]) -> str:
 
 def sentences(figures: Mapping[str, Any]) -> list[str]:
     """Return the sentences for more than one machine."""
-    found = read(figures)
-    if len(found) == 1 and found[0].machines > 1:
-        return [
-            f"Times were measured on {count(found[0].machines, 'machines')} of one kind: {found[0].kind}."
-        ]
+    found = tuple(Kind(**one) for one in figures.get("machines", ()))
     if len(found) > 1:
         each = "; ".join(one.describe() for one in found)
         return [f"Times were measured on unlike machines and do not compare: {each}."]
-    return []
+    alike = (one for one in found if one.machines > 1)
+    return [f"Times were measured on {count(k.machines, 'machines')} of one kind: {k.kind}." for k in alike]

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from pydantic_core import to_jsonable_python
 
 from core.evaluation.comparison import ByRoute
 from core.evaluation.statistics import Interval, largest_interval, mean_interval, mean_intervals
@@ -68,12 +69,15 @@ def oracle(values: ByRoute, metric: str) -> Oracle | None:
     """Return the oracle of all routes in `values`, route -> question -> metric -> value, or None without any
     value.
     """
-    known = _known(values, metric)
-    questions = dict.fromkeys(question for by in known.values() for question in by)
-    if not questions:
+    known = {
+        route: {question: value for question, row in by.items() if (value := row.get(metric)) is not None}
+        for route, by in values.items()
+    }
+    known = {route: by for route, by in known.items() if by}
+    if not known:
         return None
     best = {}
-    for question in questions:
+    for question in dict.fromkeys(question for by in known.values() for question in by):
         here = {route: by[question] for route, by in known.items() if question in by}
         top = max(here.values())
         best[question] = (top, tuple(route for route, value in here.items() if value == top))
@@ -85,40 +89,9 @@ def block(found: Oracle | None) -> dict[str, Any] | None:
     """Return an oracle as the figures of an evaluation hold it, without its questions."""
     if found is None:
         return None
-    return {
-        "metric": found.metric,
-        "mean": found.mean,
-        "ci95": _ends(found.ci95),
-        "n": found.n,
-        "regret": {
-            one.route: {"mean": one.mean, "ci95": _ends(one.ci95), "n": one.n, "best": one.best}
-            for one in found.lost
-        },
-        "pairs": [
-            {
-                "routes": list(pair.routes),
-                "mean": pair.mean,
-                "better": pair.better,
-                "gain": pair.gain,
-                "ci95": _ends(pair.ci95),
-                "n": pair.n,
-            }
-            for pair in found.pairs
-        ],
-    }
-
-
-def _ends(pair: Interval | None) -> list[float] | None:
-    return list(pair) if pair else None
-
-
-def _known(values: ByRoute, metric: str) -> dict[str, dict[str, float]]:
-    """Return route -> question -> value; routes without any value are left out."""
-    known = {
-        route: {question: value for question, row in by.items() if (value := row.get(metric)) is not None}
-        for route, by in values.items()
-    }
-    return {route: by for route, by in known.items() if by}
+    one: dict[str, Any] = to_jsonable_python(found)
+    del one["best"]
+    return {**one, "n": found.n, "regret": {row["route"]: row for row in one.pop("lost")}}
 
 
 def _lost(
@@ -140,32 +113,15 @@ def _pairs(known: Mapping[str, Mapping[str, float]]) -> tuple[Pair, ...]:
         if both := tuple(question for question in known[one] if question in known[other]):
             shared.setdefault(both, []).append((one, other))
     found: list[Pair] = []
-    for questions, some in shared.items():
-        found += _pairs_over(known, questions, some)
+    for questions, pairs in shared.items():
+        for pair in pairs:
+            alone = np.array([[known[route][question] for question in questions] for route in pair])
+            together = alone.max(axis=0)
+            # The gain is the smaller of what the two routes lose to the better value of each question.
+            below = alone - together
+            low, high = largest_interval(below, -1.0, 0.0)
+            better = pair[0] if alone[0].mean() >= alone[1].mean() else pair[1]
+            gain = max(0.0, float(-below.mean(axis=1).max()))
+            mean = float(together.mean())
+            found.append(Pair(pair, mean, better, gain, (-high, -low), len(questions)))
     return tuple(sorted(found, key=lambda pair: -pair.gain))
-
-
-def _pairs_over(
-    known: Mapping[str, Mapping[str, float]], questions: tuple[str, ...], pairs: list[tuple[str, str]]
-) -> list[Pair]:
-    routes = sorted({route for pair in pairs for route in pair})
-    alone = np.array([[known[route][question] for question in questions] for route in routes])
-    at = np.array([[routes.index(one), routes.index(other)] for one, other in pairs])
-    together = np.maximum(alone[at[:, 0]], alone[at[:, 1]])
-    means, joint = alone.mean(axis=1), together.mean(axis=1)
-    found = []
-    for place, pair in enumerate(pairs):
-        # The gain is the smaller of what the two routes lose to the better value of each question.
-        below = alone[at[place]] - together[place]
-        low, high = largest_interval(below, -1.0, 0.0)
-        found.append(
-            Pair(
-                pair,
-                float(joint[place]),
-                pair[0] if means[at[place, 0]] >= means[at[place, 1]] else pair[1],
-                max(0.0, float(-below.mean(axis=1).max())),
-                (-high, -low),
-                len(questions),
-            )
-        )
-    return found

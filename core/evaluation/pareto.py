@@ -47,13 +47,12 @@ def points(figures: Mapping[str, Any], metric: str, cost: str) -> dict[str, Poin
     """
     if cost not in COSTS:
         raise ValueError(f"cost={cost!r}; there are: {', '.join(COSTS)}")
-    return {
-        route: (row.get(metric), row[cost] if cost in ("p50_ms", "p95_ms") else _use(row, cost))
-        for route, row in figures["routes"].items()
-    }
-
-
-def _use(row: Mapping[str, Any], cost: str) -> float | None:
-    asked = sum(row["statuses"].values())
-    used = row["llm_calls"] if cost == "calls" else row["prompt_tokens"] + row["completion_tokens"]
-    return used / asked if asked else None
+    found = {}
+    for route, row in figures["routes"].items():
+        known = row.get(cost)
+        if cost in ("calls", "tokens"):
+            used = row["llm_calls"] if cost == "calls" else row["prompt_tokens"] + row["completion_tokens"]
+            asked = sum(row["statuses"].values())
+            known = used / asked if asked else None
+        found[route] = (row.get(metric), known)
+    return found

@@ -4,15 +4,17 @@ route.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic_core import to_jsonable_python
 
 from core.backends.question_classifier import CLASSES, DEFAULT_ROUTE, QuestionClass
 from core.domain.errors import BadInput
-from core.evaluation.statistics import Interval, Table, difference_interval, largest_interval, mean_interval
+from core.evaluation.statistics import Interval, difference_interval, largest_interval, mean_interval
 
 Values = Mapping[str, Mapping[str, float]]  # question id -> route -> value of a metric
 CLASS_OF: Mapping[str, QuestionClass] = {  # by the mode of a question
@@ -130,26 +132,16 @@ def standing(values: Values, router: Mapping[str, float], default: str = DEFAULT
     table = np.array([[values[question][name] for question in known] for name in names])
     own = np.array([router[question] for question in known])
     usual = table[names.index(default)]
-    oracle = np.array([max(values[question].values()) for question in known])
-    oracle = np.maximum(oracle, own)
-    means = table.mean(axis=1)
-    best = int(means.argmax())
-    ends = largest_interval(table - own, -1.0, 1.0)
-    return Standing(
-        len(known),
-        float(own.mean()),
-        float(usual.mean()),
-        names[best],
-        float(means[best]),
-        float(oracle.mean()),
-        _shown(own - usual),
-        Shown(float(means[best] - own.mean()), ends, len(known)),
-        _shown(oracle - own),
+    oracle = np.maximum(np.array([max(values[question].values()) for question in known]), own)
+    means, best = table.mean(axis=1), int(table.mean(axis=1).argmax())
+    gain, short = (
+        Shown(float(apart.mean()), difference_interval(list(apart)), len(apart))
+        for apart in (own - usual, oracle - own)
     )
-
-
-def _shown(differences: Table) -> Shown:
-    return Shown(float(differences.mean()), difference_interval(list(differences)), len(differences))
+    ends = largest_interval(table - own, -1.0, 1.0)
+    regret = Shown(float(means[best] - own.mean()), ends, len(known))
+    levels = (float(usual.mean()), names[best], float(means[best]), float(oracle.mean()))
+    return Standing(len(known), float(own.mean()), *levels, gain, regret, short)
 
 
 def mistakes(
@@ -160,11 +152,9 @@ def mistakes(
     """
     found = []
     for question, routes in values.items():
-        if question not in given or router not in routes:
-            continue
-        own = routes[router]
-        best = max((name for name in routes if name != router), key=lambda name: routes[name], default=router)
-        if routes[best] > own:
+        best = max(routes, key=lambda name: routes[name], default="")
+        if question in given and router in routes and routes[best] > routes[router]:
+            own = routes[router]
             lost = routes[default] - own if default in routes else None
             found.append(Mistake(question, given[question], own, best, lost, routes[best] - own))
     return sorted(found, key=lambda one: (-max(0.0, one.lost or 0.0), -one.regret, one.question))
@@ -175,7 +165,7 @@ def confusion(chosen: Mapping[str, str], modes: Mapping[str, str | None]) -> Con
 
     BadInput for a chosen class that there is not.
     """
-    counts = {(truth, taken): 0 for truth in CLASSES for taken in CLASSES}
+    counts: Counter[tuple[str, str]] = Counter()
     left_out = 0
     for question, mode in modes.items():
         truth, taken = CLASS_OF.get(mode or ""), chosen.get(question)
@@ -198,11 +188,10 @@ def regret(values: Mapping[str, Mapping[str, float]], router: str) -> Regret:
     if not known:
         raise BadInput(f"route {router!r} has no value on any of {len(values)} questions")
     lost = {question: max(routes.values()) - routes[router] for question, routes in known.items()}
-    best: dict[str, int] = {}
+    best = dict.fromkeys((name for routes in known.values() for name in routes), 0)
     for routes in known.values():
-        top = max(routes.values())
         for name, value in routes.items():
-            best[name] = best.get(name, 0) + (value == top)
+            best[name] += value == max(routes.values())
     return Regret(lost, sum(lost.values()) / len(lost), mean_interval(list(lost.values())), best)
 
 
@@ -215,29 +204,29 @@ def block(
     """
     found = confusion(chosen, modes)
     told: dict[str, Any] = {
-        "classes": list(found.labels),
-        "confusion": [list(row) for row in found.counts],
+        "classes": found.labels,
+        "confusion": found.counts,
         "accuracy": found.accuracy,
         "asked": found.asked,
         "left_out": found.left_out,
     }
-    if any(router in routes for routes in values.values()):
+    own = {question: routes[router] for question, routes in values.items() if router in routes}
+    if own:
         lost = regret(values, router)
         told["regret"] = {
             "metric": metric,
             "mean": lost.mean,
-            "ci95": lost.interval and list(lost.interval),
+            "ci95": lost.interval,
             "n": len(lost.by_question),
-            "best": dict(lost.best),
+            "best": lost.best,
         }
         others = {
-            question: {name: value for name, value in routes.items() if name != router}
-            for question, routes in values.items()
+            q: {name: routes[name] for name in routes if name != router} for q, routes in values.items()
         }
-        own = {question: routes[router] for question, routes in values.items() if router in routes}
-        if (found_standing := standing(others, own)) is not None:
-            told["standing"] = asdict(found_standing)
-    return told
+        if (against := standing(others, own)) is not None:
+            told["standing"] = against
+    plain: dict[str, Any] = to_jsonable_python(told)
+    return plain
 
 
 def seen_in_training(name: str, made: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -248,10 +237,9 @@ def seen_in_training(name: str, made: Mapping[str, Any]) -> dict[str, Any] | Non
         return None
     rows = [row for row in made.get("regret held out", ()) if row["set"] == name]
     kinds = [row for row in made.get("held out", ()) if row["set"] == name]
-    right = sum(row["right"] * row["n"] for row in kinds)
     asked = sum(row["n"] for row in kinds)
     return {
-        "right": right / asked if asked else None,
+        "right": sum(row["right"] * row["n"] for row in kinds) / asked if asked else None,
         "asked": asked,
         "standing": rows[0]["standing"] if rows else None,
     }

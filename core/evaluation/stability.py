@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic_core import to_jsonable_python
 
 from core.evaluation.comparison import ByRoute
 from core.evaluation.effects import SAME
@@ -67,55 +68,37 @@ def stability(
 
 def block(found: Mapping[str, Mapping[str, Stability]], rounds: int) -> dict[str, Any]:
     """Stability as the figures of an evaluation hold it."""
-    return {
-        "rounds": rounds,
-        "routes": {
-            route: {
-                metric: {
-                    **{key: value for key, value in asdict(one).items() if key not in ("route", "metric")},
-                    "means": list(one.means),
-                    "deltas": list(one.deltas),
-                    "varies": one.varies,
-                    "larger": one.larger,
-                }
-                for metric, one in by.items()
-            }
-            for route, by in found.items()
-        },
-    }
+    routes: dict[str, dict[str, Any]] = {}
+    for route, by in found.items():
+        routes[route] = {}
+        for metric, one in by.items():
+            routes[route][metric] = to_jsonable_python(one, exclude={"route", "metric"})
+            routes[route][metric] |= {"varies": one.varies, "larger": one.larger}
+    return {"rounds": rounds, "routes": routes}
 
 
 def _stability(rounds: Sequence[ByRoute], route: str, baseline: str, metric: str) -> Stability | None:
-    questions = _throughout([one[route] for one in rounds], metric)
+    mine = [one[route] for one in rounds]
+    questions = _throughout(mine, metric)
     if not questions:
         return None
-    table = np.array([[one[route][q][metric] for q in questions] for one in rounds], dtype=float)
+    table = np.array([[by[q][metric] for q in questions] for by in mine], dtype=float)
     means = table.mean(axis=1)
-    changed = (np.ptp(table, axis=0) > SAME).mean()
-    both, deltas = _deltas(rounds, route, baseline, metric) if route != baseline else (0, ())
+    both, deltas = [], ()
+    theirs = [one.get(baseline, rounds[0].get(baseline, {})) for one in rounds]
+    if route != baseline and (both := _throughout([*mine, *theirs], metric)):
+        pairs = zip(mine, theirs, strict=True)
+        apart = [[(a[q][metric] or 0.0) - (b[q][metric] or 0.0) for q in both] for a, b in pairs]
+        deltas = tuple(np.mean(apart, axis=1).tolist())
     return Stability(
         route,
         metric,
         len(questions),
-        tuple(map(float, means)),
+        tuple(means.tolist()),
         float(means.std(ddof=1)),
-        float(changed),
-        both,
+        float((np.ptp(table, axis=0) > SAME).mean()),
+        len(both),
         deltas,
-    )
-
-
-def _deltas(
-    rounds: Sequence[ByRoute], route: str, baseline: str, metric: str
-) -> tuple[int, tuple[float, ...]]:
-    theirs = [one.get(baseline, rounds[0].get(baseline, {})) for one in rounds]
-    mine = [one[route] for one in rounds]
-    questions = _throughout([*mine, *theirs], metric)
-    if not questions:
-        return 0, ()
-    return len(questions), tuple(
-        float(np.mean([(a[q][metric] or 0.0) - (b[q][metric] or 0.0) for q in questions]))
-        for a, b in zip(mine, theirs, strict=True)
     )
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from pydantic_core import to_jsonable_python
+
 from core.analysis.metrics import ANSWERS, COMPARED, HEADLINE, METRICS, QUALITY, UNJUDGED, Values, measures
 from core.analysis.token_usage import PRICES, Prices
 from core.backends import question_classifier
@@ -61,32 +63,46 @@ def summarise(
     baseline = check_baseline(baseline, routes)
     labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
     values = {route: route_values(labelled, outcomes, route) for route in routes}
-    modes = _modes(labelled, outcomes)
     asked = [q for q in labelled.questions if q.id in outcomes]
+    modes = {mode: [q.id for q in asked if q.mode == mode] for mode in sorted({q.mode or "" for q in asked})}
+    modes.pop("", None)  # of the questions without a mode
     equal = equal_routes.find(outcomes, routes)
     same = equal_routes.standing_for(equal, baseline)
     table = compared(values, baseline, METRICS, COMPARED, QUALITY, same)
+    by_question: dict[str, dict[str, float]] = {}
+    for route, by in values.items():
+        for question, measured in by.items():
+            by_question.setdefault(question, {})[route] = measured[HEADLINE]
     written = answer_figures.blocks(labelled, outcomes, routes, baseline, same)
-    more = _extra(extra, baseline, same) if extra else {}
+    names = list(dict.fromkeys(name for by in (extra or {}).values() for row in by.values() for name in row))
+    more = compared(extra, baseline, names, names, names, same) if extra else {}
     for route, row in table.items():
         row |= _of_route(o[route] for o in outcomes.values() if route in o)
-        row |= {"scored": row["n"], "not_scored": _not_scored(labels, outcomes, route)}
+        ended = [q for q, by in outcomes.items() if route in by and by[route].status == "ok"]
+        row |= {"scored": row["n"], "not_scored": sum(q not in labels for q in ended)}
         if prices:
             row[PRICES] = list(prices[route])
         if route in written:
             row |= {"answers": written[route], "supported_accuracy": written[route]["supported_accuracy"]}
         if route in more:
             row["extra"] = more[route]
-        if chosen := {q: by[route].said["class"] for q, by in outcomes.items() if _class(by.get(route))}:
-            row["routing"] = routing.block(
-                chosen, {q.id: q.mode for q in asked}, _turned(values), route, HEADLINE
-            )
+        said = {q: by[route].said for q, by in outcomes.items() if route in by}
+        if chosen := {q: one["class"] for q, one in said.items() if "class" in one}:
+            kinds = {q.id: q.mode for q in asked}
+            row["routing"] = routing.block(chosen, kinds, by_question, route, HEADLINE)
             if (seen := routing.seen_in_training(labelled.name, _made())) is not None:
                 row["routing"]["trained_on"] = seen
         if route in same:
             row["same_as"] = same[route]
     against = {r: row["vs_baseline"] for r, row in table.items() if r != baseline and r not in same}
     distinct = {route: by for route, by in values.items() if route not in same}
+    decision = deciding.plain(
+        {route: {q: row[HEADLINE] for q, row in by.items()} for route, by in distinct.items()},
+        outcomes,
+        same.get(baseline, baseline),
+        modes or {EVERY: list(outcomes)},
+        prices or {},
+    )
     return {
         **({"generated": made} if (made := provenance.block(asked)) else {}),
         "dataset": labelled.name,
@@ -109,11 +125,8 @@ def summarise(
             "alpha": statistics.ALPHA,
         },
         **({"answers": JUDGED_BY} if written else {}),
-        "equal": equal_routes.document(equal),
-        "decision": {
-            "metric": HEADLINE,
-            **_decided(distinct, outcomes, same.get(baseline, baseline), modes, prices or {}),
-        },
+        "equal": to_jsonable_python(equal),
+        "decision": {"metric": HEADLINE, **decision.document()},
         "detectable": {name: effects.smallest(against, name) for name in COMPARED},
         "oracle": oracle.block(oracle.oracle(distinct, HEADLINE)),
         "fronts": {
@@ -125,21 +138,6 @@ def summarise(
         "routes": table,
         "by_mode": _by_mode(values, modes, baseline, same),
     }
-
-
-def _decided(
-    values: ByRoute,
-    outcomes: Outcomes,
-    baseline: str,
-    modes: Mapping[str, Sequence[str]],
-    prices: Mapping[str, Prices],
-) -> dict[str, Any]:
-    """Return the verdict on the headline metric without limits on time or cost."""
-    columns = {
-        route: {question: row[HEADLINE] for question, row in by.items()} for route, by in values.items()
-    }
-    kinds = modes or {EVERY: list(outcomes)}
-    return deciding.plain(columns, outcomes, baseline, kinds, prices).document()
 
 
 def _stability(
@@ -172,19 +170,6 @@ def _made() -> Mapping[str, Any]:
         return {}
 
 
-def _class(outcome: Outcome | None) -> bool:
-    return outcome is not None and "class" in outcome.said
-
-
-def _turned(values: ByRoute) -> dict[str, dict[str, float]]:
-    """Question -> route -> nDCG@10."""
-    turned: dict[str, dict[str, float]] = {}
-    for route, by in values.items():
-        for question, measured in by.items():
-            turned.setdefault(question, {})[route] = measured[HEADLINE]
-    return turned
-
-
 def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
     """Return the route to compare with. Raises BadInput if it is not among `routes`."""
     if baseline is not None and baseline not in routes:
@@ -209,19 +194,6 @@ def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
         "prompt_tokens": sum(one.prompt_tokens for one in seen),
         "completion_tokens": sum(one.completion_tokens for one in seen),
     }
-
-
-def _not_scored(labels: Mapping[str, Any], outcomes: Outcomes, route: str) -> int:
-    """Return the questions without a relevant passage at which the route ended well."""
-    return sum(
-        question not in labels and route in by and by[route].status == "ok"
-        for question, by in outcomes.items()
-    )
-
-
-def _extra(extra: Extra, baseline: str, same: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    names = list(dict.fromkeys(name for by in extra.values() for row in by.values() for name in row))
-    return compared(extra, baseline, names, names, names, same)
 
 
 def _by_mode(
@@ -250,11 +222,3 @@ def _by_mode(
     for key in keys:
         rows[key]["vs_baseline"] = {name: by[key] for name, by in found.items() if key in by}
     return {mode: {route: rows[mode, route] for route in some} for mode, some in within.items()}
-
-
-def _modes(labelled: LabelledSet, outcomes: Outcomes) -> dict[str, list[str]]:
-    modes: dict[str, list[str]] = {}
-    for question in labelled.questions:
-        if question.mode and question.id in outcomes:
-            modes.setdefault(question.mode, []).append(question.id)
-    return dict(sorted(modes.items()))

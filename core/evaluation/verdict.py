@@ -8,10 +8,11 @@ to show that a route is worse never counts as showing that it is as good.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from pydantic_core import to_jsonable_python
 
 from core.domain.format import number
 from core.evaluation.costs import Cost, cheapest_first
@@ -102,7 +103,7 @@ class Verdict:
 
     def document(self) -> dict[str, Any]:
         """Return the verdict as JSON values, equal to what reading them back gives."""
-        found: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        found: dict[str, Any] = to_jsonable_python(self)
         return found
 
 
@@ -156,7 +157,11 @@ def decide(
     equivalent = least_for_equivalence(margin) if min_questions is None else min_questions
     may_ship = [one for one in options if one.state != "fails" and one.mean is not None]
     passing = cheapest_first({one.route: one.cost for one in may_ship if one.state == "passes"})
-    standing = {one.route: _standing(one, may_ship, pair) for one in may_ship}
+    standing = {}
+    for one in may_ship:
+        pairs = [pair(one.route, other.route) for other in may_ship if other is not one]
+        known = tuple(sorted((each for each in pairs if each is not None), key=lambda each: each.low))
+        standing[one.route] = _Standing(one, known, len(known) == len(pairs))
 
     def verdict(
         decision: Kind, routes: Sequence[str], reasons: Sequence[Reason], more: int | None
@@ -184,35 +189,29 @@ def decide(
     )
     if best is None:
         failed = all(one.state == "fails" for one in options)
-        return verdict("none" if failed else "undecided", (), _without(options, named), None)
-    tried = _tried(passing, standing, best, margin, cheaper=cheaper)
+        reasons = [
+            Reason("misses-limit", f"{named(one.route)} misses a limit.", one.route) for one in options
+        ]
+        if not any(one.mean is not None for one in options):
+            reasons = [Reason("no-scored-question", "No question was scored: label some.")]
+        return verdict("none" if failed else "undecided", (), reasons, None)
+    able = [route for route in passing if all(one.delta > -margin for one in standing[route].pairs)]
+    cheap = [*able[:TRIED], best] if cheaper else [best]
+    # The candidates, the cheapest first: the best, and cheap ones that could be good enough.
+    tried = [route for route in passing if best in passing and route in cheap]
     good = [route for route in tried if standing[route].within(margin)]
     enough = [route for route in good if standing[route].questions >= least]
     if len(enough) == 1:
         return verdict("ship", enough, [_ships(standing[enough[0]], named)], None)
     if enough and min(standing[route].questions for route in enough) >= equivalent:
-        return verdict("equivalent", enough, [_equivalent(enough, margin, named)], None)
+        text = (
+            f"{listed([*map(named, enough)])} are each at most {number(margin)} worse than any other route; "
+            f"{named(enough[0])} is the cheapest."
+        )
+        return verdict("equivalent", enough, [Reason("equivalent", text, enough[0])], None)
     reasons = _open(standing[best], passing, enough, margin, least, equivalent, named)
     more = _more(standing[best], margin, least, equivalent) if passing else None
     return verdict("undecided", (), reasons, more)
-
-
-def _standing(one: Option, options: Sequence[Option], pair: PairOf) -> _Standing:
-    found = [pair(one.route, other.route) for other in options if other is not one]
-    known = sorted((each for each in found if each is not None), key=lambda each: each.low)
-    return _Standing(one, tuple(known), len(known) == len(found))
-
-
-def _tried(
-    passing: Sequence[str], standing: Mapping[str, _Standing], best: str, margin: float, *, cheaper: bool
-) -> list[str]:
-    """Return the candidates, the cheapest first: the best, and cheap ones that could be good enough."""
-    if best not in passing:
-        return []
-    if not cheaper:
-        return [best]
-    able = [route for route in passing if all(one.delta > -margin for one in standing[route].pairs)][:TRIED]
-    return [route for route in passing if route in able or route == best]
 
 
 def _more(best: _Standing, margin: float, least: int, equivalent: int) -> int | None:
@@ -243,14 +242,6 @@ def _ships(one: _Standing, named: Callable[[str], str]) -> Reason:
     return Reason("within-margin", text, route, one.pairs[0].other)
 
 
-def _equivalent(routes: Sequence[str], margin: float, named: Callable[[str], str]) -> Reason:
-    text = (
-        f"{listed([*map(named, routes)])} are each at most {number(margin)} worse than any other route; "
-        f"{named(routes[0])} is the cheapest."
-    )
-    return Reason("equivalent", text, routes[0])
-
-
 def _open(
     best: _Standing,
     passing: Sequence[str],
@@ -279,10 +270,3 @@ def _open(
         text = f"Calling routes equivalent within {number(margin)} takes {equivalent} scored questions."
         found.append(Reason("few-for-equivalence", text))
     return found
-
-
-def _without(options: Sequence[Option], named: Callable[[str], str]) -> list[Reason]:
-    """Return why no route may ship."""
-    if not any(one.mean is not None for one in options):
-        return [Reason("no-scored-question", "No question was scored: label some.")]
-    return [Reason("misses-limit", f"{named(one.route)} misses a limit.", one.route) for one in options]
