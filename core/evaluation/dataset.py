@@ -221,8 +221,10 @@ Found = LabelledSet | Written
 F = TypeVar("F", bound=Found)
 
 
-def of_mode(found: F, mode: str) -> F:
-    """Return the questions of one mode. Raises BadInput listing the modes there are."""
+def of_mode(found: F, mode: str | None) -> F:
+    """Return the questions of one mode; all for None. Raises BadInput listing the modes there are."""
+    if mode is None:
+        return found
     known = sorted({question.mode for question in found.questions if question.mode})
     if mode not in known:
         raise BadInput(

@@ -12,7 +12,7 @@ from core.analysis.remarks import command
 from core.analysis.token_usage import Prices, prices_in
 from core.backends.external import run_files
 from core.backends.workers.place import WorkPlace
-from core.corpus import cautions
+from core.corpus import catalogue, cautions
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.filters import described, read_filters
 from core.domain.models import PARAMETER
@@ -129,15 +129,8 @@ def prepare(
     if theirs := [route.name for route in chosen if route.external and run_files.used(route.name) is None]:
         said.append(f"{', '.join(theirs)}: a pipeline of your own, whose time is measured from outside")
     warnings = tuple(dict.fromkeys([*corpus.warnings, *said]))
-    return Prepared(
-        spec,
-        drawn,
-        plan,
-        baseline,
-        warnings,
-        len(labelled.questions) if drawn != labelled else None,
-        cannot,
-    )
+    of = len(labelled.questions) if drawn != labelled else None
+    return Prepared(spec, drawn, plan, baseline, warnings, of, cannot)
 
 
 def _routes(engine: Engine, spec: Spec) -> tuple[list[Route], list[str]]:
@@ -190,40 +183,33 @@ def perform(
     if workers is not None and workers != WorkPlace(1):
         in_words("several workers asked at once: times of those that share a machine are longer than alone")
     total = len(drawn.questions) * spec.repeats
-    conditions = conditions_of(plan, engine)
     with (
-        _journal(out, conditions, fresh=fresh, retry=retry) as journal,
+        _journal(out, plan, engine, fresh=fresh, retry=retry) as journal,
         _runs(out, fresh=fresh) as runs,
         long_lived(),
         beside(runs) if beside else nullcontext() as after,
         spread(workers, engine) as elsewhere,
     ):
+
+        def ask(nth: int, plan: Plan, **how: Any) -> tuple[Outcomes, bool]:
+            def counted(done: int, _of: int) -> None:
+                progress(nth * len(drawn.questions) + done, total)
+
+            how |= {"ended": ended, "warn": in_words, "progress": counted, "workers": elsewhere}
+            return runner.run(engine, drawn, plan, **how)
+
         if out is not None:
             write_labelled(out, drawn, spec.document())
             corpus_state.record(out, engine.corpus(plan.corpus))
-        outcomes, whole = runner.run(
-            engine,
-            drawn,
-            plan,
-            journal=journal,
-            runs=runs,
-            ended=ended,
-            warn=in_words,
-            progress=lambda done, _: progress(done, total),
-            after=after,
-            workers=elsewhere,
-        )
-        again, whole = _repeated(
-            engine,
-            ready,
-            out,
-            whole,
-            fresh=fresh,
-            ended=ended,
-            warn=in_words,
-            progress=progress,
-            workers=elsewhere,
-        )
+        outcomes, whole = ask(0, plan, journal=journal, runs=runs, after=after)
+        again: list[Outcomes] = []
+        for nth, further in enumerate(_further(plan, spec.repeats), 1):
+            if not whole:
+                break
+            folder = out and out / f"repeat-{nth + 1}"
+            with _journal(folder, further, engine, fresh=fresh, retry=False) as journal:
+                found, whole = ask(nth, further, journal=journal)
+            again.append(found)
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
@@ -282,40 +268,26 @@ def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> lis
         if (file := run_files.used(name)) is None:
             continue
         named = file.ids()
-        known = _known(corpus, [id for pair in named.items() for id in pair])
+        ids = {id for pair in named.items() for id in pair}
+        documents = {one for id in ids for one in (id, document_of(id)) if corpus.has_document(one)}
+        known = {*corpus.by_ids(list(ids)), *(id for id in ids if {id, document_of(id)} & documents)}
         if named and not known:
             raise BadInput(
                 f"--run {name}: none of the {len(named):,} ids in {file.path.name} is of a passage or "
                 f"document of corpus {corpus.name}, for example {next(iter(named))!r}; give its ids, or JSON "
                 "lines with texts"
             )
-        unanswered = sum(question.id not in file.answered for question in drawn.questions)
-        lacks = sum(not {id, other} & known for id, other in named.items())
-        said.append(
+        parts = [
             f"{name} was not asked: its replies are from {file.path.name} (sha256 {file.sha256[:12]}), and "
             "its time is not measured here"
-            + (f"; {lacks:,} of its {len(named):,} ids are not in the corpus" if lacks else "")
-            + (
-                f"; {unanswered} questions have no line in it and count as "
-                + ("nothing found" if file.complete else "failed")
-                if unanswered
-                else ""
-            )
-        )
+        ]
+        if lacks := sum(not {id, other} & known for id, other in named.items()):
+            parts.append(f"{lacks:,} of its {len(named):,} ids are not in the corpus")
+        if unanswered := sum(question.id not in file.answered for question in drawn.questions):
+            count_as = "nothing found" if file.complete else "failed"
+            parts.append(f"{unanswered} questions have no line in it and count as {count_as}")
+        said.append("; ".join(parts))
     return said
-
-
-def _known(corpus: Corpus, ids: Sequence[str]) -> set[str]:
-    """Return those of `ids` that are of passages, documents or places in documents of the corpus."""
-    known = set(corpus.by_ids(ids))
-    documents: dict[str, bool] = {}
-    for id in ids:
-        for name in (id, document_of(id)):
-            if id not in known and name not in documents:
-                documents[name] = corpus.has_document(name)
-        if documents.get(id) or documents.get(document_of(id)):
-            known.add(id)
-    return known
 
 
 def _seen(
@@ -327,16 +299,13 @@ def _seen(
 ) -> list[str]:
     """Return remarks on routes whose weights were fitted on questions that they are measured on."""
     said = []
-    for route in chosen:
-        if Need.WEIGHTS not in route.needs:
-            continue
+    for route in (route for route in chosen if Need.WEIGHTS in route.needs):
         try:
             fitted = engine.weights(corpus, str(parameters[route.name].get("weights") or ""))
         except RouteScopeError:
             continue  # the route reports it itself
         known = set(fitted.made.get("questions") or ())
-        shared = sum(question.id in known for question in drawn.questions)
-        if shared:
+        if shared := sum(question.id in known for question in drawn.questions):
             said.append(
                 f"the weights {fitted.name} of {route.name} were fitted on {shared} of these "
                 f"{len(drawn.questions)} questions, on which it looks better than it is"
@@ -357,66 +326,23 @@ def _questions(
         if engine.store is None:
             raise Unavailable(f"labels are not stored here, so the set {spec.labels!r} cannot be read")
         labelled, said = labelled_set(engine.store, spec.labels, corpus, split=spec.split)
-        return (dataset.of_mode(labelled, spec.mode) if spec.mode else labelled), said
+        return dataset.of_mode(labelled, spec.mode), said
     if found is None:
-        from core.corpus import catalogue
-
         if folder is None and not spec.questions:
             folder = catalogue.source(spec.corpus, settings=engine.settings, known_only=True).path
-        found = sets.read(
-            spec.corpus,
-            folder,
-            split=spec.split,
-            questions=[Path(one) for one in spec.questions],
-            qrels=Path(spec.qrels) if spec.qrels else None,
-            columns=spec.columns,
-        )
-    return sets.tie(dataset.of_mode(found, spec.mode) if spec.mode else found, corpus)
+        found = sets.of_spec(spec, folder)
+    return sets.tie(dataset.of_mode(found, spec.mode), corpus)
 
 
-def _repeated(
-    engine: Engine,
-    ready: Prepared,
-    out: Path | None,
-    whole: bool,
-    *,
-    fresh: bool,
-    ended: Ended,
-    warn: Callable[[str], None],
-    progress: Progress,
-    workers: runner.Elsewhere | None,
-) -> tuple[list[Outcomes], bool]:
+def _further(plan: Plan, repeats: int) -> list[Plan]:
     """Return the further rounds, of the routes that ask a model alone: every call of it has another seed."""
-    plan, drawn = ready.plan, ready.labelled
-    asking = [
-        route.name
-        for route in pick(list(plan.routes))
-        if route.asks(route.settle(plan.parameters.get(route.name, {})))
-    ]
-    names = plan.routes if plan.style and plan.style.by == "model" else tuple(asking)
-    if not names:
-        return [], whole
+    names = plan.routes
+    if plan.style is None or plan.style.by != "model":
+        settled = {one: one.settle(plan.parameters.get(one.name, {})) for one in pick(list(plan.routes))}
+        names = tuple(route.name for route, parameters in settled.items() if route.asks(parameters))
     parameters = {name: values for name, values in plan.parameters.items() if name in names}
-    total, rounds = len(drawn.questions) * ready.spec.repeats, []
-    for nth in range(2, ready.spec.repeats + 1):
-        if not whole:
-            break
-        before = (nth - 1) * len(drawn.questions)
-        again = replace(plan, routes=names, parameters=parameters, draw=nth - 1)
-        conditions = conditions_of(again, engine)
-        with _journal(out and out / f"repeat-{nth}", conditions, fresh=fresh, retry=False) as journal:
-            outcomes, whole = runner.run(
-                engine,
-                drawn,
-                again,
-                journal=journal,
-                ended=ended,
-                warn=warn,
-                progress=lambda done, _, before=before: progress(before + done, total),  # type: ignore[misc]
-                workers=workers,
-            )
-        rounds.append(outcomes)
-    return rounds, whole
+    rounds = range(1, repeats if names else 1)
+    return [replace(plan, routes=names, parameters=parameters, draw=nth) for nth in rounds]
 
 
 def executed_of(
@@ -432,9 +358,11 @@ def executed_of(
 
 
 def _journal(
-    out: Path | None, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
+    out: Path | None, plan: Plan, engine: Engine, *, fresh: bool, retry: bool
 ) -> AbstractContextManager[Journal | None]:
-    return nullcontext() if out is None else Journal.open(out, conditions, fresh=fresh, retry=retry)
+    if out is None:
+        return nullcontext()
+    return Journal.open(out, conditions_of(plan, engine), fresh=fresh, retry=retry)
 
 
 def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | None]:

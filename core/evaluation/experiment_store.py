@@ -9,24 +9,26 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from core.analysis.metrics import Values
 from core.domain import people
 from core.domain.errors import BadInput
 from core.domain.types import Run
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.journal import JOURNAL, outcomes_of
+from core.evaluation.journal import JOURNAL, alone, outcomes_of
 from core.evaluation.outcome import Outcomes
 from core.evaluation.scoring import route_values
 from core.evaluation.stored import checked
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
     from core.domain.settings import Settings
 
 FOLDER = "evaluations"  # in the home
@@ -84,8 +86,6 @@ class Evaluation:
         """Return a run of a question by its id, or "" if it does not exist; an audit keeps several of one
         question.
         """
-        from contextlib import closing
-
         from core.store import Store
 
         if not id or not (self.folder / RUNS).is_file():
@@ -110,7 +110,7 @@ def names(settings: Settings) -> list[str]:
     """Return the evaluations kept here, the one changed last first."""
     empty(settings)
     folders = [path.parent for path in (settings.home / FOLDER).glob(f"[!.]*/{LABELLED}")]
-    return [path.name for path in sorted(folders, key=_changed, reverse=True)]
+    return [path.name for path in sorted(folders, key=lambda one: max(stamp(one)), reverse=True)]
 
 
 def opened(folder: Path) -> Evaluation:
@@ -119,7 +119,7 @@ def opened(folder: Path) -> Evaluation:
     """
     try:
         document = json.loads((folder / LABELLED).read_text(encoding="utf-8"))
-        labelled, spec = checked(_set(), document["set"]), document["spec"]
+        labelled, spec = checked(TypeAdapter(LabelledSet), document["set"]), document["spec"]
         path = folder / FIGURES
         figures = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         outcomes = outcomes_of(folder / JOURNAL)
@@ -135,10 +135,8 @@ def opened(folder: Path) -> Evaluation:
 
 def stamp(folder: Path) -> tuple[float, ...]:
     """Equal as long as nothing in the folder was written: what a page may keep an opened evaluation by."""
-    return tuple(
-        path.stat().st_mtime if path.is_file() else 0.0
-        for path in (folder / LABELLED, folder / JOURNAL, folder / FIGURES)
-    )
+    paths = (folder / name for name in (LABELLED, JOURNAL, FIGURES))
+    return tuple(path.stat().st_mtime if path.is_file() else 0.0 for path in paths)
 
 
 def remove(settings: Settings, name: str) -> None:
@@ -146,8 +144,6 @@ def remove(settings: Settings, name: str) -> None:
 
     Raises BadInput if it does not exist or another process writes to it, NotAllowed for another person's.
     """
-    from core.evaluation.journal import alone
-
     people.require_own(people.maker("evaluation begun", name))
     folder = place(settings, name)
     if not folder.is_dir():
@@ -204,32 +200,11 @@ def _deleted(settings: Settings) -> list[Path]:
 
 def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any]) -> None:
     """Write the questions with their judgements, so that the figures can be made again from the folder."""
-    document = {
-        "spec": dict(spec),
-        "set": {
-            "name": labelled.name,
-            "relevant_from": labelled.relevant_from,
-            "drop_self": labelled.drop_self,
-            "questions": [asdict(question) for question in labelled.questions],
-            "qrels": {q.id: labelled.qrels[q.id] for q in labelled.questions if q.id in labelled.qrels},
-            "places": {
-                q.id: [asdict(place) for place in labelled.places[q.id]]
-                for q in labelled.questions
-                if q.id in labelled.places
-            },
-        },
-    }
+    asked = {question.id for question in labelled.questions}
+    qrels = {id: grades for id, grades in labelled.qrels.items() if id in asked}
+    places = {id: known for id, known in labelled.places.items() if id in asked}
+    kept = replace(labelled, qrels=qrels, places=places, reading=(), warnings=())
+    document = {"spec": dict(spec), "set": to_jsonable_python(kept)}
     draft = folder / f"{LABELLED}.tmp"
     draft.write_text(json.dumps(document), encoding="utf-8")
     draft.replace(folder / LABELLED)  # whole or not at all: a process that was killed goes on
-
-
-@cache
-def _set() -> TypeAdapter[LabelledSet]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(LabelledSet)
-
-
-def _changed(folder: Path) -> float:
-    return max(stamp(folder))

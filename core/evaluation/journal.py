@@ -7,16 +7,18 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TextIO, TypeVar
 
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
 from core.domain import jsonl
 from core.domain.errors import BadInput
-from core.domain.outputs import ReturnedHit
 from core.domain.ranked import Ids
-from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
+from core.evaluation.outcome import Outcome, Outcomes
 
 JOURNAL = "questions.jsonl"
 T = TypeVar("T")
@@ -107,7 +109,7 @@ class Journal(Lines[dict[str, Outcome]]):
     @staticmethod
     def read(line: Mapping[str, Any], ids: Ids) -> dict[str, Outcome]:
         """See Lines."""
-        return _outcomes(line["routes"], ids)
+        return {route: outcome(one, ids) for route, one in line["routes"].items()}
 
     @staticmethod
     def well(item: dict[str, Outcome]) -> bool:
@@ -198,29 +200,14 @@ def _items(path: Path) -> Iterator[dict[str, Any]]:
 
 def plain(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as JSON values."""
-    return {f.name: getattr(outcome, f.name) for f in fields(outcome)} | {
-        "hits": list(outcome.hits),
-        "decided": [asdict(one) for one in outcome.decided],
-        "asked": [asdict(one) for one in outcome.asked],
-        "returned": [asdict(one) for one in outcome.returned],
-    }
+    found: dict[str, Any] = to_jsonable_python(replace(outcome, hits=()))
+    return {**found, "hits": list(outcome.hits)}
 
 
 def outcome(one: Mapping[str, Any], ids: Ids) -> Outcome:
     """Read what `plain` wrote."""
-    return Outcome(
-        **{
-            **one,
-            "hits": ids.ranked((passage, score) for passage, score in one["hits"]),
-            **{key: tuple(one[key]) for key in ("citations", "wrong", "shown") if key in one},
-            "decided": tuple(Taken(**given) for given in one.get("decided", ())),
-            "asked": tuple(Asked(**given) for given in one.get("asked", ())),
-            "returned": tuple(
-                ReturnedHit(**{**given, "ids": tuple(given["ids"])}) for given in one.get("returned", ())
-            ),
-        }
-    )
+    hits = ids.ranked((passage, score) for passage, score in one["hits"])
+    return replace(_OUTCOME.validate_python({**one, "hits": ()}), hits=hits)
 
 
-def _outcomes(routes: Mapping[str, Mapping[str, Any]], ids: Ids) -> dict[str, Outcome]:
-    return {route: outcome(one, ids) for route, one in routes.items()}
+_OUTCOME = TypeAdapter(Outcome)

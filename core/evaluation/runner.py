@@ -21,7 +21,6 @@ from core.domain.outputs import (
     Grading,
     Output,
     Reply,
-    ReturnedHit,
     SegmentTree,
     Selection,
     TableResult,
@@ -163,23 +162,20 @@ def ask(
     )
     job = engine.start(request)
     try:
-        found = _wait(job, ended)
+        while True:
+            try:
+                found = job.wait(LOOK_S)
+                break
+            except TimeoutError:
+                if ended():
+                    job.cancel()
+                    return None
     except KeyboardInterrupt:
         job.cancel()
         return None
     for warning in job.warnings:
         warn(warning)
     return found
-
-
-def _wait(job: Job, ended: Ended) -> Run | None:
-    while True:
-        try:
-            return job.wait(LOOK_S)
-        except TimeoutError:
-            if ended():
-                job.cancel()
-                return None
 
 
 def outcomes_of(
@@ -209,9 +205,15 @@ def _outcome(
     """Summarise `result`; the question's own passage (`own_id`) is no result unless it is judged."""
     drop = own_id if own_id is not None and own_id not in labelled.qrels.get(own_id, {}) else None
     tokens = [span.tokens for span in result.spans if span.tokens is not None]
+    # Of a pipeline of the user's: its reply; the time of one from a file is in it, or unknown.
+    reply = next((one.output for one in result.spans if isinstance(one.output, External)), None)
+    ms = result.ms
+    if reply is not None and reply.door == "file":
+        ms = math.nan if reply.inside_ms is None else reply.inside_ms
+    answer = checked(result)
     return Outcome(
         result.status,
-        _milliseconds(result),
+        ms,
         ids.ranked((hit.passage.id, hit.score) for hit in result.hits if hit.passage.id != drop),
         sum(span.calls for span in result.spans),
         sum(used.prompt for used in tokens),
@@ -220,37 +222,20 @@ def _outcome(
         result.answer,
         result.citations,
         result.abstained,
-        **_written(result),
+        wrong=answer.written.wrong if answer else (),
+        uncited=len(answer.written.uncited) if answer else 0,
+        shown=answer.written.shown if answer else (),
         said=_said(result.spans),
         decided=tuple(taken for span in result.spans if (taken := _taken(span))),
         asked=tuple(call for span in result.spans for call in _asked(span, run)),
         steps=len(result.spans),
-        returned=_returned(result, drop),
+        returned=tuple(hit for hit in reply.returned if hit.ids != (drop,)) if reply is not None else (),
         documents={
             hit.passage.id: hit.passage.doc_id
             for hit in result.hits
             if document_of(hit.passage.id) != hit.passage.doc_id and not is_unmatched(hit.passage.id)
         },
     )
-
-
-def _reply(result: RouteResult) -> External | None:
-    """Return the reply of a pipeline of the user's; None from a route of ours."""
-    return next((one.output for one in result.spans if isinstance(one.output, External)), None)
-
-
-def _returned(result: RouteResult, drop: str | None) -> tuple[ReturnedHit, ...]:
-    """Return the hits of a pipeline of the user's, without those that stand for the passage `drop` alone."""
-    reply = _reply(result)
-    return tuple(hit for hit in reply.returned if hit.ids != (drop,)) if reply is not None else ()
-
-
-def _milliseconds(result: RouteResult) -> float:
-    """Return the route's time in ms; for a reply from a file the time in it, or NaN."""
-    reply = _reply(result)
-    if reply is None or reply.door != "file":
-        return result.ms
-    return math.nan if reply.inside_ms is None else reply.inside_ms
 
 
 def _taken(span: Span) -> Taken | None:
@@ -273,15 +258,6 @@ def _asked(span: Span, run: Mapping[str, RouteResult]) -> list[Asked]:
     owner = next((one for one in run[route].spans if one.id == int(id)), None)
     inside = below(run[route], owner)[1:] if owner is not None else []
     return [call for one in inside for call in _asked(one, run)]
-
-
-def _written(result: RouteResult) -> dict[str, Any]:
-    """Return the remarks of the step that wrote the answer."""
-    found = checked(result)
-    if found is None:
-        return {}
-    own = found.written
-    return {"wrong": own.wrong, "uncited": len(own.uncited), "shown": own.shown}
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from core.evaluation.labels_file import Documents, place, with_judgements
 from core.evaluation.matched_labels import MatchedCorpus, resolved
 from core.evaluation.question_folder import judgements
 from core.evaluation.reading_losses import ReadCorpus, losses, notes
+from core.evaluation.spec import Spec
 
 BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.jsonl"}
 
@@ -71,6 +72,18 @@ def read(
         f"{folder or corpus}: no questions; give a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv),"
         f" a folder with a database and {QUESTIONS},"
         f" {' or '.join(BUILT_IN)}, or a corpus with --questions FILE"
+    )
+
+
+def of_spec(spec: Spec, folder: Path | None) -> Found:
+    """`read` the questions that an evaluation's specification names."""
+    return read(
+        spec.corpus,
+        folder,
+        split=spec.split,
+        questions=[Path(one) for one in spec.questions],
+        qrels=Path(spec.qrels) if spec.qrels else None,
+        columns=spec.columns,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from core.domain.errors import BadInput
 from core.domain.types import AnswerBy, AnswerOrder
@@ -82,14 +84,12 @@ class Spec:
 
     def document(self) -> dict[str, Any]:
         """Return the spec as JSON values."""
-        document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        document: dict[str, Any] = to_jsonable_python(self)
         return document
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
         """Read what `document` returned. Raises BadInput if it is not a spec."""
-        from pydantic import TypeAdapter
-
         try:
             given = dict(document)
             given |= {name: given.get(name) or () for name in ("routes", "questions")}  # null: none

@@ -6,18 +6,21 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from core.backends import fusion_weights
 from core.backends.external import run_files
 from core.backends.workers.place import WorkPlace
 from core.domain.errors import BadInput, Cancelled, RouteScopeError, Unavailable
-from core.domain.filters import Filter
 from core.domain.machine import Machine, here
+from core.domain.needs import Need
 from core.domain.pipelines import Pipeline
-from core.domain.types import AnswerStyle, Query, Run, Turn
+from core.domain.types import Query, Run
 from core.engine.availability import missing
 from core.engine.engine import Engine
 from core.evaluation.dataset import Question
@@ -63,25 +66,20 @@ class Spread:
         """
         if not questions:
             return
+        from core.backends.workers.pool import Pool
+
         told = self._told(plan)
         try:
-            pool = self._open(ended)
+            self._pool = self._pool or Pool(self._place, self._engine.settings, ended=ended).open()
         except Cancelled:  # stopped before any worker was there
             return
         by_id = {question.id: question for question in questions}
-        calls = ((one.id, {**told, "question": _plain(one.query)}) for one in questions)
-        for id, data in pool.each(TASK, calls, ended):
+        calls = ((one.id, {**told, "question": to_jsonable_python(one.query)}) for one in questions)
+        for id, data in self._pool.each(TASK, calls, ended):
             answer = json.loads(to_text(data))
             for warning in answer["warnings"]:
                 warn(warning)
             yield by_id[id], from_document(answer["run"]), Machine(**answer["machine"])
-
-    def _open(self, ended: Ended) -> Pool:
-        from core.backends.workers.pool import Pool
-
-        if self._pool is None:
-            self._pool = Pool(self._place, self._engine.settings, ended=ended).open()
-        return self._pool
 
     def _told(self, plan: Plan) -> dict[str, Any]:
         """Return the part of a plan that every worker gets."""
@@ -95,14 +93,14 @@ class Spread:
                 f"route {given[0].name!r} was given on the command line of this machine; to ask it on "
                 f"others, put it into the settings file of each as [external.{given[0].name}]"
             )
-        corpus = self._engine.corpus(plan.corpus)
+        corpus, gaps = self._engine.corpus(plan.corpus), missing(self._engine, plan.corpus)
         return {
-            "plan": json.loads(json.dumps(asdict(plan))),
+            "plan": to_jsonable_python(plan),
             "fingerprint": corpus.fingerprint,
-            "able": sorted(_able(self._engine, plan)),
+            "able": sorted({need.name for _, need in _needs(plan) if need not in gaps}),
             "chosen": _chosen(self._engine.settings.home, corpus.name),
             "history": dict(self._engine.route_history(corpus.name)),
-            "pipelines": [json.loads(json.dumps(asdict(one))) for one in given],
+            "pipelines": to_jsonable_python(given),
         }
 
 
@@ -133,28 +131,20 @@ def asked(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     """
     from core.backends.workers.inside import watch
 
-    engine = _engine(settings)
-    plan = _plan(payload["plan"])
-    for one in payload["pipelines"]:
-        add(Pipeline(**{**one, "headers": tuple((name, value) for name, value in one["headers"])}))
+    # One engine for all tasks of this process under equal settings, which are then the same object.
+    _, engine = _workers.setdefault(id(settings), (settings, _Worker(settings)))
+    plan = TypeAdapter(Plan).validate_python(payload["plan"])
+    for one in TypeAdapter(list[Pipeline]).validate_python(payload["pipelines"]):
+        add(one)
     engine.histories[plan.corpus] = payload["history"]
     _check(engine, plan, payload)
-    text, turns = payload["question"]["text"], payload["question"]["history"]
-    question = Question("", Query(text, tuple(Turn(role, said) for role, said in turns)))
+    question = Question("", TypeAdapter(Query).validate_python(payload["question"]))
     warnings: list[str] = []
     run = ask(engine, question, plan, warnings.append, watch())
     if run is None:
         raise Cancelled("the question is not wanted any more")
     answer = {"run": to_document(run), "warnings": warnings, "machine": asdict(here())}
     return to_bytes(dumps(answer))
-
-
-def _engine(settings: Settings) -> _Worker:
-    """One for all tasks of this process under equal settings, which are then the same object."""
-    known = _workers.get(id(settings))
-    if known is None:
-        known = _workers[id(settings)] = settings, _Worker(settings)
-    return known[1]
 
 
 def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
@@ -184,11 +174,9 @@ def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
         )
     engine.embedder(corpus.info.embedder)  # loaded once, and no route's own time
     gaps = missing(engine, plan.corpus)
-    wanted = set(payload["able"])
-    for route in pick(list(plan.routes)):
-        for need in route.needed(route.settle(plan.parameters.get(route.name, {}))):
-            if need in gaps and need.name in wanted:
-                raise Unavailable(f"{where} cannot run {route.name}: {gaps[need]}")
+    for name, need in _needs(plan):
+        if need in gaps and need.name in payload["able"]:
+            raise Unavailable(f"{where} cannot run {name}: {gaps[need]}")
     engine.fit.add(key)
 
 
@@ -203,28 +191,7 @@ def _chosen(home: Path, corpus: str) -> str:
     return digest.hexdigest()
 
 
-def _able(engine: Engine, plan: Plan) -> set[str]:
-    """Return the needs of the plan's routes that are met here."""
-    gaps = missing(engine, plan.corpus)
-    needed = {
-        need
-        for route in pick(list(plan.routes))
-        for need in route.needed(route.settle(plan.parameters.get(route.name, {})))
-    }
-    return {need.name for need in needed if need not in gaps}
-
-
-def _plain(query: Query) -> dict[str, Any]:
-    return {"text": query.text, "history": [[turn.role, turn.text] for turn in query.history]}
-
-
-def _plan(given: Mapping[str, Any]) -> Plan:
-    style = AnswerStyle(**given["style"]) if given["style"] else None
-    return replace(
-        Plan(given["corpus"], tuple(given["routes"])),
-        **{
-            **{name: given[name] for name in ("parameters", "timing", "draw", "forced")},
-            "style": style,
-            "where": tuple(Filter(**{**one, "values": tuple(one["values"])}) for one in given["where"]),
-        },
-    )
+def _needs(plan: Plan) -> list[tuple[str, Need]]:
+    """Return what each of the plan's routes needs with its parameters."""
+    chosen = [(route, route.settle(plan.parameters.get(route.name, {}))) for route in pick(list(plan.routes))]
+    return [(route.name, need) for route, parameters in chosen for need in route.needed(parameters)]

@@ -75,14 +75,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     routes = _routes(engine, spec, names)
     base = engine.corpus(spec.corpus)
     if spec.labels is None and found is None:
-        found = sets.read(
-            spec.corpus,
-            folder or source.path,
-            split=spec.split,
-            questions=[Path(one) for one in spec.questions],
-            qrels=Path(spec.qrels) if spec.qrels else None,
-            columns=spec.columns,
-        )
+        found = sets.of_spec(spec, folder or source.path)
     written, relevant_from, lost = _written(engine, spec, found, base)
     placed = areas(written, base, relevant_from)
     whole = replace(spec, routes=routes)
