@@ -18,37 +18,21 @@ from core.domain.errors import BadInput, RouteScopeError, describe, shortened
 from core.domain.program import COMMAND, version
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
-COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
-    "ask": "ask",
-    "audit": "audit",
+# name -> module of core.cli that has it under the same name, with an underscore at its end
+COMMANDS = {
+    **{name: name for name in ("ask", "audit", "calibrate", "corpora", "demo", "diff", "doctor", "fit")},
+    **{name: name for name in ("gaps", "gate", "labels", "matrix", "models", "module", "questions", "raft")},
+    **{name: name for name in ("routes", "serve", "sweep", "traffic")},
     "audit-access": "audit_access",
-    "calibrate": "calibrate",
-    "corpora": "corpora",
-    "demo": "demo",
-    "diff": "diff",
-    "doctor": "doctor",
     "eval": "evaluate",
     "export": "sessions",
-    "fit": "fit",
-    "gaps": "gaps",
-    "gate": "gate",
     "import": "imports",
     "index": "corpora",
-    "labels": "labels",
-    "matrix": "matrix",
-    "mcp": "mcp",
-    "memory": "memory",
-    "models": "models",
-    "module": "module",
-    "questions": "questions",
-    "raft": "raft",
-    "routes": "routes",
-    "serve": "serve",
+    "mcp": "serve",
+    "memory": "store",
     "sessions": "store",
-    "store": "store_copy",
-    "sweep": "sweep",
-    "traffic": "traffic",
-    "worker": "worker",
+    "store": "store",
+    "worker": "serve",
 }
 
 

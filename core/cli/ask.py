@@ -4,154 +4,95 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any, Literal
 
 from core.cli import comparison
-from core.cli.common import (
-    ProgressBar,
-    emit,
-    filter_option,
-    note,
-    output_options,
-    parameter_options,
-    pipeline_options,
-    preset_option,
-    stoppable,
-    with_own,
+from core.cli.commands import (
+    ANSWER_BY,
+    ANSWER_ORDER,
+    ENV,
+    FILTERS,
+    OWN_ROUTES,
+    PARAMETERS,
+    PRESET,
+    PYTHON,
+    command,
+    use_pipelines,
 )
-from core.cli.named import chosen_by, preset_of, with_preset
+from core.cli.common import emit, note, warn, working
+from core.cli.named import chosen, merged, preset_of, with_own
 from core.domain.errors import BadInput
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
-    from core.domain.settings import Settings
-    from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, Query, Run, Turn
-    from core.engine.engine import Engine
-    from core.engine.job import Job
-    from core.routes.declare import Route
+    from core.domain.types import Turn
 
 _SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-def answer_options(function: F) -> F:
-    """Add --answer-by and --answer-order, which `answer_style` reads."""
-    by = click.option(
-        "--answer-by",
-        type=click.Choice(["model", "extract"]),
-        help="Written by the language model, or sentences copied from passages.",
-    )
-    order = click.option(
-        "--answer-order",
-        type=click.Choice(["best first", "best at both ends"]),
-        help="Order of the passages in the answer prompt.",
-    )
-    return by(order(function))
-
-
-def answer_style(
-    by: AnswerBy | None, order: AnswerOrder | None, now: Settings, evidence: float | None = None
-) -> AnswerStyle:
-    """Return the answer style given, else that of the settings."""
-    from core.domain.types import AnswerStyle
-
-    return AnswerStyle(
-        by or now.answer_by, order or now.answer_order, now.answer_evidence if evidence is None else evidence
-    )
-
-
-@click.command("ask")
-@click.argument("question")
-@click.option(
-    "--corpus",
-    default="support",
-    show_default=True,
-    metavar="NAME_OR_PATH",
-    help="A corpus that `corpora` lists, or a folder or file, which is indexed first.",
-)
-@click.option(
-    "--routes",
-    metavar="A,B",
-    help="Routes that `routes` lists, or all. Without it: those of "
-    "--preset, else all; with --route: those that a first visit runs.",
-)
-@pipeline_options
-@click.option(
-    "--make-corpus",
-    is_flag=True,
-    help="Make --corpus of the passages that the pipelines of --route return, or add to it.",
-)
-@click.option(
-    "--history",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".',
-)
-@preset_option("A preset; --parameter overrides it.")
-@parameter_options
-@filter_option
-@click.option(
-    "--answers", type=click.Choice(["none", "selected", "all"]), help="Which routes write an answer."
-)
-@click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
-@answer_options
-@click.option(
-    "--timing",
-    type=click.Choice(["shared", "isolated"]),
-    help="shared: reuse equal steps between routes; isolated: repeat them.",
-)
-@click.option(
-    "--session",
-    default="",
-    metavar="NAME",
-    help="Remember the conversation under NAME and use its earlier turns.",
-)
-@click.option(
-    "--hits",
-    type=click.IntRange(1, 1000),
-    default=comparison.DEFAULT_SHOWN_PASSAGES,
-    show_default=True,
-    metavar="N",
-    help="Passages to print.",
-)
-@click.option("--text", "whole", is_flag=True, help="Print the passages in full.")
-@output_options
+@command("ask")
 def ask_(
     question: str,
-    corpus: str,
-    routes: str | None,
-    history: Path | None,
-    preset: str | None,
-    parameters: Sequence[str],
-    filters: Sequence[str],
-    answers: Literal["none", "selected", "all"] | None,
-    answered: str,
-    own: Sequence[str],
-    make_corpus: bool,
-    answer_by: AnswerBy | None,
-    answer_order: AnswerOrder | None,
-    timing: Literal["shared", "isolated"] | None,
-    session: str,
-    hits: int,
-    whole: bool,
-    as_json: bool,
+    corpus: str = option(
+        "support",
+        "--corpus",
+        "A corpus that `corpora` lists, or a folder or file, which is indexed first.",
+        "NAME_OR_PATH",
+    ),
+    routes: str | None = option(
+        None,
+        "--routes",
+        "Routes that `routes` lists, or all. Without it: those of "
+        "--preset, else all; with --route: those that a first visit runs.",
+        "A,B",
+    ),
+    own_routes: Sequence[str] = OWN_ROUTES,
+    python: str | None = PYTHON,
+    env: Sequence[str] = ENV,
+    make_corpus: bool = option(
+        False,
+        "--make-corpus",
+        "Make --corpus of the passages that the pipelines of --route return, or add to it.",
+    ),
+    history: Path | None = option(
+        None, "--history", 'Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".', "FILE"
+    ),
+    preset: str | None = PRESET,
+    parameters: Sequence[str] = PARAMETERS,
+    filters: Sequence[str] = FILTERS,
+    answers: Literal["none", "selected", "all"] | None = option(
+        None, "--answers", "Which routes write an answer."
+    ),
+    answered: str = option("", "--answered", "The routes of --answers selected.", "A,B"),
+    answer_by: Literal["model", "extract"] | None = ANSWER_BY,
+    answer_order: Literal["best first", "best at both ends"] | None = ANSWER_ORDER,
+    timing: Literal["shared", "isolated"] | None = option(
+        None, "--timing", "shared: reuse equal steps between routes; isolated: repeat them."
+    ),
+    session: str = option(
+        "", "--session", "Remember the conversation under NAME and use its earlier turns.", "NAME"
+    ),
+    hits: int = option(
+        comparison.DEFAULT_SHOWN_PASSAGES, "--hits", "Passages to print.", "N", least=1, most=1000
+    ),
+    whole: bool = option(False, "--text", "Print the passages in full."),
 ) -> int:
     """Run QUESTION through several routes and compare their hits."""
     from core.cli.corpora import indexed
-    from core.cli.shapes import run_document
     from core.corpus import cautions
     from core.corpus.markdown import name_of
     from core.domain import settings
     from core.domain.filters import read_filters
-    from core.domain.types import Query
+    from core.domain.types import AnswerStyle, Query
+    from core.engine import returned_corpus
     from core.engine.engine import shared_engine
     from core.engine.request import Request
     from core.routes.registry import pick
 
+    own = use_pipelines(own_routes, python, env)
     now = settings.current()
     answers = answers or ("selected" if answered else now.answers)
     if (answers == "selected") != bool(answered):
@@ -160,86 +101,51 @@ def ask_(
         raise BadInput("--make-corpus needs --route NAME=TARGET, a pipeline that returns the passages")
     where = read_filters(filters)
     engine = shared_engine()
-    named = preset_of(engine, preset) if preset is not None else None
-    chosen = chosen_by(named, pick(routes) if routes is not None else [])
-    if not chosen:
-        chosen = [route for route in pick("all") if route.first or not own]
-    chosen = with_own(chosen, own)
-    applied = with_preset(named, chosen, read_parameters(parameters, chosen))
+    kept = preset_of(engine, preset)
+    picked = chosen(routes, kept) or [route for route in pick("all") if route.first or not own]
+    picked = with_own(picked, own)
+    values = merged(kept, picked, parameters)
     query = Query(question, read_history(history) if history else ())
     if make_corpus:
-        _make_corpus(engine, corpus, own, query)
+        with working("passages") as (bar, stop):
+            added = returned_corpus.grow(engine, corpus, own, query, progress=bar, cancel=stop, warn=note)
+        note(f"{corpus}: {added:,} new passages returned by {', '.join(own)}")
     job = engine.start(
         Request(
             query,
             indexed(corpus, now),
-            applied.routes,
-            applied.parameters,
+            tuple(route.name for route in picked),
+            values,
             answers=answers,
             answered=tuple(route.name for route in pick(answered)) if answered else (),
             timing=timing or now.timing,
             session=session,
-            style=answer_style(answer_by, answer_order, now, applied.evidence),
+            style=AnswerStyle(
+                answer_by or now.answer_by,
+                answer_order or now.answer_order,
+                now.answer_evidence if kept.evidence is None else kept.evidence,
+            ),
             where=where,
         )
     )
-    run = _wait(job)
+    try:
+        run = job.wait()
+    except KeyboardInterrupt:
+        note("stopping; finished work is saved")
+        job.cancel()
+        run = job.wait()
     if engine.store is not None:
         engine.store.flush()  # so that what could not be stored is told here
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
     searched = engine.corpus(run.corpus)
     warned = cautions.of_run(run, searched.info)
     warnings = [*job.warnings, *(caution.line() for caution in warned)]
-    for warning in warnings:
-        note(f"warning: {warning}")
-    cautioned = [asdict(caution) for caution in warned]
-    document = {**run_document(run), "warnings": warnings, "cautions": cautioned}
+    warn(warnings)
     emit(
-        document,
+        {**comparison.run_document(run), "warnings": warnings, "cautions": [asdict(one) for one in warned]},
         lambda: comparison.comparison(run, shown=hits, whole=whole, named=lambda one: name_of(searched, one)),
-        as_json=as_json,
     )
     return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
-
-
-def _make_corpus(engine: Engine, corpus: str, own: Sequence[str], query: Query) -> None:
-    """Index what the pipelines given return for the question."""
-    from core.engine import returned_corpus
-
-    bar = ProgressBar("passages")
-    with stoppable() as asked:
-        added = returned_corpus.grow(engine, corpus, own, query, progress=bar, cancel=asked, warn=note)
-    bar.close()
-    note(f"{corpus}: {added:,} new passages returned by {', '.join(own)}")
-
-
-def _wait(job: Job) -> Run:
-    """Wait for the finished run; after Ctrl-C return what was finished."""
-    try:
-        return job.wait()
-    except KeyboardInterrupt:
-        note("stopping; finished work is saved")
-        job.cancel()
-        return job.wait()
-
-
-def read_parameters(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, dict[str, str]]:
-    """{route: {parameter: value}} from "route.parameter=value", checked against the routes chosen."""
-    parameters: dict[str, dict[str, str]] = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        route, dot, parameter = name.rpartition(".")  # an embedder's name may have dots
-        if not (equals and dot and route and parameter):
-            raise BadInput(f"cannot read parameter {item!r}; write ROUTE.NAME=VALUE, for example hyde.n=3")
-        parameters.setdefault(route, {})[parameter] = value
-    known = {route.name: route for route in chosen}
-    for name, values in parameters.items():
-        if name not in known:
-            raise BadInput(
-                f"parameters for {name!r}, which is not one of the chosen routes: {', '.join(known)}"
-            )
-        known[name].settle(values)
-    return parameters
 
 
 def read_history(path: Path) -> tuple[Turn, ...]:

@@ -2,83 +2,55 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-import click
-
-from core.cli.ask import read_parameters
-from core.cli.common import (
-    columns_option,
-    emit,
-    model_options,
-    note,
-    output_options,
-    parameter_options,
-    stoppable,
-)
-from core.cli.evaluate import own_labels
+from core.cli.commands import COLUMNS, PARAMETERS, argument, command, declared
+from core.cli.common import emit, note, warn, working
+from core.cli.evaluate import check_labels
+from core.cli.named import read_parameters
+from core.cli.text import table
 from core.domain.errors import BadInput
+from core.evaluation.options import option
 from core.evaluation.spec import Spec
-
-if TYPE_CHECKING:
-    from core.domain.types import AnswerBy
-    from core.engine.engine import Engine
 
 QUERIES = 40
 ASKED = ("split", "mode", "queries", "seed", "labels", "questions", "qrels")
 INTERRUPTED = 130  # as shells say of a command that Ctrl-C ended
-_FILE = click.Path(path_type=Path)
 
 
-@click.command("audit")
-@click.argument("target", metavar="SET")
-@click.option("--routes", metavar="A,B", help="Names from `routes`. Default: all that make decisions.")
-@click.option(
-    "--baseline",
-    metavar="ROUTE",
-    default="hybrid_rrf",
-    show_default=True,
-    help="Route to compare with; hybrid_rrf and rerank are always asked, too.",
-)
-@model_options(Spec, "asked", only=ASKED, queries=QUERIES)
-@columns_option
-@parameter_options
-@click.option(
-    "--answers",
-    type=click.Choice(["none", "all"]),
-    help="Have the routes write answers. Default: all where a model is set up.",
-)
-@click.option(
-    "--answer-by",
-    type=click.Choice(["model", "extract"]),
-    help="Answers by the language model, or copied sentences.",
-)
-@click.option(
-    "--out",
-    type=_FILE,
-    metavar="DIR",
-    help="Write the results here; resumes an audit that was stopped. Default: saved as audit-SET "
-    "for the Evaluate page.",
-)
-@click.option("--fresh", is_flag=True, help="Discard the results in the folder and start over.")
-@click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed.")
-@output_options
+@command("audit")
 def audit_(
-    target: str,
-    routes: str | None,
-    baseline: str,
-    asked: dict[str, Any],
-    columns: Mapping[str, str],
-    parameters: Sequence[str],
-    answers: Literal["none", "all"] | None,
-    answer_by: AnswerBy | None,
-    out: Path | None,
-    fresh: bool,
-    retry_failed: bool,
-    as_json: bool,
+    target: str = argument("SET"),
+    routes: str | None = option(
+        None, "--routes", "Names from `routes`. Default: all that make decisions.", "A,B"
+    ),
+    baseline: str = option(
+        "hybrid_rrf",
+        "--baseline",
+        "Route to compare with; hybrid_rrf and rerank are always asked, too.",
+        "ROUTE",
+    ),
+    asked: dict[str, Any] = declared(Spec, only=ASKED, queries=QUERIES),
+    columns: Mapping[str, str] = COLUMNS,
+    parameters: Sequence[str] = PARAMETERS,
+    answers: Literal["none", "all"] | None = option(
+        None, "--answers", "Have the routes write answers. Default: all where a model is set up."
+    ),
+    answer_by: Literal["model", "extract"] | None = option(
+        None, "--answer-by", "Answers by the language model, or copied sentences."
+    ),
+    out: Path | None = option(
+        None,
+        "--out",
+        "Write the results here; resumes an audit that was stopped. Default: saved as audit-SET "
+        "for the Evaluate page.",
+        "DIR",
+    ),
+    fresh: bool = option(False, "--fresh", "Discard the results in the folder and start over."),
+    retry_failed: bool = option(False, "--retry-failed", "Rerun the questions that failed."),
 ) -> int:
     """Measure what the decisions of routes are worth: each question is asked again with each decision turned.
 
@@ -89,9 +61,11 @@ def audit_(
 
     Stopped by Ctrl-C, or killed, the same command goes on. Exit code 130: stopped by Ctrl-C.
     """
+    from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
     from core.engine.engine import shared_engine
+    from core.evaluation import sets
     from core.evaluation.audit import audit
     from core.evaluation.experiment_index import free_name
     from core.evaluation.experiment_store import place
@@ -99,73 +73,50 @@ def audit_(
 
     if answers == "none" and answer_by:
         raise BadInput("--answer-by needs --answers all")
-    own_labels(asked)
+    check_labels(asked)
     engine = shared_engine()
     chosen = pick(routes) if routes is not None else []
     pick([baseline])
-    given = read_parameters(parameters, chosen)
     now = settings.current()
     source = catalogue.source(target, settings=now)
     folder = out or place(now, free_name(f"audit-{source.name}", ()))
-    wanted = answers == "all" or (answers is None and (answer_by == "extract" or audit.answers_here(engine)))
     spec = Spec(
         source.name,
         (),
-        given,
-        answers=wanted,
+        read_parameters(parameters, chosen),
+        answers=answers == "all"
+        or (answers is None and (answer_by == "extract" or audit.answers_here(engine))),
         answer_by=answer_by,
         baseline=baseline,
         audit=tuple(route.name for route in chosen),
         columns=columns,
         **asked,
     )
-    return _performed(engine, spec, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json)
-
-
-def _performed(
-    engine: Engine, spec: Spec, source: Any, folder: Path, *, fresh: bool, retry: bool, as_json: bool
-) -> int:
-    from core.cli.corpora import ensure
-    from core.domain import settings
-    from core.evaluation import dataset, sets
-    from core.evaluation.audit import audit
-
-    found = None
-    if spec.labels is None:  # before an index is built: an invalid file is reported immediately
-        found = sets.read(
-            source.name,
-            source.path,
-            split=spec.split,
-            questions=[Path(one) for one in spec.questions],
-            qrels=Path(spec.qrels) if spec.qrels else None,
-            columns=spec.columns,
-        )
-        if spec.mode:
-            dataset.of_mode(found, spec.mode)
-    ensure(source, settings.current())
+    # before an index is built: an invalid file is reported immediately
+    found = sets.of_spec(spec, source.path) if spec.labels is None else None
+    ensure(source, now)
     ready, said = audit.prepare(engine, spec, found, source.path)
     for line in ready.labelled.reading:
         note(line)
-    for warning in (*said, *ready.warnings):
-        note(f"warning: {warning}")
+    warn((*said, *ready.warnings))
     note(f"{len(ready.labelled.questions)} questions, {len(ready.plan.routes)} routes; results in {folder}")
     stopped = f"stopped by the user; results so far are in {folder}, and the same command resumes from them"
     try:
-        with stoppable() as asked:
+        with working() as (bar, stop):
             figures = audit.perform(
                 engine,
                 ready,
                 folder,
                 fresh=fresh,
-                retry=retry,
-                progress=QuestionPace(),
+                retry=retry_failed,
+                progress=partial(bar, "questions"),
                 said=said,
-                ended=asked.is_set,
+                ended=stop.is_set,
             )
     except KeyboardInterrupt:  # a second Ctrl-C, which does not wait for the figures
         note(stopped)
         return INTERRUPTED
-    emit(figures, lambda: _text(figures, folder), as_json=as_json)
+    emit(figures, lambda: _text(figures, folder))
     if figures["interrupted"]:
         note(stopped)
         return INTERRUPTED
@@ -173,30 +124,8 @@ def _performed(
     return 0 if good else 1
 
 
-class QuestionPace:
-    """A line on stderr for each finished question: how long it took, and an estimate of what is left."""
-
-    def __init__(self) -> None:
-        self._begun = self._last = time.monotonic()
-        self._first: int | None = None
-
-    def __call__(self, done: int, total: int) -> None:
-        """`done` of `total` questions are finished, those of earlier runs too."""
-        now = time.monotonic()
-        if self._first is None:
-            self._first = done
-            if done:
-                note(f"{done} of {total} questions were finished before")
-        elif done > self._first:
-            left = (now - self._begun) / (done - self._first) * (total - done)
-            more = f"; estimated {left:.0f} s left, by the mean so far" if done < total else ""
-            note(f"question {done} of {total}: {now - self._last:.1f} s{more}")
-        self._last = now
-
-
 def _text(figures: Mapping[str, Any], folder: Path) -> str:
     """Format the tables as text."""
-    from core.cli.text import table
     from core.evaluation.audit import report
 
     parts = []

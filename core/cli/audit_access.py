@@ -3,65 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from core.cli.common import ProgressBar, columns_option, emit, note, output_options, stoppable
-from core.domain.errors import BadInput
-
-if TYPE_CHECKING:
-    from core.corpus.corpus import Corpus
-    from core.engine.engine import Engine
-    from core.evaluation.dataset import LabelledSet
-
-_FILE = click.Path(path_type=Path)
+from core.cli.commands import COLUMNS, command
+from core.cli.common import emit, warn, working
+from core.cli.text import table
+from core.domain.errors import BadInput, Unavailable
+from core.evaluation.options import option
 
 
-@click.command("audit-access")
-@click.argument("corpus", metavar="CORPUS")
-@click.option("--as", "group", required=True, metavar="GROUP", help="The group whose view is tested.")
-@click.option(
-    "--access",
-    "rules",
-    multiple=True,
-    metavar="FIELD=VALUE:GROUP,...",
-    help="Documents with this metadata may be seen by these groups alone; over [access] of the settings; "
-    "repeatable. VALUE * means all others.",
-)
-@click.option("--routes", metavar="A,B", help="Names from `routes`, or all. Default: all that ask no model.")
-@click.option("--questions", type=_FILE, multiple=True, metavar="FILE", help="As of `eval`; repeatable.")
-@columns_option
-@click.option("--labels", metavar="NAME", help="Questions and labels of a label set from the Label page.")
-@click.option(
-    "--canaries",
-    type=click.IntRange(0, 50),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Made-up forbidden documents, planted in a scratch copy of the index.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="At most N labelled questions.",
-)
-@output_options
+@command("audit-access")
 def audit_access_(
     corpus: str,
-    group: str,
-    rules: Sequence[str],
-    routes: str | None,
-    questions: Sequence[Path],
-    columns: Mapping[str, str],
-    labels: str | None,
-    canaries: int,
-    limit: int,
-    as_json: bool,
+    group: str = option(MISSING, "--as", "The group whose view is tested.", "GROUP"),
+    rules: Sequence[str] = option(
+        (),
+        "--access",
+        "Documents with this metadata may be seen by these groups alone; over [access] of the settings; "
+        "repeatable. VALUE * means all others.",
+        "FIELD=VALUE:GROUP,...",
+    ),
+    routes: str | None = option(
+        None, "--routes", "Names from `routes`, or all. Default: all that ask no model.", "A,B"
+    ),
+    questions: Sequence[Path] = option((), "--questions", "As of `eval`; repeatable.", "FILE"),
+    columns: Mapping[str, str] = COLUMNS,
+    labels: str | None = option(
+        None, "--labels", "Questions and labels of a label set from the Label page.", "NAME"
+    ),
+    canaries: int = option(
+        3, "--canaries", "Made-up forbidden documents, planted in a scratch copy of the index.", "N", most=50
+    ),
+    limit: int = option(50, "--limit", "At most N labelled questions.", "N", least=1),
 ) -> int:
     """Test whether text of documents that GROUP may not see gets into the steps of routes.
 
@@ -76,7 +51,10 @@ def audit_access_(
     from core.corpus import catalogue
     from core.domain import access, settings
     from core.engine.engine import shared_engine
-    from core.evaluation.access import audit_access
+    from core.evaluation import sets
+    from core.evaluation.access import audit_access, own_questions
+    from core.evaluation.dataset import LabelledSet
+    from core.evaluation.labels.final import labelled_set
     from core.routes.registry import pick
 
     if labels is not None and questions:
@@ -88,11 +66,20 @@ def audit_access_(
     engine = shared_engine()
     source = catalogue.source(corpus, settings=now)
     ensure(source, now)
-    labelled, said = _labelled(engine, engine.corpus(source.name), source.path, questions, columns, labels)
-    for line in said:
-        note(f"warning: {line}")
-    bar = ProgressBar("")
-    with stoppable() as asked:
+    opened = engine.corpus(source.name)
+    labelled: LabelledSet | None
+    said: list[str] = []
+    if labels is not None:
+        if engine.store is None:
+            raise Unavailable("labels are not stored here")
+        labelled, said = labelled_set(engine.store, labels, opened, split="all")
+    elif questions:
+        read = sets.read(source.name, source.path, split="all", questions=questions, columns=columns)
+        labelled, said = sets.tie(read, opened)
+    else:
+        labelled = own_questions(opened, source.path)
+    warn(said)
+    with working() as (bar, stop):
         found = audit_access(
             engine,
             source.name,
@@ -103,42 +90,15 @@ def audit_access_(
             limit=limit,
             canaries=canaries,
             progress=bar,
-            cancel=asked,
+            cancel=stop,
         )
-    bar.close()
     document = found.document()
-    emit(document, lambda: _text(document), as_json=as_json)
+    emit(document, lambda: _text(document))
     return 0 if found.clean else 1
-
-
-def _labelled(
-    engine: Engine,
-    corpus: Corpus,
-    folder: Path | None,
-    questions: Sequence[Path],
-    columns: Mapping[str, str],
-    labels: str | None,
-) -> tuple[LabelledSet | None, list[str]]:
-    """Read the questions given, or those that the corpus has; None if it has none."""
-    from core.domain.errors import Unavailable
-    from core.evaluation import sets
-    from core.evaluation.access import own_questions
-
-    if labels is not None:
-        from core.evaluation.labels.final import labelled_set
-
-        if engine.store is None:
-            raise Unavailable("labels are not stored here")
-        return labelled_set(engine.store, labels, corpus, split="all")
-    if not questions:
-        return own_questions(corpus, folder), []
-    found = sets.read(corpus.name, folder, split="all", questions=questions, columns=columns)
-    return sets.tie(found, corpus)
 
 
 def _text(document: Mapping[str, Any]) -> str:
     """Draw the table for people."""
-    from core.cli.text import table
 
     heads = ["route", "step", "questions asked", "leaked unfiltered", "leaked filtered", "example"]
     rows = []

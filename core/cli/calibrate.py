@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable
-from core.cli.text import table
+from core.cli.commands import argument, command
+from core.cli.common import emit, note, working
+from core.cli.text import amount, table
 from core.domain.errors import BadInput, Cancelled
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.backends.calibrations import DecisionCalibration
@@ -21,36 +21,18 @@ QUERIES = 24
 SEED = 1  # another than that of `audit` and `eval`, whose questions are to be others
 
 
-@click.command("calibrate")
-@click.argument("targets", metavar="SET...", nargs=-1, required=True)
-@click.option("--decisions", metavar="A,B", help="Decisions to calibrate. Default: all.")
-@click.option(
-    "--queries",
-    type=click.IntRange(min=1),
-    default=QUERIES,
-    show_default=True,
-    metavar="N",
-    help="At most N cases from each set.",
-)
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the questions drawn.")
-@click.option(
-    "--split", metavar="SPLIT", help="dev, test or all. Default: dev if a set has it, else all but test."
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write the calibrations here. Default: where routes look for them.",
-)
-@output_options
+@command("calibrate")
 def calibrate_(
-    targets: Sequence[str],
-    decisions: str | None,
-    queries: int,
-    seed: int,
-    split: str | None,
-    out: Path | None,
-    as_json: bool,
+    targets: Sequence[str] = argument("SET..."),
+    decisions: str | None = option(None, "--decisions", "Decisions to calibrate. Default: all.", "A,B"),
+    queries: int = option(QUERIES, "--queries", "At most N cases from each set.", "N", least=1),
+    seed: int = option(SEED, "--seed", "Seed of the questions drawn.", least=None),
+    split: str | None = option(
+        None, "--split", "dev, test or all. Default: dev if a set has it, else all but test.", "SPLIT"
+    ),
+    out: Path | None = option(
+        None, "--out", "Write the calibrations here. Default: where routes look for them.", "DIR"
+    ),
 ) -> int:
     """Measure what the language model's yes-or-no judgements are worth, and choose a threshold for each.
 
@@ -78,8 +60,7 @@ def calibrate_(
         ensure(one, now)
     folder = out or now.home / "calibrations"
     made: list[DecisionCalibration] = []
-    bar = ProgressBar("q")
-    with stoppable() as asked:
+    with working("q") as (bar, asked):
         try:
             for decision in wanted:
                 cases: list[model_calibration.Case] = []
@@ -109,11 +90,9 @@ def calibrate_(
                 note(f"{decision}: AUC {calibration.auc:.2f}, threshold {calibration.threshold:g}, in {path}")
                 made.append(calibration)
         except Cancelled:
-            bar.close()
             note("stopped by the user; what was finished is saved, and the same command goes on")
             return 1
-    bar.close()
-    emit([asdict(one) for one in made], lambda: _text(made), as_json=as_json)
+    emit([asdict(one) for one in made], lambda: _text(made))
     return 0 if made else 1
 
 
@@ -136,9 +115,7 @@ def _text(made: Sequence[DecisionCalibration]) -> str:
             held.name,
             held.n,
             held.positive,
-            _number(held.auc),
-            _number(held.threshold),
-            _number(held.balanced_accuracy),
+            *(amount(value, 2) for value in (held.auc, held.threshold, held.balanced_accuracy)),
         )
         for one in made
         for held in one.held_out
@@ -147,7 +124,3 @@ def _text(made: Sequence[DecisionCalibration]) -> str:
     parts = [table(heads, rows, right=(1, 2, 3, 5)), "", "Each set by the threshold that the others give"]
     heads = ("decision", "set", "cases", "true", "AUC", "threshold", "balanced accuracy")
     return "\n".join((*parts, table(heads, apart, right=(2, 3, 4, 5, 6))))
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

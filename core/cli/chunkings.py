@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from core.cli.common import ProgressBar, emit, note, stoppable
+from core.cli.commands import json_asked
+from core.cli.common import emit, note, warn, working
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
 from core.domain.format import size
@@ -58,7 +59,6 @@ def measure(
     out: Path,
     *,
     max_failed: float,
-    as_json: bool,
     **course: Unpack[Course],
 ) -> int:
     """Ask, save and print; the exit code."""
@@ -67,24 +67,18 @@ def measure(
     from core.evaluation.text import failing, failing_said
 
     group = measuring.prepare(engine, spec, found, source.path)
-    for warning in group.warnings:  # before hours are spent
-        note(f"warning: {warning}")
-    bar = ProgressBar("q")
-    with stoppable() as asked:
-        course["ended"], course["progress"] = asked.is_set, partial(bar, "questions")
+    warn(group.warnings)  # before hours are spent
+    with working("q") as (bar, stop):
+        course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
         figures = measuring.perform(engine, group, out=out, **course)
-    bar.close()
-    for warning in figures["warnings"]:
-        if warning not in group.warnings:
-            note(f"warning: {warning}")
+    warn(warning for warning in figures["warnings"] if warning not in group.warnings)
     failed = failures(figures)
     said = failing_said(failed, max_failed)
-    if said and as_json:
+    if said and json_asked():
         note(said)
     emit(
         {**figures, "saved": str(out)},
         lambda: "\n".join(filter(None, [said, in_words(figures, out)])),
-        as_json=as_json,
     )
     if figures["interrupted"]:
         note(f"stopped by the user; results so far are in {out}, and eval with --out {out} resumes from them")

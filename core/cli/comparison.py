@@ -1,4 +1,4 @@
-"""A run as text for people: what each route did, which rank it gave each passage, what the passages say."""
+"""A run as text for people (what each route did, the ranks of passages and what they say), and as JSON."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import re
 import shutil
 import urllib.request
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from http.client import HTTPException
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.analysis.rank_overlap import halves
 from core.analysis.remarks import remarks
+from core.cli.common import attributes
 from core.cli.text import WIDTH, columns, cut, one_line, table
+from core.domain.outputs import Reply, document
 from core.domain.program import COMMAND
 from core.engine.request import FILTERS
 
 if TYPE_CHECKING:
-    from core.domain.types import Hit, Passage, RouteResult, Run
+    from core.domain.types import Hit, Passage, RouteResult, Run, Span
 
 ADDRESS = "http://localhost:8501"
 START = f"{COMMAND} serve"
@@ -48,14 +51,21 @@ def comparison(
     ]
     if done:
         rows = [
-            (n, one.route, f"{one.ms:.0f}", sum(span.calls for span in one.spans), _best(one, named))
+            (n, one.route, f"{one.ms:.0f}", sum(span.calls for span in one.spans), best)
             for n, one in enumerate(done, 1)
+            for best in [named(one.hits[0].passage) if one.hits else "nothing found"]
         ]
         parts += ["", table(("#", "route", "ms", "model calls", "best hit"), rows, right=(0, 2, 3))]
     for one in done:
         parts += [f"{one.route}: {remark}" for remark in remarks(one, run.corpus)]
         parts += [f"{one.route}: {shares.line()}"] if (shares := halves(one)) is not None else []
-    parts += _not_done([result for result in run.results if result.status != "ok"])
+    reasons: dict[tuple[str, str], list[str]] = {}  # in full, as one may contain a command to copy
+    for result in run.results:
+        if result.status != "ok":
+            reasons.setdefault((result.status, one_line(result.error or "")), []).append(result.route)
+    parts += [""] if reasons else []
+    for (status, why), names in reasons.items():
+        parts.append(f"{', '.join(names)}: {status}" + (f", {why}" if why else ""))
     found = [result for result in run.results if result.hits]
     if found:
         ranked = _ranked(found)
@@ -64,18 +74,17 @@ def comparison(
             more = len(ranked) - shown
             of_them = "1 more passage" if more == 1 else f"{more} more passages"
             parts.append(f"{of_them} among the first {TOP} of some route: --hits {len(ranked)}")
-        if whole:
-            parts += [line for hit, _ in ranked[:shown] for line in _text(hit, named)]
+        for hit, _ in ranked[:shown] if whole else ():
+            parts += ["", f"{one_line(hit.passage.doc_id)}  {one_line(named(hit.passage))}"]
+            parts += [f"  {one_line(line)}".rstrip() for line in hit.passage.text.strip().split("\n")]
     for result in run.results:
         parts += _wrote(result)
-    return "\n".join([*parts, "", reopen(run.id)])
-
-
-def reopen(run_id: str) -> str:
-    """Return where to open the run: its URL if a dashboard answers, else how to start one."""
-    if answers(ADDRESS):
-        return f"Reopen: {ADDRESS}/?run={run_id}"
-    return f"Stored as run {run_id}. To open it: {START}, then /?run={run_id} behind the address it tells."
+    there = f"Reopen: {ADDRESS}/?run={run.id}"
+    if not answers(ADDRESS):
+        there = (
+            f"Stored as run {run.id}. To open it: {START}, then /?run={run.id} behind the address it tells."
+        )
+    return "\n".join([*parts, "", there])
 
 
 def answers(address: str) -> bool:
@@ -88,23 +97,6 @@ def answers(address: str) -> bool:
             )
     except (OSError, HTTPException, ValueError):
         return False
-
-
-def _best(result: RouteResult, named: Naming) -> str:
-    return named(result.hits[0].passage) if result.hits else "nothing found"
-
-
-def _not_done(results: Sequence[RouteResult]) -> list[str]:
-    """List the routes without a result by reason, in full on one line, as it may contain a command to
-    copy.
-    """
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        reasons.setdefault((result.status, one_line(result.error or "")), []).append(result.route)
-    lines = [""] if reasons else []
-    for (status, why), names in reasons.items():
-        lines.append(f"{', '.join(names)}: {status}" + (f", {why}" if why else ""))
-    return lines
 
 
 def _ranked(results: Sequence[RouteResult]) -> list[tuple[Hit, dict[str, int]]]:
@@ -134,7 +126,9 @@ def _ranks(
     names = [result.route for result in results]
     titles = [cut(named(hit.passage), NAMES) for hit, _ in ranked]
     width = sum(max(2, len(name)) + 2 for name in names) + max(map(columns, titles)) + 2
-    short = width + MIN_TEXT_COLUMNS > _room() and all(name in done for name in names)
+    short = width + MIN_TEXT_COLUMNS > shutil.get_terminal_size((WIDTH, 24)).columns and all(
+        name in done for name in names
+    )
     heads = [str(done.index(name) + 1) for name in names] if short else names
     rows = [
         (*(ranks.get(name, "-") for name in names), title, _snippet(hit, run.query.text))
@@ -151,12 +145,6 @@ def _snippet(hit: Hit, question: str) -> str:
     first = next((one.start() for one in _WORD.finditer(text) if one[0].lower() in words), 0)
     start = 0 if first <= AROUND else text.rfind(" ", 0, first - AROUND // 2) + 1
     return ("…" if start else "") + text[start:]
-
-
-def _text(hit: Hit, named: Naming) -> list[str]:
-    """Return a passage in full, line by line."""
-    head = f"{one_line(hit.passage.doc_id)}  {one_line(named(hit.passage))}"
-    return ["", head, *(f"  {one_line(line)}".rstrip() for line in hit.passage.text.strip().split("\n"))]
 
 
 def _wrote(result: RouteResult) -> list[str]:
@@ -177,5 +165,77 @@ def _wrote(result: RouteResult) -> list[str]:
     return ["", f"{result.route}", *told] if told else []
 
 
-def _room() -> int:
-    return shutil.get_terminal_size((WIDTH, 24)).columns
+def run_document(run: Run) -> dict[str, Any]:
+    """Convert the whole run to plain JSON values, a shape that scripts rely on; times in milliseconds, hits
+    best first.
+    """
+    return {
+        "run_id": run.id,
+        **attributes(run, "created status corpus fingerprint wall_ms"),
+        "query": run.query.text,
+        "history": [asdict(turn) for turn in run.query.history],
+        "settings": dict(run.settings),
+        "results": [_result(result, run) for result in run.results],
+    }
+
+
+_OF_RESULT = (
+    "route title status ms start_ms wall_ms answer citations abstained answer_status answer_error "
+    "answer_span error"
+)
+
+
+def _result(result: RouteResult, run: Run) -> dict[str, Any]:
+    models: dict[int, str] = {}  # by span: the model asked last in it or in a step within it
+    thought: dict[int, int] = {}  # by span: the tokens that models reasoned with in it
+    for span in reversed(result.spans):  # steps stand before what was done in them
+        if isinstance(span.output, Reply) and span.output.model:
+            models[span.id] = span.output.model
+        own = span.tokens.reasoning if span.tokens else thought.get(span.id, 0)
+        thought[span.id] = own
+        if span.parent is not None:
+            thought[span.parent] = thought.get(span.parent, 0) + own
+            if span.id in models:
+                models.setdefault(span.parent, models[span.id])
+    shares = halves(result)
+    return {
+        **attributes(result, _OF_RESULT),
+        "hits": [
+            {
+                "id": hit.passage.id,
+                "score": hit.score,
+                "title": hit.passage.title,
+                "doc_id": hit.passage.doc_id,
+                "text": hit.passage.text,
+            }
+            for hit in result.hits
+        ],
+        "found_by": None if shares is None else asdict(shares),
+        "origin": None if result.origin is None else asdict(result.origin),
+        "spans": [
+            _span(span, run) | {"model": models.get(span.id), "reasoning_tokens": thought.get(span.id, 0)}
+            for span in result.spans
+        ],
+        "parameters": dict(result.parameters),
+    }
+
+
+def _span(span: Span, run: Run) -> dict[str, Any]:
+    hits = None
+    if span.hits is not None:
+        known = run.passages
+        hits = [
+            {"id": id, "score": score, "title": known[id].title if id in known else None}
+            for id, score in span.hits
+        ]
+    return {
+        **attributes(span, "id parent name kind start_ms ms shared_with cached error calls cost"),
+        "inputs": {**span.args, **span.attributes},
+        "args": dict(span.args),
+        "attributes": dict(span.attributes),
+        "links": [asdict(link) for link in span.links],
+        "set_by": dict(span.set_by),
+        "output": document(span.output),
+        "hits": hits,
+        "tokens": asdict(span.tokens) if span.tokens else None,
+    }

@@ -5,144 +5,141 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable, worker_options
+from core.cli.commands import SCHEDULER, WORKERS, argument, command
+from core.cli.common import attributes, emit, listed, note, working
 from core.cli.text import table
-from core.corpus.types import PDF
 from core.domain.errors import BadInput
 from core.domain.format import size
+from core.evaluation.options import option
 
 OPTIONAL = ("place", "of", "tokens", "cost")  # of what is known of an index, told where there is some
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import WorkPlace
     from core.corpus.embedding_cost import Begin
+    from core.corpus.enrichments.store import Made
     from core.corpus.helpers import Helpers
     from core.corpus.index import Corpus, CorpusInfo
     from core.corpus.source import Source
     from core.domain.settings import Settings
 
 
-@click.command("corpora")
-@output_options
-def corpora_(as_json: bool) -> int:
+@command("corpora")
+def corpora_() -> None:
     """List every corpus with its size and the state of its index."""
-    from core.cli import enriching
     from core.corpus import catalogue
+    from core.corpus.enrichments import store
     from core.domain import settings
 
-    listed = [
+    now = settings.current()
+    known = [
         {
-            "name": one.name,
-            "title": one.title,
-            "kind": one.kind,
-            "state": one.state,
-            "reason": one.reason,
-            "source": one.source,
-            "askable": one.askable,
-            "fingerprint": one.fingerprint,
-            "chunking_of": one.chunking_of,
+            **attributes(one, "name title kind state reason source askable fingerprint chunking_of"),
             "size": one.info.passages if one.info else None,
-            "index": _info(one.info, settings.current()) if one.info else None,
-            "enrichments": enriching.states(one, settings.current()),
+            "index": _info(one.info, now) if one.info else None,
+            "enrichments": {  # "ready", or why it cannot be used
+                name: store.missing(name, one.name, one.fingerprint, now) or "ready"
+                for name in store.RECIPES
+                if store.describe(name, one.name, now) is not None
+            },
         }
-        for one in catalogue.known(settings.current())
+        for one in catalogue.known(now)
     ]
-    emit({"corpora": listed}, lambda: _text(listed), as_json=as_json)
-    return 0
+    rows = [
+        (
+            one["name"],
+            one["state"],
+            "-" if one["size"] is None else f"{one['size']:,}",
+            one["fingerprint"] or "-",
+            one["reason"]
+            or (
+                f"{one['chunking_of']}: {one['index']['chunking']['label']}"
+                if one["chunking_of"]
+                else one["title"]
+            ),
+        )
+        for one in known
+    ]
+    heads = ("corpus", "index", "passages", "fingerprint", "what it is, or what to do")
+    emit({"corpora": known}, lambda: table(heads, rows, right=(2,)))
 
 
-@click.command("index")
-@click.argument("target", metavar="NAME_OR_PATH")
-@click.option("--name", help="Name of the corpus. Default: the name of the folder.")
-@click.option("--chunk-size", type=int, metavar="N", help="Characters per passage; 0 keeps documents whole.")
-@click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
-@click.option(
-    "--language",
-    help="Language that BM25 cuts words by: auto (found in the documents, as for new corpora), none, a "
-    "Snowball stemmer such as german, chinese, japanese, korean or thai (n-grams), or several joined by +.",
-)
-@click.option(
-    "--text-columns",
-    metavar="A,B",
-    help="Columns (or JSON fields) that are the text of rows in CSV, JSONL and workbooks. Default: found by "
-    "their names and lengths. none: no rows are documents.",
-)
-@click.option(
-    "--html",
-    type=click.Choice(["main", "all"]),
-    help="main: HTML pages without navigation, header and footer, as new corpora are read; all: with them.",
-)
-@click.option(
-    "--reader",
-    type=click.Choice([f"pdf={name}" for name in PDF]),
-    help="Reader of PDF files. oxide (default): columns one after the other; kreuzberg: more headings.",
-)
-@click.option(
-    "--ocr/--no-ocr",
-    default=None,
-    help="Read pages that hold only pictures by OCR: needs pip install -r requirements-ocr.txt.",
-)
-@click.option(
-    "--with",
-    "enrichments",
-    metavar="A,B",
-    help="Also build enrichments that some routes search (headings, children, ...); all: every one that asks "
-    "no language model, tokens too (100 kB a passage), and learned_sparse if sparse_model is set.",
-)
-@click.option(
-    "--chunkings",
-    metavar="A,B",
-    help="Also index the source chunked or read in other ways, each a corpus NAME@KEY: sizes in characters "
-    "(256), with overlap (512/64), headings, sentences, whole; pdf=kreuzberg, html=all, ocr.",
-)
-@click.option(
-    "--remove-chunkings", "removed", metavar="A,B", help="Delete the indexes of these chunkings, or of all."
-)
-@click.option(
-    "--in",
-    "place",
-    metavar="DSN",
-    help="Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; "
-    "files: in the home folder again.",
-)
-@click.option(
-    "--embedder",
-    "embedders",
-    multiple=True,
-    metavar="NAME",
-    help="Embedder of its vectors: a model, or a service of [embedders.NAME]; repeatable. The first is "
-    "searched by default; vectors of others that it has are kept.",
-)
-@click.option(
-    "--remove-embedder", "dropped", multiple=True, metavar="NAME", help="Delete the vectors of this embedder."
-)
-@click.option("--yes", is_flag=True, help="Embed by a service also if that passes a limit of the settings.")
-@worker_options
-@output_options
+@command("index")
 def index_(
-    target: str,
-    name: str | None,
-    chunk_size: int | None,
-    chunk_overlap: int | None,
-    language: str | None,
-    text_columns: str | None,
-    html: str | None,
-    reader: str | None,
-    ocr: bool | None,
-    enrichments: str | None,
-    chunkings: str | None,
-    removed: str | None,
-    place: str | None,
-    embedders: Sequence[str],
-    dropped: Sequence[str],
-    yes: bool,
-    workers: WorkPlace | None,
-    as_json: bool,
-) -> int:
+    target: str = argument("NAME_OR_PATH"),
+    name: str | None = option(None, "--name", "Name of the corpus. Default: the name of the folder."),
+    chunk_size: int | None = option(
+        None, "--chunk-size", "Characters per passage; 0 keeps documents whole.", "N", least=None
+    ),
+    chunk_overlap: int | None = option(
+        None, "--chunk-overlap", "Characters shared by neighbouring passages.", "N", least=None
+    ),
+    language: str | None = option(
+        None,
+        "--language",
+        "Language that BM25 cuts words by: auto (found in the documents, as for new corpora), none, a "
+        "Snowball stemmer such as german, chinese, japanese, korean or thai (n-grams), or several joined "
+        "by +.",
+    ),
+    text_columns: str | None = option(
+        None,
+        "--text-columns",
+        "Columns (or JSON fields) that are the text of rows in CSV, JSONL and workbooks. Default: found by "
+        "their names and lengths. none: no rows are documents.",
+        "A,B",
+    ),
+    html: Literal["main", "all"] | None = option(
+        None,
+        "--html",
+        "main: HTML pages without navigation, header and footer, as new corpora are read; all: with them.",
+    ),
+    reader: Literal["pdf=oxide", "pdf=kreuzberg"] | None = option(
+        None,
+        "--reader",
+        "Reader of PDF files. oxide (default): columns one after the other; kreuzberg: more headings.",
+    ),
+    ocr: bool | None = option(
+        None,
+        "--ocr/--no-ocr",
+        "Read pages that hold only pictures by OCR: needs pip install -r requirements-ocr.txt.",
+    ),
+    enrichments: str | None = option(
+        None,
+        "--with",
+        "Also build enrichments that some routes search (headings, children, ...); all: every one that asks "
+        "no language model, tokens too (100 kB a passage), and learned_sparse if sparse_model is set.",
+        "A,B",
+    ),
+    chunkings: str | None = option(
+        None,
+        "--chunkings",
+        "Also index the source chunked or read in other ways, each a corpus NAME@KEY: sizes in characters "
+        "(256), with overlap (512/64), headings, sentences, whole; pdf=kreuzberg, html=all, ocr.",
+        "A,B",
+    ),
+    removed: str | None = option(
+        None, "--remove-chunkings", "Delete the indexes of these chunkings, or of all.", "A,B"
+    ),
+    place: str | None = option(
+        None,
+        "--in",
+        "Keep passages and vectors in a PostgreSQL database with pgvector, postgresql://USER@HOST/NAME; "
+        "files: in the home folder again.",
+        "DSN",
+    ),
+    embedders: Sequence[str] = option(
+        (),
+        "--embedder",
+        "Embedder of its vectors: a model, or a service of [embedders.NAME]; repeatable. The first is "
+        "searched by default; vectors of others that it has are kept.",
+        "NAME",
+    ),
+    dropped: Sequence[str] = option((), "--remove-embedder", "Delete the vectors of this embedder.", "NAME"),
+    yes: bool = option(False, "--yes", "Embed by a service also if that passes a limit of the settings."),
+    worker_count: int | None = WORKERS,
+    scheduler: str | None = SCHEDULER,
+) -> None:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
 
     Only what has changed is processed again, and a stopped build continues where it was. How each file was
@@ -157,26 +154,22 @@ def index_(
     The corpus stays where --in put it. Its password is not stored: give it in ~/.pgpass, PGPASSWORD or the
     settings file.
     """
-    from core.cli import enriching
-    from core.corpus import catalogue, variants
-    from core.corpus.chunk import Chunking
+    from core.backends.workers.place import place as workers_of
+    from core.corpus import catalogue, index, variants
     from core.corpus.embedding_cost import gate
     from core.corpus.helpers import helpers
-    from core.corpus.index import by_embedder
     from core.corpus.served import remember
     from core.corpus.types import Reading, columns
     from core.domain import settings
 
     now = settings.current()
-    wanted = enriching.names(enrichments or "", now)
+    wanted = enrichment_names(enrichments or "", now)
     source = catalogue.source(target, settings=now, name=name, language=language)
-    if chunk_size is not None or chunk_overlap is not None:
-        usual = source.chunking
-        chunking = Chunking(
-            usual.size if chunk_size is None else chunk_size,
-            usual.overlap if chunk_overlap is None else chunk_overlap,
-        )
-        source = catalogue.source(source, settings=now, chunking=chunking)
+    sizes = {
+        name: value for name, value in (("size", chunk_size), ("overlap", chunk_overlap)) if value is not None
+    }
+    if sizes:
+        source = catalogue.source(source, settings=now, chunking=replace(source.chunking, by="size", **sizes))
     was = source.reading
     reading = Reading(
         was.text_columns if text_columns is None else columns(text_columns),
@@ -191,19 +184,28 @@ def index_(
     if embedders or dropped:
         source = with_embedders(source, embedders, dropped, now)
     others = variants.wanted(source, chunkings) if chunkings is not None else []
-    gone = _remove(source, removed, now) if removed is not None else []
-    following = catalogue.indexed_variants(source.name, now)  # all of them follow a changed source
-    kept = {*(one.name for one in others), *following}
+    there = catalogue.indexed_variants(source.name, now)
+    gone = (
+        [one.name for one in catalogue.chosen_variants(source, now, removed)] if removed is not None else []
+    )
+    if removed is not None and not gone:
+        raise BadInput(f"{source.name} is cut as {source.chunking.key} itself, which is no other chunking")
+    if missing := [name for name in gone if name not in there]:
+        raise BadInput(f"no index of {', '.join(missing)}; there are: {', '.join(there) or 'none'}")
+    for name in gone:
+        index.remove(name, settings=now)
+    # all that are left follow a changed source
+    kept = {*(one.name for one in others), *catalogue.indexed_variants(source.name, now)}
     cuts = [str(variants.key_of(name)) for name in sorted(kept, key=variants.in_order)]
-    with helpers(workers, now) as helping:
+    with helpers(workers_of(worker_count, scheduler), now) as helping:
         begin = gate(now, confirmed=yes, told=lambda cost: note(str(cost)))
         corpus = build(source, now, helping, begin)
         built = build_each([variants.of_source(source, one) for one in cuts], now, helping, begin)
         made = []
         for one in (corpus, *built):
             for by in dict.fromkeys((one.info.embedder, *embedders)):
-                view = one if by == one.info.embedder else by_embedder(one, by, settings=now)
-                made += enriching.make(view, wanted, now, helping, begin)
+                view = one if by == one.info.embedder else index.by_embedder(one, by, settings=now)
+                made += _enrich(view, wanted, now, helping, begin)
     document = {
         **_info(corpus.info, now),
         "source": str(source.path) if source.path else "installed packages",
@@ -211,26 +213,24 @@ def index_(
         "chunkings": [_info(variant.info, now) for variant in built],
         "removed": gone,
     }
-    lines = [line for one in (corpus, *built) for line in _built(one.info, now)]
-    lines += [*map(enriching.in_words, made)]
-    lines += [f"{name}: deleted" for name in gone]
-    emit(document, lambda: "\n".join(lines), as_json=as_json)
-    return 0
-
-
-def _remove(source: Source, given: str, settings: Settings) -> list[str]:
-    """Delete chunkings of a source; the names of those that were there. BadInput where one is not."""
-    from core.corpus import catalogue, index
-
-    there = catalogue.indexed_variants(source.name, settings)
-    names = [one.name for one in catalogue.chosen_variants(source, settings, given)]
-    if not names:
-        raise BadInput(f"{source.name} is cut as {source.chunking.key} itself, which is no other chunking")
-    if missing := [name for name in names if name not in there]:
-        raise BadInput(f"no index of {', '.join(missing)}; there are: {', '.join(there) or 'none'}")
-    for name in names:
-        index.remove(name, settings=settings)
-    return names
+    lines = []
+    for one in (corpus, *built):
+        info = one.info
+        share = info.reused / info.passages if info.passages else 0.0
+        lines.append(
+            f"{info.name}: {info.passages:,} passages of {info.documents:,} documents "
+            f"({info.chunking.label()}), {size(info.bytes)}, {_seconds(info)}, {share:.0%} of vectors "
+            f"reused, fingerprint {info.fingerprint}"
+        )
+        for more in catalogue.further(info, now) if not info.place else ():
+            cost = "" if more.cost is None else f", cost {more.cost:.4f}"
+            tokens = f", {more.tokens:,} tokens{cost}" if more.tokens else ""
+            lines.append(
+                f"{info.name}, vectors of {more.embedder}: {more.dim} dimensions, {size(more.bytes)}, "
+                f"{_seconds(more)}{tokens}"
+            )
+    lines += [*map(_enriched, made), *(f"{name}: deleted" for name in gone)]
+    emit(document, lambda: "\n".join(lines))
 
 
 def with_embedders(
@@ -242,21 +242,17 @@ def with_embedders(
     """
     from core.corpus import catalogue
 
-    info = catalogue.describe(source.name, settings).info if source.name in _indexed(settings) else None
+    known = source.name in catalogue.names(settings)
+    info = catalogue.describe(source.name, settings).info if known else None
     there = list(source.embedders or (catalogue.embedders_of(info, settings) if info else ()))
     if missing := [name for name in dropped if name not in (*there, *given)]:
-        known = ", ".join(there) or "none"
-        raise BadInput(f"{source.name} has no vectors of {missing[0]}; it has those of: {known}")
+        raise BadInput(
+            f"{source.name} has no vectors of {missing[0]}; it has those of: {', '.join(there) or 'none'}"
+        )
     wanted = [name.strip() for name in (*given, *there) if name.strip() and name not in dropped]
     if not wanted:
         raise BadInput(f"{source.name} would have no vectors left; give another --embedder with it")
     return replace(source, embedders=tuple(dict.fromkeys(wanted)))
-
-
-def _indexed(settings: Settings) -> list[str]:
-    from core.corpus import catalogue
-
-    return catalogue.names(settings)
 
 
 def build(
@@ -275,12 +271,11 @@ def build_each(
     """Build several corpora in sequence; those built before a stop stay."""
     from core.corpus import cautions, index, variants
 
-    bar, built = ProgressBar(""), []
-    with stoppable() as cancel:
+    built = []
+    with working() as (bar, cancel):
         for corpus in index.build_each(
             sources, settings=settings, progress=bar, cancel=cancel, helpers=helping, begin=begin
         ):
-            bar.close()
             built.append(corpus)
             remark = variants.remark(corpus.info) if variants.key_of(corpus.name) else None
             for said in (*corpus.info.notes, *([remark] if remark else ())):
@@ -331,7 +326,7 @@ def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
     warned = cautions.of_corpus(info)
     told["warnings"] = [*told.pop("notes"), *(caution.line() for caution in warned)]
     embedders = [
-        {name: getattr(one, name) for name in ("embedder", "dim", "reused", "tokens", "cost")}
+        attributes(one, "embedder dim reused tokens cost")
         for one in (info, *(catalogue.further(info, settings) if not info.place else ()))
     ]
     return {
@@ -342,48 +337,60 @@ def _info(info: CorpusInfo, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _built(info: CorpusInfo, settings: Settings) -> list[str]:
-    """Return a line for the index, and one for each further embedder."""
-    from core.corpus import catalogue
-
-    more = catalogue.further(info, settings) if not info.place else ()
-    return [_line(info), *(f"{info.name}, vectors of {one.embedder}: {_vectors(one)}" for one in more)]
+def _seconds(made: CorpusInfo | Made) -> str:
+    return f"{sum(made.build_ms.values()) / 1000:.1f} s"
 
 
-def _vectors(info: CorpusInfo) -> str:
-    cost = "" if info.cost is None else f", cost {info.cost:.4f}"
-    tokens = f", {info.tokens:,} tokens{cost}" if info.tokens else ""
-    took = sum(info.build_ms.values()) / 1000
-    return f"{info.dim} dimensions, {size(info.bytes)}, {took:.1f} s{tokens}"
+def enrichment_names(given: str, settings: Settings) -> list[str]:
+    """Return the enrichments of "a,b"; for "all" those that ask no language model and whose own model is set.
+
+    Raises BadInput for others.
+    """
+    from core.corpus.enrichments import store
+
+    wanted = listed(given)
+    if wanted == ("all",):
+        return [
+            name
+            for name, recipe in store.RECIPES.items()
+            if not recipe.uses_llm and store.no_model(name, settings) is None
+        ]
+    return [store.recipe(name).name for name in dict.fromkeys(wanted)]
 
 
-def _line(info: CorpusInfo) -> str:
-    took = sum(info.build_ms.values()) / 1000
-    share = info.reused / info.passages if info.passages else 0.0
-    return (
-        f"{info.name}: {info.passages:,} passages of {info.documents:,} documents ({info.chunking.label()}), "
-        f"{size(info.bytes)}, {took:.1f} s, {share:.0%} of vectors reused, fingerprint {info.fingerprint}"
+def _enrich(
+    corpus: Corpus, wanted: Sequence[str], settings: Settings, helping: Helpers | None, begin: Begin
+) -> list[Made]:
+    """Make enrichments, with progress on stderr; Ctrl-C stops at a safe point."""
+    from core.corpus.enrichments import store
+
+    made = []
+    for name in wanted:
+        label = f"{corpus.name}, {name}"
+        note(f"{label}: takes about {size(store.about_bytes(name, corpus, settings))} on disk")
+        with working() as (bar, stop):
+
+            def progress(stage: str, done: int, total: int, label: str = label, bar: Any = bar) -> None:
+                bar(f"{label}: {stage}", done, total)
+
+            found = store.build(
+                name, corpus, settings=settings, cancel=stop, progress=progress, helpers=helping, begin=begin
+            )
+        for remark in found.notes:
+            note(f"{label}: {remark}")
+        made.append(found)
+    return made
+
+
+def _enriched(made: Made) -> str:
+    """Summarise an enrichment and its cost in one line."""
+    spent = made.spent
+    model = (
+        f"; {made.llm}: {spent.calls:,} calls ({spent.recalled:,} recalled, {spent.failed:,} failed),"
+        f" {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.ms / 1000:,.0f} s of its time"
+        if made.llm
+        else ""
     )
-
-
-def _what(one: dict[str, Any]) -> str:
-    """Describe a corpus, or the chunking of a chunked variant."""
-    return (
-        f"{one['chunking_of']}: {one['index']['chunking']['label']}" if one["chunking_of"] else one["title"]
-    )
-
-
-def _text(listed: list[dict[str, Any]]) -> str:
-    rows = [
-        (
-            one["name"],
-            one["state"],
-            "-" if one["size"] is None else f"{one['size']:,}",
-            one["fingerprint"] or "-",
-            one["reason"] or _what(one),
-        )
-        for one in listed
-    ]
-    return table(
-        ("corpus", "index", "passages", "fingerprint", "what it is, or what to do"), rows, right=(2,)
-    )
+    by = f" by {made.model}" if made.model else ""
+    about = f"{made.corpus}, {made.name}: {made.entries:,} entries{by}"
+    return f"{about}, {size(made.bytes)}, {_seconds(made)}{model}"

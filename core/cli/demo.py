@@ -6,9 +6,8 @@ import html
 import re
 from typing import TYPE_CHECKING
 
-import click
-
-from core.cli.common import emit, output_options
+from core.cli.commands import command
+from core.cli.common import emit
 from core.cli.text import one_line, table
 from core.domain.format import milliseconds, number
 from core.domain.program import COMMAND
@@ -22,12 +21,11 @@ METRICS = ("ndcg@10", "recall@10", "mrr@10")
 BEFORE, AFTER = "demo", "demo-changed"  # both evaluations, as the page Evaluate lists them
 CHANGE = "prf_rm3"  # after BM25: searching by the words of its first hit alone
 LISTED = 3  # questions of each list that the terminal shows
-PARAMETERS = {CHANGE: {"original": "0", "passages": "1"}}
+CHANGED = {CHANGE: {"original": "0", "passages": "1"}}
 
 
-@click.command("demo")
-@output_options
-def demo_(as_json: bool) -> int:
+@command("demo")
+def demo_() -> None:
     """Measure routes on the bundled questions, and watch the gate stop a bad change.
 
     It needs no network and no model. Both evaluations are kept for the dashboard.
@@ -37,12 +35,11 @@ def demo_(as_json: bool) -> int:
     from core.evaluation.release.comment import comment
 
     measured = evaluate(CORPUS, ROUTES, keep=BEFORE, fresh=True)
-    changed = evaluate(CORPUS, [CHANGE], parameters=PARAMETERS, keep=AFTER, fresh=True)
+    changed = evaluate(CORPUS, [CHANGE], parameters=CHANGED, keep=AFTER, fresh=True)
     decision = gate(changed, against=BEFORE)
     said = comment(decision, decision.against)
     document = {"before": measured.figures, "after": changed.figures, "passes": decision.ok, "comment": said}
-    emit(document, lambda: _text(measured, said, passes=decision.ok), as_json=as_json)
-    return 0
+    emit(document, lambda: _text(measured, said, passes=decision.ok))
 
 
 def _text(measured: Evaluated, said: str, *, passes: bool) -> str:

@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
-from core.cli.common import emit, output_options
+from core.cli.commands import argument, command
+from core.cli.common import emit
 from core.cli.text import one_line
 from core.domain.errors import BadInput
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.evaluation.diff.evaluations import EvaluationsDiff
 
 
-@click.command("diff")
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
-@click.option(
-    "--route",
-    "routes",
-    multiple=True,
-    metavar="R|A_ROUTE:B_ROUTE",
-    help="The route to compare, or one of A with another of B; repeatable. "
-    "Default: every route that both measured.",
-)
-@click.option(
-    "--metric",
-    default="ndcg@10",
-    show_default=True,
-    help="Metric of the means; its number after @ is k (10 if it has none).",
-)
-@output_options
-def diff_(before: str, after: str, routes: Sequence[str], metric: str, as_json: bool) -> int:
+@command("diff")
+def diff_(
+    before: str = argument("A"),
+    after: str = argument("B"),
+    routes: Sequence[str] = option(
+        (),
+        "--route",
+        "The route to compare, or one of A with another of B; repeatable. "
+        "Default: every route that both measured.",
+        "R|A_ROUTE:B_ROUTE",
+    ),
+    metric: str = option(
+        "ndcg@10", "--metric", "Metric of the means; its number after @ is k (10 if it has none)."
+    ),
+) -> None:
     """Show which questions broke and which were fixed from evaluation A to evaluation B, with the passage and
     the step that lost it. A and B are names of saved evaluations or folders of `eval --out`.
 
@@ -56,8 +52,7 @@ def diff_(before: str, after: str, routes: Sequence[str], metric: str, as_json: 
     found = evaluations_diff(
         find_evaluation(now, before), find_evaluation(now, after), [_pair(one) for one in routes], metric
     )
-    emit(found.document(), lambda: _text(found), as_json=as_json)
-    return 0
+    emit(found.document(), lambda: _text(found))
 
 
 def _pair(given: str) -> tuple[str, str]:

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-import click
-
-from core.cli.common import emit, note, output_options
+from core.cli.commands import command
+from core.cli.common import emit, note
 from core.cli.text import one_line
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.engine.doctor import EndpointReport, HealthCheck
     from core.engine.endpoints import ChatEndpoint
 
 
-@click.command("doctor")
-@click.option("--quick", is_flag=True, help="Load no model.")
-@output_options
-def doctor_(quick: bool, as_json: bool) -> int:
+@command("doctor")
+def doctor_(
+    quick: bool = option(False, "--quick", "Load no model."),
+) -> int:
     """Check this installation and show a fix for each problem."""
     from core.domain import settings
     from core.engine.doctor import endpoints, examine
@@ -47,7 +47,7 @@ def doctor_(quick: bool, as_json: bool) -> int:
         "endpoints": [*map(asdict, chat), *map(asdict, tested)],
     }
     text = [_text(found), _endpoints(chat), "", *map(_endpoint, tested)]
-    emit(document, lambda: "\n".join(text), as_json=as_json)
+    emit(document, lambda: "\n".join(text))
     return 0 if healthy else 1
 
 

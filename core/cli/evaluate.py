@@ -8,133 +8,111 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
-from core.cli.ask import answer_options, read_parameters
-from core.cli.common import (
-    ProgressBar,
-    columns_option,
-    emit,
-    filter_option,
-    model_options,
-    note,
-    output_options,
-    parameter_options,
-    pipeline_options,
-    preset_option,
-    stoppable,
-    with_own,
-    worker_options,
+from core.cli.commands import (
+    ANSWER_BY,
+    ANSWER_ORDER,
+    COLUMNS,
+    ENV,
+    FILTERS,
+    OWN_ROUTES,
+    PARAMETERS,
+    PRESET,
+    PYTHON,
+    SCHEDULER,
+    WORKERS,
+    argument,
+    command,
+    declared,
+    json_asked,
+    use_pipelines,
 )
+from core.cli.common import emit, note, warn, working
 from core.cli.figures import figures_text
-from core.cli.named import chosen_by, preset_of, with_preset
+from core.cli.named import chosen, merged, preset_of, with_own
 from core.domain.errors import BadInput
+from core.evaluation.options import option
 from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import WorkPlace
     from core.domain.pipelines import Pipeline
-    from core.domain.types import AnswerBy, AnswerOrder
     from core.engine.engine import Engine
     from core.evaluation.dataset import Found
     from core.evaluation.runner import Course
     from core.routes.declare import Route
 
 MAX_FAILED = 0.05  # share of the questions at which a route may fail
-_FILE = click.Path(path_type=Path)
 
 
-@click.command("eval")
-@click.argument("target", metavar="PATH_OR_NAME")
-@click.option(
-    "--routes",
-    metavar="A,B",
-    help="Names from `routes`, or all. Default: those that can run without a language model.",
-)
-@click.option(
-    "--embedders",
-    metavar="A,B",
-    help="Measure each route with each of these embedders, and compare them pair by pair. Limits on cosines "
-    "are moved for every embedder but the first.",
-)
-@pipeline_options
-@click.option(
-    "--run",
-    "run_files",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="Replies of a pipeline from a file as a route, .run (TREC) or .jsonl (a reply a line); repeatable.",
-)
-@click.option("--name", help="Name for the corpus of a folder that is not indexed yet.")
-@model_options(Spec, "asked")
-@columns_option
-@preset_option("A preset; --parameter overrides it.")
-@parameter_options
-@filter_option
-@click.option(
-    "--answers",
-    type=click.Choice(["none", "all"]),
-    default="none",
-    show_default=True,
-    help="Have the routes write answers, and measure them.",
-)
-@answer_options
-@click.option(
-    "--out",
-    type=_FILE,
-    metavar="DIR",
-    help="Write metrics, run files and a report here; resumes an evaluation that was stopped.",
-)
-@click.option("--keep", metavar="NAME", help="Like --out, but save under a name for the Evaluate page.")
-@click.option(
-    "--judge",
-    is_flag=True,
-    help="Also grade passages by the language model: means over all questions, corrected by people's labels, "
-    "and each metric as a range.",
-)
-@click.option(
-    "--chunkings",
-    metavar="A,B",
-    help="Also measure the source chunked or read in these ways (256, 512/64, headings, sentences, whole, "
-    "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers. Saved "
-    "for the Evaluate page.",
-)
-@click.option(
-    "--max-failed",
-    type=click.FloatRange(0, 1),
-    default=MAX_FAILED,
-    show_default=True,
-    metavar="SHARE",
-    help="Exit with 1 if a route failed on more than this share of the questions.",
-)
-@click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
-@click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
-@worker_options
-@output_options
+@command("eval")
 def eval_(
-    target: str,
-    name: str | None,
-    routes: str | None,
-    embedders: str | None,
-    own: Sequence[str],
-    run_files: Sequence[str],
-    asked: dict[str, Any],
-    columns: Mapping[str, str],
-    preset: str | None,
-    parameters: Sequence[str],
-    filters: Sequence[str],
-    answers: Literal["none", "all"],
-    answer_by: AnswerBy | None,
-    answer_order: AnswerOrder | None,
-    out: Path | None,
-    keep: str | None,
-    judge: bool,
-    chunkings: str | None,
-    fresh: bool,
-    retry_failed: bool,
-    max_failed: float,
-    workers: WorkPlace | None,
-    as_json: bool,
+    target: str = argument("PATH_OR_NAME"),
+    routes: str | None = option(
+        None,
+        "--routes",
+        "Names from `routes`, or all. Default: those that can run without a language model.",
+        "A,B",
+    ),
+    embedders: str | None = option(
+        None,
+        "--embedders",
+        "Measure each route with each of these embedders, and compare them pair by pair. Limits on cosines "
+        "are moved for every embedder but the first.",
+        "A,B",
+    ),
+    own_routes: Sequence[str] = OWN_ROUTES,
+    python: str | None = PYTHON,
+    env: Sequence[str] = ENV,
+    run_files: Sequence[str] = option(
+        (),
+        "--run",
+        "Replies of a pipeline from a file as a route, .run (TREC) or .jsonl (a reply a line); repeatable.",
+        "NAME=FILE",
+    ),
+    name: str | None = option(None, "--name", "Name for the corpus of a folder that is not indexed yet."),
+    asked: dict[str, Any] = declared(Spec),
+    columns: Mapping[str, str] = COLUMNS,
+    preset: str | None = PRESET,
+    parameters: Sequence[str] = PARAMETERS,
+    filters: Sequence[str] = FILTERS,
+    answers: Literal["none", "all"] = option(
+        "none", "--answers", "Have the routes write answers, and measure them."
+    ),
+    answer_by: Literal["model", "extract"] | None = ANSWER_BY,
+    answer_order: Literal["best first", "best at both ends"] | None = ANSWER_ORDER,
+    out: Path | None = option(
+        None,
+        "--out",
+        "Write metrics, run files and a report here; resumes an evaluation that was stopped.",
+        "DIR",
+    ),
+    keep: str | None = option(
+        None, "--keep", "Like --out, but save under a name for the Evaluate page.", "NAME"
+    ),
+    judge: bool = option(
+        False,
+        "--judge",
+        "Also grade passages by the language model: means over all questions, corrected by people's labels, "
+        "and each metric as a range.",
+    ),
+    chunkings: str | None = option(
+        None,
+        "--chunkings",
+        "Also measure the source chunked or read in these ways (256, 512/64, headings, sentences, whole, "
+        "pdf=kreuzberg, html=all), or all that are indexed, by how much of the labelled text each covers. "
+        "Saved for the Evaluate page.",
+        "A,B",
+    ),
+    max_failed: float = option(
+        MAX_FAILED,
+        "--max-failed",
+        "Exit with 1 if a route failed on more than this share of the questions.",
+        "SHARE",
+        most=1,
+    ),
+    fresh: bool = option(False, "--fresh", "Discard the results in --out and start over."),
+    retry_failed: bool = option(False, "--retry-failed", "Rerun the questions that failed in --out."),
+    worker_count: int | None = WORKERS,
+    scheduler: str | None = SCHEDULER,
 ) -> int:
     """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.
 
@@ -150,6 +128,7 @@ def eval_(
     the model agrees with people, metrics are also given twice: with every unjudged passage as not relevant,
     and as the model grades it.
     """
+    from core.backends.workers.place import place
     from core.cli import chunkings as several
     from core.cli.corpora import ensure
     from core.corpus import catalogue
@@ -158,95 +137,73 @@ def eval_(
     from core.domain.filters import read_filters
     from core.domain.pipelines import from_file
     from core.engine.engine import shared_engine
-    from core.evaluation import dataset, embedder_change, sets
+    from core.evaluation import embedder_change, experiment_store, sets
     from core.evaluation.experiment import perform, prepare
-    from core.evaluation.experiment_store import place
     from core.evaluation.judge import filling
     from core.evaluation.summary import check_baseline
     from core.evaluation.text import failing, failing_said
     from core.routes.registry import add, pick
 
+    own = use_pipelines(own_routes, python, env)
+    workers = place(worker_count, scheduler)
     now = settings.current()
     if keep is not None:
         if out is not None:
             raise BadInput("--keep NAME and --out DIR cannot be combined; give one")
-        out = place(now, keep)
+        out = experiment_store.place(now, keep)
     if out is None and (fresh or retry_failed):
         raise BadInput("--fresh and --retry-failed need --out DIR or --keep NAME")
     if answers == "none" and (answer_by or answer_order):
         raise BadInput("--answer-by and --answer-order need --answers all")
-    labels = own_labels(asked)
+    check_labels(asked)
     source = catalogue.source(target, settings=now, name=name)
     others = several.sources(source, chunkings, now, run_files) if chunkings is not None else []
+    if judge and others:
+        raise BadInput("--judge and --chunkings cannot be combined; give one")
     engine = shared_engine()
     files = [from_file(one) for one in run_files]
     for pipeline in files:
         add(pipeline)
     own = (*own, *(pipeline.name for pipeline in files))
-    named = preset_of(engine, preset) if preset is not None else None
-    chosen = chosen_by(named, pick(routes) if routes else [])
+    kept = preset_of(engine, preset)
+    picked = chosen(routes, kept)
     if embedders is not None:
-        if not chosen:
+        if not picked:
             raise BadInput("--embedders needs --routes A,B")
-        chosen = pick(embedder_change.variants(chosen, embedders.split(",")))
-    if chosen:
-        chosen = with_own(chosen, own)
-        check_baseline(asked["baseline"], [route.name for route in chosen])
-    applied = with_preset(named, chosen, read_parameters(parameters, chosen))
-    found = None
-    if labels is None:  # before an index is built: an invalid file is reported immediately
-        found = sets.read(
-            source.name,
-            source.path,
-            split=asked["split"],
-            questions=list(map(Path, asked["questions"])),
-            qrels=Path(asked["qrels"]) if asked["qrels"] else None,
-            columns=columns,
-        )
-        if asked["mode"]:
-            dataset.of_mode(found, asked["mode"])
-    if files:
-        _read_files(engine, files, found, labels)
+        picked = pick(embedder_change.variants(picked, embedders.split(",")))
+    if picked:
+        picked = with_own(picked, own)
+        check_baseline(asked["baseline"], [route.name for route in picked])
     spec = Spec(
         source.name,
-        applied.routes,
-        applied.parameters,
+        tuple(route.name for route in picked),
+        merged(kept, picked, parameters),
         answers=answers == "all",
         answer_by=answer_by,
         answer_order=answer_order,
-        evidence=applied.evidence,
+        evidence=kept.evidence,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
         chunkings=tuple(str(key_of(one.name)) for one in others),
         filters=tuple(map(str, read_filters(filters))),
         columns=columns,
         **asked,
     )
-    if judge and others:
-        raise BadInput("--judge and --chunkings cannot be combined; give one")
+    # before an index is built: an invalid file is reported immediately
+    found = sets.of_spec(spec, source.path) if spec.labels is None else None
+    if files:
+        _read_files(engine, files, found, spec.labels)
     judging = filling.plan(engine, spec, source.path) if judge else None
     course: Course = {"fresh": fresh, "retry": retry_failed, "workers": workers}
+    for one in (*others, source):
+        ensure(one, now)
     if others:
-        for other in others:
-            ensure(other, now)
         folder = out or several.free_place(now, source.name)
-        return several.measure(
-            engine,
-            spec,
-            found,
-            source,
-            folder,
-            max_failed=max_failed,
-            as_json=as_json,
-            **course,
-        )
-    ensure(source, now)
+        return several.measure(engine, spec, found, source, folder, max_failed=max_failed, **course)
     if embedders is not None:
-        spec = _retuned(engine, spec, chosen, found)
+        spec = _retuned(engine, spec, picked, found)
     ready = prepare(engine, spec, found, source.path)
-    for warning in ready.warnings:  # before hours are spent
-        note(f"warning: {warning}")
-    bar = ProgressBar("q")
-    with stoppable() as stop:
+    warn(ready.warnings)  # before hours are spent
+    with working("q") as (bar, stop):
         course["ended"], course["progress"] = stop.is_set, partial(bar, "questions")
         figures, drawn, outcomes = perform(engine, ready, out=out, **course)
         if judging is not None and not figures["interrupted"]:
@@ -258,32 +215,23 @@ def eval_(
                 judging,
                 out=out,
                 cancel=stop,
-                progress=lambda done, total: bar("judging unjudged passages", done, total),
+                progress=partial(bar, "judging unjudged passages"),
             )
-    bar.close()
     for line in figures["reading"]:
         note(line)
-    for warning in figures["warnings"]:
-        if warning not in ready.warnings:
-            note(f"warning: {warning}")
+    warn(warning for warning in figures["warnings"] if warning not in ready.warnings)
     said = failing_said(figures, max_failed)
-    if said and as_json:
+    if said and json_asked():
         note(said)
-    emit(figures, lambda: "\n".join(filter(None, [said, _text(figures, out)])), as_json=as_json)
+    changes = "\n".join(embedder_change.in_words(figures.get("embedders", ()), "ndcg@10"))
+    parts = [figures_text(figures, out), *([changes] if changes else [])]
+    emit(figures, lambda: "\n".join([*([said] if said else []), "\n\n".join(parts)]))
     if figures["interrupted"]:
         note(
             "stopped by the user"
             + (f"; results so far are in {out}, and the same command resumes from them" if out else "")
         )
     return 1 if figures["interrupted"] or failing(figures, max_failed) else 0
-
-
-def _text(figures: Mapping[str, Any], out: Path | None) -> str:
-    """Format the tables and the effects of changing the embedder."""
-    from core.evaluation import embedder_change
-
-    lines = embedder_change.in_words(figures.get("embedders", ()), "ndcg@10")
-    return "\n\n".join([figures_text(figures, out), *(["\n".join(lines)] if lines else [])])
 
 
 def _retuned(engine: Engine, spec: Spec, chosen: Sequence[Route], found: Found | None) -> Spec:
@@ -300,12 +248,10 @@ def _retuned(engine: Engine, spec: Spec, chosen: Sequence[Route], found: Found |
     return replace(spec, parameters=merged)
 
 
-def own_labels(asked: Mapping[str, Any]) -> str | None:
-    """Return the label set that options name. Raises BadInput if they name files of questions, too."""
+def check_labels(asked: Mapping[str, Any]) -> None:
+    """Raise BadInput if options name a label set and files of questions, too."""
     if asked["labels"] is not None and (asked["questions"] or asked["qrels"]):
         raise BadInput("--labels cannot be combined with --questions or --qrels")
-    found: str | None = asked["labels"]
-    return found
 
 
 def _read_files(engine: Engine, files: Sequence[Pipeline], found: Found | None, labels: str | None) -> None:

@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
-import click
-
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable
+from core.cli.commands import command
+from core.cli.common import emit, listed, note, working
 from core.cli.text import table
 from core.domain.errors import BadInput, Cancelled
 from core.domain.format import between, number
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.backends.fusion_weights import FittedWeights
 
 
-@click.command("fit")
-@click.argument("corpus", metavar="CORPUS")
-@click.option(
-    "--evaluation", metavar="NAME", help="Labels of a saved evaluation, to compare with its routes."
-)
-@click.option("--labels", metavar="SET", help="Labels of a label set from the Label page.")
-@click.option(
-    "--split",
-    metavar="SPLIT",
-    help="Questions to fit on; the others are held out. Default: dev if there are other splits, "
-    "else all but test.",
-)
-@click.option("--lists", metavar="A,B", help="Lists to fuse. Default: all that can be searched.")
-@click.option("--name", default="fitted", show_default=True, help="Name of the weights.")
-@output_options
+@command("fit")
 def fit_(
     corpus: str,
-    evaluation: str | None,
-    labels: str | None,
-    split: str | None,
-    lists: str | None,
-    name: str,
-    as_json: bool,
+    evaluation: str | None = option(
+        None, "--evaluation", "Labels of a saved evaluation, to compare with its routes.", "NAME"
+    ),
+    labels: str | None = option(None, "--labels", "Labels of a label set from the Label page.", "SET"),
+    split: str | None = option(
+        None,
+        "--split",
+        "Questions to fit on; the others are held out. Default: dev if there are other splits, "
+        "else all but test.",
+        "SPLIT",
+    ),
+    lists: str | None = option(None, "--lists", "Lists to fuse. Default: all that can be searched.", "A,B"),
+    name: str = option("fitted", "--name", "Name of the weights."),
 ) -> int:
     """Fit the weights of the route learned_fusion on labelled questions, and measure them.
 
@@ -55,20 +49,17 @@ def fit_(
         raise BadInput("--evaluation and --labels cannot be combined; give one")
     if evaluation is None:
         ensure(catalogue.source(corpus, settings=settings.current(), known_only=True), settings.current())
-    chosen = tuple(one.strip() for one in lists.split(",") if one.strip()) if lists else ()
+    chosen = listed(lists)
     wanted = fusion_weights.Wanted(corpus, name, chosen, evaluation, labels, split)
-    bar = ProgressBar("q")
-    with stoppable() as asked:
+    with working("q") as (bar, asked):
         try:
             fitted = fusion_weights.perform(
-                shared_engine(), wanted, lambda done, of: bar("questions", done, of), note, asked.is_set
+                shared_engine(), wanted, partial(bar, "questions"), note, asked.is_set
             )
         except Cancelled:
-            bar.close()
             note("stopped by the user; no weights were saved")
             return 1
-    bar.close()
-    emit(asdict(fitted), lambda: fitted_text(fitted), as_json=as_json)
+    emit(asdict(fitted), lambda: fitted_text(fitted))
     return 0
 
 

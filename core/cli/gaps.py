@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-import click
-
-from core.cli.common import ProgressBar, columns_option, emit, note, output_options, stoppable
+from core.cli.commands import COLUMNS, command
+from core.cli.common import emit, warn, working
 from core.cli.text import one_line, table
+from core.evaluation.options import option
 
 
-@click.command("gaps")
-@click.argument("corpus", metavar="CORPUS")
-@click.option(
-    "--questions",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="As of `eval`, with or without labels; repeatable.",
-)
-@columns_option
-@click.option("--routes", metavar="A,B", help="Names from `routes`, or all. Default: all that ask no model.")
-@output_options
+@command("gaps")
 def gaps_(
-    corpus: str, questions: tuple[Path, ...], columns: Mapping[str, str], routes: str | None, as_json: bool
-) -> int:
+    corpus: str,
+    questions: tuple[Path, ...] = option(
+        MISSING, "--questions", "As of `eval`, with or without labels; repeatable.", "FILE"
+    ),
+    columns: Mapping[str, str] = COLUMNS,
+    routes: str | None = option(
+        None, "--routes", "Names from `routes`, or all. Default: all that ask no model.", "A,B"
+    ),
+) -> None:
     """Sort questions that no route answers into gaps (not in the documents) and misses (not found).
 
     A question is answered if one of a route's first five passages answers it: by its labels, or else by a
@@ -52,8 +48,7 @@ def gaps_(
     opened = engine.corpus(source.name)
     labelled, said = sets.tie(found, opened)
     chosen = pick(routes) if routes is not None else without_model(engine, source.name)
-    bar = ProgressBar("")
-    with stoppable() as stop:
+    with working() as (bar, stop):
         document = gaps.find(
             engine,
             opened,
@@ -63,11 +58,8 @@ def gaps_(
             progress=bar,
             cancel=stop,
         )
-    bar.close()
-    for line in (*said, *document["warnings"]):
-        note(f"warning: {line}")
-    emit(document, lambda: _text(document), as_json=as_json)
-    return 0
+    warn((*said, *document["warnings"]))
+    emit(document, lambda: _text(document))
 
 
 def _text(document: Mapping[str, Any]) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable
+from core.cli.commands import argument, command
+from core.cli.common import emit, note, stoppable, working
 from core.cli.sessions import open_store
 from core.domain.errors import BadInput
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.engine.imported import ImportedTraces
+    from core.store import Store
     from core.store.traces_in import ForeignTrace, ReadTraces
 
 PROTOBUF = (".pb", ".proto", ".binpb")
@@ -21,43 +22,23 @@ LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
 BUNDLE = b"PK"  # how a zip begins
 
 
-@click.command("import")
-@click.argument("file", type=click.Path(path_type=Path), metavar="[FILE]", required=False)
-@click.option(
-    "--corpus", metavar="NAME", help="Traces: the corpus of their passages. Default: one made of them."
-)
-@click.option("--name", metavar="NAME", help="Traces: name of their route. Default: their service's.")
-@click.option("--label-set", metavar="NAME", help="Traces: make a label set of a sample of their questions.")
-@click.option(
-    "--sample",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Questions of --label-set.",
-)
-@click.option("--seed", type=int, default=13, show_default=True, help="Seed of the sample.")
-@click.option("--listen", is_flag=True, help="Take OTLP traces at 127.0.0.1 until Ctrl-C instead of a file.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=4318,
-    show_default=True,
-    metavar="PORT",
-    help="Port of --listen; 0 chooses a free one.",
-)
-@output_options
+@command("import")
 def import_(
-    file: Path | None,
-    corpus: str | None,
-    name: str | None,
-    label_set: str | None,
-    sample: int,
-    seed: int,
-    listen: bool,
-    port: int,
-    as_json: bool,
-) -> int:
+    file: Path | None = argument("[FILE]"),
+    corpus: str | None = option(
+        None, "--corpus", "Traces: the corpus of their passages. Default: one made of them.", "NAME"
+    ),
+    name: str | None = option(
+        None, "--name", "Traces: name of their route. Default: their service's.", "NAME"
+    ),
+    label_set: str | None = option(
+        None, "--label-set", "Traces: make a label set of a sample of their questions.", "NAME"
+    ),
+    sample: int = option(100, "--sample", "Questions of --label-set.", "N", least=1),
+    seed: int = option(13, "--seed", "Seed of the sample.", least=None),
+    listen: bool = option(False, "--listen", "Take OTLP traces at 127.0.0.1 until Ctrl-C instead of a file."),
+    port: int = option(4318, "--port", "Port of --listen; 0 chooses a free one.", "PORT", most=65535),
+) -> None:
     """Add runs: of a bundle that `export` wrote, or of traces.
 
     Traces are OTLP JSON with the names of OpenInference, OpenTelemetry or OpenLLMetry, or what Phoenix,
@@ -69,18 +50,62 @@ def import_(
     or protobuf. A trace is stored 2 seconds after its last span once its root has come, or after 60 seconds
     without it.
     """
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
+    from core.engine.engine import shared_engine
+    from core.engine.imported import store_traces
+    from core.evaluation.labels import desk, feedback, pool
+
     if listen == (file is not None) or (listen and label_set):
         raise BadInput("give a FILE, or --listen without a file and --label-set")
-    if file is None:
-        return _listen(port, corpus, name, as_json=as_json)
-    data = bytes_of(file)
-    if not data.startswith(BUNDLE):
-        return _traces(file, data, corpus, name, label_set, sample, seed, as_json=as_json)
-    if corpus or name or label_set:
-        raise BadInput("--corpus, --name and --label-set go with traces; this is a session bundle")
-    added = open_store().import_bundle(data)
-    emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}", as_json=as_json)
-    return 0
+    read = None
+    if file is not None:
+        data = bytes_of(file)
+        if data.startswith(BUNDLE):
+            if corpus or name or label_set:
+                raise BadInput("--corpus, --name and --label-set go with traces; this is a session bundle")
+            added = open_store().import_bundle(data)
+            emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}")
+            return
+        read = traces_of(file, data)
+    store, engine = open_store(), shared_engine()
+    if label_set is not None and label_set in {one.name for one in desk.sets(store)}:
+        raise BadInput(f"there is a label set {label_set!r} already; choose another name")
+    if corpus is not None:
+        ensure(catalogue.source(corpus, settings=engine.settings, known_only=True), engine.settings)
+    if read is None:
+        _listen(port, lambda traces: store_traces(engine, traces, corpus, name), store)
+        return
+    with working() as (bar, stop):
+        found = store_traces(engine, read.traces, corpus, name, bar, stop)
+    found.skipped += read.skipped
+    complaints = feedback.from_traces(store, found.feedback)
+    asked = 0
+    if label_set is not None:
+        asked = pool.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
+    document = as_document(found) | ({"label_set": label_set, "questions": asked} if label_set else {})
+    document |= {"feedback": len(found.feedback), "complaints": complaints.added}
+    emit(document, lambda: "\n".join(filter(None, [text(found, label_set, asked), complaints.in_words()])))
+
+
+def _listen(port: int, keep: Callable[[Sequence[ForeignTrace]], ImportedTraces], store: Store) -> None:
+    """Take traces as they come and store each as a run, until Ctrl-C."""
+    from core.engine.trace_collector import Collector
+    from core.engine.trace_endpoint import TraceEndpoint
+    from core.evaluation.labels import feedback
+
+    def take(traces: Sequence[ForeignTrace]) -> ImportedTraces:
+        found = keep(traces)
+        feedback.from_traces(store, found.feedback)
+        return found
+
+    collector = Collector(take, note)
+    endpoint = TraceEndpoint(collector, port)
+    note(f"listening on {endpoint.address} (Ctrl-C ends it)")
+    with stoppable() as stop:
+        endpoint.serve(stop)
+    document = {"address": endpoint.address, "spans": collector.received, "runs": collector.stored}
+    emit(document, lambda: f"{collector.received} spans taken, {collector.stored} runs stored")
 
 
 def traces_of(file: Path, data: bytes) -> ReadTraces:
@@ -106,86 +131,6 @@ def bytes_of(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
-
-
-def _traces(
-    file: Path,
-    data: bytes,
-    corpus: str | None,
-    name: str | None,
-    label_set: str | None,
-    sample: int,
-    seed: int,
-    *,
-    as_json: bool,
-) -> int:
-    """Store the traces of a file as runs, and say what was left out and why."""
-    from core.engine.engine import shared_engine
-    from core.engine.imported import store_traces
-    from core.evaluation.labels import desk, feedback, pool
-
-    store, engine = open_store(), shared_engine()
-    read_ = traces_of(file, data)
-    if label_set is not None and label_set in {one.name for one in desk.sets(store)}:
-        raise BadInput(f"there is a label set {label_set!r} already; choose another name")
-    _ensure(corpus)
-    bar = ProgressBar("")
-    with stoppable() as cancel:
-        found = store_traces(engine, read_.traces, corpus, name, bar, cancel)
-    bar.close()
-    found.skipped += read_.skipped
-    complaints = feedback.from_traces(store, found.feedback)
-    asked = 0
-    if label_set is not None:
-        asked = pool.from_requests(store, label_set, found.runs, sample=sample, seed=seed)
-    document = as_document(found) | ({"label_set": label_set, "questions": asked} if label_set else {})
-    document |= {"feedback": len(found.feedback), "complaints": complaints.added}
-    emit(
-        document,
-        lambda: "\n".join(filter(None, [text(found, label_set, asked), complaints.in_words()])),
-        as_json=as_json,
-    )
-    return 0
-
-
-def _listen(port: int, corpus: str | None, name: str | None, *, as_json: bool) -> int:
-    """Take traces as they come and store each as a run, until Ctrl-C."""
-    from core.engine.engine import shared_engine
-    from core.engine.imported import store_traces
-    from core.engine.trace_collector import Collector
-    from core.engine.trace_endpoint import TraceEndpoint
-    from core.evaluation.labels import feedback
-
-    engine = shared_engine()
-    _ensure(corpus)
-
-    def take(traces: Sequence[ForeignTrace]) -> ImportedTraces:
-        found = store_traces(engine, traces, corpus, name)
-        if engine.store is not None:
-            feedback.from_traces(engine.store, found.feedback)
-        return found
-
-    collector = Collector(take, note)
-    endpoint = TraceEndpoint(collector, port)
-    note(f"listening on {endpoint.address} (Ctrl-C ends it)")
-    with stoppable() as stop:
-        endpoint.serve(stop)
-    document = {"address": endpoint.address, "spans": collector.received, "runs": collector.stored}
-    emit(
-        document, lambda: f"{collector.received} spans taken, {collector.stored} runs stored", as_json=as_json
-    )
-    return 0
-
-
-def _ensure(corpus: str | None) -> None:
-    """Build the corpus of the passages unless it is current. Raises BadInput for an unknown one."""
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.engine.engine import shared_engine
-
-    if corpus is not None:
-        now = shared_engine().settings
-        ensure(catalogue.source(corpus, settings=now, known_only=True), now)
 
 
 def as_document(found: ImportedTraces) -> dict[str, Any]:

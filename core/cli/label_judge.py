@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from core.cli.common import emit, note, output_options
-from core.cli.following import ended, followed
+from core.cli.commands import argument, command
+from core.cli.common import emit, ended, followed, note, warn
 from core.cli.text import table
 from core.domain.errors import BadInput
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.evaluation.judge.record import JudgeRecord
@@ -17,19 +16,14 @@ if TYPE_CHECKING:
 COUNT, SEED = 100, 1
 
 
-@click.command("judge")
-@click.argument("target", metavar="SET")
-@click.option(
-    "--count",
-    type=click.IntRange(min=20),
-    default=COUNT,
-    show_default=True,
-    metavar="N",
-    help="At most N labelled passages; half of their questions are held out.",
-)
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the passages drawn.")
-@output_options
-def judge_(target: str, count: int, seed: int, as_json: bool) -> int:
+@command("judge")
+def judge_(
+    target: str = argument("SET"),
+    count: int = option(
+        COUNT, "--count", "At most N labelled passages; half of their questions are held out.", "N", least=20
+    ),
+    seed: int = option(SEED, "--seed", "Seed of the passages drawn.", least=None),
+) -> int:
     """Measure how far the language model's judgement of relevance agrees with people's labels.
 
     SET is a label set, or a corpus with labels of its own, as `eval` takes it. The labelling guidelines stand
@@ -55,15 +49,14 @@ def judge_(target: str, count: int, seed: int, as_json: bool) -> int:
             raise BadInput(f"{error}; label sets: {known}") from None
         ensure(origin, settings.current())
         labels = source.of_corpus(engine, origin.name, origin.path)
-    for warning in labels.warnings:
-        note(f"warning: {warning}")
+    warn(labels.warnings)
     under_way = measure.begin(engine, labels, count=count, seed=seed)
     followed(under_way, "passages")
     if under_way.unscored:
         note(f"warning: {under_way.unscored} passages got no score: {under_way.why}")
     record = under_way.record
     if record is not None:
-        emit(record.document(), lambda: _text(record), as_json=as_json)
+        emit(record.document(), lambda: _text(record))
     elif under_way.cancelled:
         note("stopped by the user; the model's replies are saved, and the same command goes on")
     return ended(under_way)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import MISSING, asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import click
 
-from core.cli.common import columns_option, emit, note, output_options
-from core.cli.following import ended, followed
+from core.cli.commands import COLUMNS, command
+from core.cli.common import emit, ended, followed, note
 from core.cli.label_files import export_, import_
 from core.cli.label_judge import judge_
 from core.cli.sessions import open_store
 from core.cli.text import amount, table
 from core.domain.errors import BadInput
-
-if TYPE_CHECKING:
-    from core.evaluation.dataset import Question
-    from core.evaluation.labels.agreement import Agreement
-    from core.evaluation.labels.desk import Desk
+from core.evaluation.options import option
 
 
 @click.group("labels")
@@ -31,72 +27,56 @@ def labels_() -> None:
     """
 
 
-labels_.add_command(export_)
-labels_.add_command(import_)
-labels_.add_command(judge_)
+for one in (export_, import_, judge_):
+    labels_.add_command(one)
 
 
-@labels_.command("list")
-@output_options
-def list_(as_json: bool) -> int:
+@command("list", labels_)
+def list_() -> None:
     """List the label sets and their progress."""
     from core.evaluation.labels import desk
+    from core.evaluation.labels.final import final
 
     store = open_store()
-    found = [_summary(desk.load(store, one.name)) for one in desk.sets(store)]
+    found: list[dict[str, Any]] = [
+        {
+            "set": one.set.name,
+            "corpus": one.set.corpus,
+            "questions": len(one.questions),
+            "passages": sum(map(len, one.pool.values())),
+            "graded": sum(judged.grade is not None for judged in final(one).values()),
+            "annotators": list(one.annotators()),
+            "models": list(one.models()),
+            "regressions": sum(bool(question.complaints) for question in one.questions),
+            "relevant_from": one.set.relevant_from,
+            "created": one.set.created,
+        }
+        for one in (desk.load(store, listed.name) for listed in desk.sets(store))
+    ]
     head = ("set", "corpus", "questions", "passages", "graded", "regressions", "annotators")
-    emit(
-        {"sets": found},
-        lambda: (
-            table(
-                head,
-                [(*(row[key] for key in head[:-1]), ", ".join(row["annotators"]) or "-") for row in found],
-                right=(2, 3, 4, 5),
-            )
-            if found
-            else "There are no label sets; create one with: labels create NAME --corpus CORPUS"
-        ),
-        as_json=as_json,
-    )
-    return 0
+    rows = [(*(row[key] for key in head[:-1]), ", ".join(row["annotators"]) or "-") for row in found]
+    none = "There are no label sets; create one with: labels create NAME --corpus CORPUS"
+    emit({"sets": found}, lambda: table(head, rows, right=(2, 3, 4, 5)) if found else none)
 
 
-@labels_.command("create")
-@click.argument("name")
-@click.option("--corpus", required=True, metavar="CORPUS", help="Indexed corpus to search.")
-@click.option(
-    "--questions",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="FILE",
-    help="As of `eval`; repeatable. Default: those of the corpus.",
-)
-@columns_option
-@click.option(
-    "--with-labels",
-    is_flag=True,
-    help="Also take over the labels of --questions, as judgements of `imported`.",
-)
-@click.option("--from-sessions", is_flag=True, help="Use the questions of stored sessions over the corpus.")
-@click.option(
-    "--relevant-from",
-    type=click.IntRange(1, 3),
-    default=2,
-    show_default=True,
-    metavar="GRADE",
-    help="Lowest grade of a relevant passage.",
-)
-@output_options
+@command("create", labels_)
 def create_(
     name: str,
-    corpus: str,
-    questions: Sequence[Path],
-    columns: Mapping[str, str],
-    with_labels: bool,
-    from_sessions: bool,
-    relevant_from: Literal[1, 2, 3],
-    as_json: bool,
-) -> int:
+    corpus: str = option(MISSING, "--corpus", "Indexed corpus to search.", "CORPUS"),
+    questions: Sequence[Path] = option(
+        (), "--questions", "As of `eval`; repeatable. Default: those of the corpus.", "FILE"
+    ),
+    columns: Mapping[str, str] = COLUMNS,
+    with_labels: bool = option(
+        False, "--with-labels", "Also take over the labels of --questions, as judgements of `imported`."
+    ),
+    from_sessions: bool = option(
+        False, "--from-sessions", "Use the questions of stored sessions over the corpus."
+    ),
+    relevant_from: int = option(
+        2, "--relevant-from", "Lowest grade of a relevant passage.", "GRADE", least=1, most=3
+    ),
+) -> None:
     """Create a label set from questions; `labels pool` then finds the passages to judge."""
     from core.corpus import catalogue
     from core.domain import settings
@@ -111,7 +91,14 @@ def create_(
     if (columns or with_labels) and not questions:
         raise BadInput("--columns and --with-labels need --questions FILE")
     written = dataset.written(questions, name=known, columns=columns) if questions else None
-    asked = written.questions if written else _questions(known, from_sessions=from_sessions)
+    if written:
+        asked = written.questions
+    elif not from_sessions:
+        asked = origins.of_corpus(known, settings.current())
+    elif not (asked := origins.of_sessions(store, known)):
+        raise BadInput(
+            f"no stored session asked corpus {known} a question; ask first, or give --questions FILE"
+        )
     for line in origins.about(written) if written else ():
         note(line)
     made = desk.create(store, name, known, asked, relevant_from=relevant_from)
@@ -124,33 +111,23 @@ def create_(
     emit(
         {"set": made.name, "corpus": known, "questions": len(asked)},
         lambda: f"Created label set {made.name} with {len(asked)} questions; next: labels pool '{made.name}'",
-        as_json=as_json,
     )
-    return 0
 
 
-@labels_.command("pool")
-@click.argument("name")
-@click.option(
-    "--routes",
-    metavar="A,B",
-    help="Names from `routes`. Default: those that can run without a language model.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    metavar="K",
-    help="Passages per route and question.",
-)
-@click.option(
-    "--evaluation",
-    metavar="EVALUATION",
-    help="Use the passages of a saved evaluation instead of running routes.",
-)
-@output_options
-def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_json: bool) -> int:
+@command("pool", labels_)
+def pool_(
+    name: str,
+    routes: str | None = option(
+        None, "--routes", "Names from `routes`. Default: those that can run without a language model.", "A,B"
+    ),
+    depth: int = option(10, "--depth", "Passages per route and question.", "K", least=1, most=100),
+    evaluation: str | None = option(
+        None,
+        "--evaluation",
+        "Use the passages of a saved evaluation instead of running routes.",
+        "EVALUATION",
+    ),
+) -> int:
     """Find the passages to judge: the top passages of every route for each question. Existing ones stay."""
     from core.engine.engine import shared_engine
     from core.evaluation import experiment_store
@@ -168,7 +145,6 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
         emit(
             {"set": name, **asdict(added)},
             lambda: f"{added.new} new passages for {added.questions} questions",
-            as_json=as_json,
         )
         return 0 if added.questions else 1
     under_way = pool.begin(engine, name, names, depth=depth)
@@ -189,15 +165,12 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
             f"{under_way.new} new passages for {under_way.finished} of {under_way.total} questions, from "
             f"{len(under_way.routes)} routes"
         ),
-        as_json=as_json,
     )
     return ended(under_way)
 
 
-@labels_.command("suggest")
-@click.argument("name")
-@output_options
-def suggest_(name: str, as_json: bool) -> int:
+@command("suggest", labels_)
+def suggest_(name: str) -> int:
     """Have the language model suggest grades, which are shown separately and never count as labels."""
     from core.engine.engine import shared_engine
     from core.evaluation.labels import suggest
@@ -218,15 +191,12 @@ def suggest_(name: str, as_json: bool) -> int:
         lambda: (
             f"{under_way.scored} passages graded by {under_way.annotator}, {under_way.unscored} not scored"
         ),
-        as_json=as_json,
     )
     return ended(under_way)
 
 
-@labels_.command("agreement")
-@click.argument("name")
-@output_options
-def agreement_(name: str, as_json: bool) -> int:
+@command("agreement", labels_)
+def agreement_(name: str) -> None:
     """Show how far annotators agree beyond chance: Cohen's kappa per pair, models separately."""
     from core.evaluation.labels import agreement, desk
 
@@ -240,12 +210,6 @@ def agreement_(name: str, as_json: bool) -> int:
         "disagreements": len(apart),
         "adjudicated": sum(one.adjudication is not None for one in apart),
     }
-    emit(document, lambda: _agreement_text(pairs, models, document), as_json=as_json)
-    return 0
-
-
-def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], document: dict[str, Any]) -> str:
-    head = ("first", "second", "both", "same", "kappa", "95%", "linear", "quadratic", "")
     rows = [
         (
             a.first,
@@ -260,38 +224,10 @@ def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], doc
         )
         for a in (*pairs, *models)
     ]
-    if not rows:
-        return "Agreement needs two annotators, or one annotator and a model's suggestions"
-    counts = (
-        f"{document['disagreements']} passages with different grades, {document['adjudicated']} adjudicated"
+    head = ("first", "second", "both", "same", "kappa", "95%", "linear", "quadratic", "")
+    counts = f"{len(apart)} passages with different grades, {document['adjudicated']} adjudicated"
+    none = "Agreement needs two annotators, or one annotator and a model's suggestions"
+    emit(
+        document,
+        lambda: f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{counts}" if rows else none,
     )
-    return f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{counts}"
-
-
-def _summary(opened: Desk) -> dict[str, Any]:
-    from core.evaluation.labels.final import final
-
-    counted = final(opened).values()
-    return {
-        "set": opened.set.name,
-        "corpus": opened.set.corpus,
-        "questions": len(opened.questions),
-        "passages": sum(map(len, opened.pool.values())),
-        "graded": sum(one.grade is not None for one in counted),
-        "annotators": list(opened.annotators()),
-        "models": list(opened.models()),
-        "regressions": sum(bool(question.complaints) for question in opened.questions),
-        "relevant_from": opened.set.relevant_from,
-        "created": opened.set.created,
-    }
-
-
-def _questions(corpus: str, *, from_sessions: bool) -> tuple[Question, ...]:
-    from core.domain import settings
-    from core.evaluation.labels import origins
-
-    if not from_sessions:
-        return origins.of_corpus(corpus, settings.current())
-    if asked := origins.of_sessions(open_store(), corpus):
-        return asked
-    raise BadInput(f"no stored session asked corpus {corpus} a question; ask first, or give --questions FILE")

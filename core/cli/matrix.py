@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
+from core.cli.commands import argument, command
+from core.cli.common import emit, note
+from core.evaluation.options import option
 
-from core.cli.common import emit, note, output_options
 
-
-@click.command("matrix")
-@click.argument("target", metavar="SET")
-@click.option("--harness", default="one_shot,iterative,agent", show_default=True, metavar="A,B")
-@click.option("--retrievers", default="bm25,dense,hybrid,grep", show_default=True, metavar="A,B")
-@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="A sample of N questions.")
-@click.option("--split", default="test", show_default=True, help="dev, test or all.")
-@click.option("--scripted", is_flag=True, help="Agents follow a script and ask no model.")
-@click.option("--answers", is_flag=True, help="Also measure answers: correct, and supported by labels.")
-@output_options
+@command("matrix")
 def matrix_(
-    target: str,
-    harness: str,
-    retrievers: str,
-    queries: int | None,
-    split: str,
-    scripted: bool,
-    answers: bool,
-    as_json: bool,
+    target: str = argument("SET"),
+    harness: str = option("one_shot,iterative,agent", "--harness", "", "A,B"),
+    retrievers: str = option("bm25,dense,hybrid,grep", "--retrievers", "", "A,B"),
+    queries: int | None = option(None, "--queries", "A sample of N questions.", "N", least=1),
+    split: str = option("test", "--split", "dev, test or all."),
+    scripted: bool = option(False, "--scripted", "Agents follow a script and ask no model."),
+    answers: bool = option(False, "--answers", "Also measure answers: correct, and supported by labels."),
 ) -> int:
     """Measure how one searches, and what with: each harness with each retriever on the questions of SET.
 
@@ -53,7 +44,7 @@ def matrix_(
     for row in rows:
         if row["failed"]:
             note(f"{row['harness']} with {row['retriever']} failed {row['failed']} times: {row['error']}")
-    emit({"set": target, "scripted": scripted, "rows": rows}, lambda: _text(rows), as_json=as_json)
+    emit({"set": target, "scripted": scripted, "rows": rows}, lambda: _text(rows))
     return 1 if any(row["failed"] for row in rows) else 0
 
 

@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from core.cli.common import ProgressBar, emit, output_options, stoppable
+from core.cli.commands import argument, command, output
+from core.cli.common import ProgressBar, attributes, emit, stoppable
 from core.cli.text import table
 from core.domain.format import size
 
-if TYPE_CHECKING:
-    from core.backends.named_models import NamedModel
-    from core.domain.settings import Settings
 
-
-@click.group("models", invoke_without_command=True)
-@output_options
+@click.group("models", invoke_without_command=True, params=output())
 @click.pass_context
-def models_(ctx: click.Context, as_json: bool) -> int:
+def models_(ctx: click.Context) -> None:
     """List the known models and whether they are downloaded; `models pull NAME` downloads one."""
     if ctx.invoked_subcommand is not None:
-        return 0
+        return
     from core.backends import named_models
     from core.backends.llm import catalogue, load_llm
     from core.domain import settings
 
     now = settings.current()
     llm = load_llm(now)
-    listed = [_entry(entry) for entry in catalogue.entries(now)]
+    listed = [
+        {
+            **attributes(one.artefact, "name title bytes sha256 licence use"),
+            "present": one.present,
+            "path": str(one.path),
+            "why_not": one.reason,
+        }
+        for one in catalogue.entries(now)
+    ]
+    retrieval = [
+        {
+            **attributes(one, "name setting hub licence tokens pooling languages note"),
+            "dimensions": one.dim,
+            "query_prompt": one.query,
+            "passage_prompt": one.passage,
+            "package": f"{one.packaged.package}=={one.packaged.version}" if one.packaged else None,
+            "present": named_models.here(one),
+            "in_use": getattr(now, one.setting).partition("=")[0] in (one.name, one.hub),
+        }
+        for one in named_models.MODELS
+    ]
     document = {
         "models": listed,
         "in_use": {"model": llm.model, "endpoint": llm.endpoint, "why_not": llm.status()},
         "embedder": now.embedder,
-        "retrieval": [_retrieval(model, now) for model in named_models.MODELS],
+        "retrieval": retrieval,
         "folder": str(now.models_dir),
     }
-    emit(document, lambda: _text(document), as_json=as_json)
-    return 0
+    emit(document, lambda: _text(document))
 
 
-@models_.command("pull")
-@click.argument("name")
-@output_options
-def pull_(name: str, as_json: bool) -> int:
+@command("pull", models_)
+def pull_(name: str) -> None:
     """Download model NAME ("default" and "fast" also work) and verify its SHA-256.
 
     A stopped download continues where it was.
@@ -61,16 +74,14 @@ def pull_(name: str, as_json: bool) -> int:
 
     with stoppable() as cancel:
         path = pull(name, settings=settings.current(), progress=report, cancel=cancel)
-    bar.close()
     document = {"model": name, "path": str(path), "bytes": path.stat().st_size}
-    emit(document, lambda: f"{name} is downloaded and verified: {path}", as_json=as_json)
-    return 0
+    emit(document, lambda: f"{name} is downloaded and verified: {path}")
 
 
-@models_.command("reset")
-@click.argument("endpoint", required=False)
-@output_options
-def reset_(endpoint: str | None, as_json: bool) -> int:
+@command("reset", models_)
+def reset_(
+    endpoint: str | None = argument("[ENDPOINT]"),
+) -> None:
     """Forget what was learned of the requests that ENDPOINT (a base URL; without it: each) accepts."""
     from core.backends.llm.profile import StoredProfile, every
     from core.domain import settings
@@ -85,44 +96,7 @@ def reset_(endpoint: str | None, as_json: bool) -> int:
     for one in gone:
         StoredProfile(home, one.endpoint, one.model).reset()
     document = {"reset": [{"endpoint": one.endpoint, "model": one.model} for one in gone]}
-    emit(document, lambda: f"{len(gone)} endpoints reset", as_json=as_json)
-    return 0
-
-
-def _entry(entry: Any) -> dict[str, Any]:
-    known = entry.artefact
-    return {
-        "name": known.name,
-        "title": known.title,
-        "bytes": known.bytes,
-        "sha256": known.sha256,
-        "licence": known.licence,
-        "use": known.use,
-        "present": entry.present,
-        "path": str(entry.path),
-        "why_not": entry.reason,
-    }
-
-
-def _retrieval(model: NamedModel, now: Settings) -> dict[str, Any]:
-    from core.backends.named_models import here
-
-    return {
-        "name": model.name,
-        "setting": model.setting,
-        "hub": model.hub,
-        "licence": model.licence,
-        "dimensions": model.dim,
-        "tokens": model.tokens,
-        "pooling": model.pooling,
-        "query_prompt": model.query,
-        "passage_prompt": model.passage,
-        "languages": model.languages,
-        "note": model.note,
-        "package": f"{model.packaged.package}=={model.packaged.version}" if model.packaged else None,
-        "present": here(model),
-        "in_use": getattr(now, model.setting).partition("=")[0] in (model.name, model.hub),
-    }
+    emit(document, lambda: f"{len(gone)} endpoints reset")
 
 
 def _text(document: dict[str, Any]) -> str:

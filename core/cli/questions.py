@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import MISSING, asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable
+from core.cli.commands import command, json_asked
+from core.cli.common import emit, listed, note, warn, working
 from core.cli.text import one_line, table
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.evaluation.questions.agreement import Agreement
     from core.evaluation.questions.generate import Generated
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group("questions")
@@ -31,25 +34,20 @@ def questions_() -> None:
     """
 
 
-@questions_.command("generate")
-@click.argument("corpus", metavar="CORPUS")
-@click.option("--count", type=click.IntRange(1, 1000), required=True, metavar="N", help="Questions to write.")
-@click.option(
-    "--out",
-    type=_FILE,
-    required=True,
-    metavar="FILE.jsonl",
-    help="Questions file; what is in it stays, and counts.",
-)
-@click.option(
-    "--kinds",
-    metavar="A,B",
-    help="Kinds of question: plain, vocabulary_mismatch, comparison, "
-    "exact_identifier, no_answer. Default: all, in turn.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the passages drawn.")
-@output_options
-def generate_(corpus: str, count: int, out: Path, kinds: str | None, seed: int, as_json: bool) -> int:
+@command("generate", questions_)
+def generate_(
+    corpus: str,
+    count: int = option(MISSING, "--count", "Questions to write.", "N", least=1, most=1000),
+    out: Path = option(MISSING, "--out", "Questions file; what is in it stays, and counts.", "FILE.jsonl"),
+    kinds: str | None = option(
+        None,
+        "--kinds",
+        "Kinds of question: plain, vocabulary_mismatch, comparison, "
+        "exact_identifier, no_answer. Default: all, in turn.",
+        "A,B",
+    ),
+    seed: int = option(0, "--seed", "Seed of the passages drawn.", least=None),
+) -> int:
     """Write N questions about CORPUS with the language model, each with its label and its checks.
 
     Passages are drawn evenly over documents. A question is kept if the model's P(yes) that its passage
@@ -62,12 +60,11 @@ def generate_(corpus: str, count: int, out: Path, kinds: str | None, seed: int, 
     from core.evaluation.questions.generate import generate
     from core.evaluation.questions.write import KINDS
 
-    wanted = tuple(name.strip() for name in kinds.split(",") if name.strip()) if kinds else KINDS
+    wanted = listed(kinds) or KINDS
     if out.suffix != ".jsonl":
         raise BadInput(f"--out {out}: give a name that ends in .jsonl")
     name = indexed(corpus, settings.current())
-    bar = ProgressBar("questions")
-    with stoppable() as cancel:
+    with working("questions") as (bar, cancel):
         found = generate(
             shared_engine(),
             name,
@@ -75,30 +72,40 @@ def generate_(corpus: str, count: int, out: Path, kinds: str | None, seed: int, 
             count,
             seed=seed,
             kinds=wanted,  # type: ignore[arg-type]
-            progress=lambda done, of: bar("write questions", done, of),
+            progress=partial(bar, "write questions"),
             cancel=cancel,
         )
-    bar.close()
-    for line in found.notes:
-        note(f"warning: {line}")
+    warn(found.notes)
     if found.ended:
         note(f"warning: ended with {len(found.lines)} of {count}: {found.ended}")
-    emit(_document(found, corpus, out), lambda: _text(found, corpus, out), as_json=as_json)
+    document = {
+        "corpus": corpus,
+        "file": str(out),
+        "questions": len(found.lines),
+        "kinds": dict(Counter(str(line.get("mode")) for line in found.lines)),
+        "easy": sum(bool(line["generated"]["checks"].get("easy")) for line in found.lines),
+        "dropped": dict(found.dropped),
+        "model_seconds": round(found.seconds, 1),
+        "model_calls": found.calls,
+        "seconds_per_question": found.per_question,
+        "threshold": found.threshold,
+        "ended": found.ended,
+        "notes": found.notes,
+    }
+    emit(document, lambda: _text(found, document))
     if found.ended == "stopped by the user":
         return 130
     return 0 if len(found.lines) >= count else 1
 
 
-@questions_.command("review")
-@click.argument("file", type=_FILE)
-@click.option("--as", "who", metavar="NAME", help="Reviewer. Default: the name of your account.")
-@click.option("--accept", metavar="ID,ID", help="Accept these questions and ask nothing.")
-@click.option("--drop", metavar="ID,ID", help="Drop these questions and ask nothing.")
-@click.option("--accept-all", is_flag=True, help="Accept every question that nobody has reviewed.")
-@output_options
+@command("review", questions_)
 def review_(
-    file: Path, who: str | None, accept: str | None, drop: str | None, accept_all: bool, as_json: bool
-) -> int:
+    file: Path,
+    who: str | None = option(None, "--as", "Reviewer. Default: the name of your account.", "NAME"),
+    accept: str | None = option(None, "--accept", "Accept these questions and ask nothing.", "ID,ID"),
+    drop: str | None = option(None, "--drop", "Drop these questions and ask nothing.", "ID,ID"),
+    accept_all: bool = option(False, "--accept-all", "Accept every question that nobody has reviewed."),
+) -> None:
     """Review the generated questions of FILE: accept, edit, drop.
 
     Shows one question after the other with its passage and its checks. Keys: a accept, e edit, d drop, s
@@ -114,8 +121,8 @@ def review_(
         )
     name = who or getpass.getuser()
     if accept or drop or accept_all:
-        decide_all(file, name, _ids(accept), _ids(drop), every=accept_all)
-    elif not as_json:
+        decide_all(file, name, listed(accept), listed(drop), every=accept_all)
+    elif not json_asked():
         review(file, name, sys.stdin, sys.stdout)
     found = question_file.read(file)
     counted = question_file.states(found)
@@ -127,33 +134,25 @@ def review_(
             for line in found
         ],
     }
-    emit(
-        document,
-        lambda: ", ".join(f"{count} {name}" for name, count in counted.items()),
-        as_json=as_json,
-    )
-    return 0
+    emit(document, lambda: ", ".join(f"{count} {name}" for name, count in counted.items()))
 
 
-@questions_.command("agreement")
-@click.argument("real", metavar="REAL")
-@click.argument("generated", metavar="GENERATED")
-@click.option("--metric", default="ndcg@10", show_default=True, help="Metric that orders the routes.")
-@output_options
-def agreement_(real: str, generated: str, metric: str, as_json: bool) -> int:
+@command("agreement", questions_)
+def agreement_(
+    real: str,
+    generated: str,
+    metric: str = option("ndcg@10", "--metric", "Metric that orders the routes."),
+) -> None:
     """Show whether generated questions order routes as real ones do: Kendall's tau and what it can reach.
 
     REAL and GENERATED are two evaluations of the same routes: names of saved ones, or folders of `eval
     --out`.
     """
-    from dataclasses import asdict
-
     from core.domain import settings
     from core.evaluation.questions.agreement import between, opened
 
     found = between(opened(settings.current(), real), opened(settings.current(), generated), metric)
-    emit(asdict(found), lambda: _agreement(found), as_json=as_json)
-    return 0
+    emit(asdict(found), lambda: _agreement(found))
 
 
 def _agreement(found: Agreement) -> str:
@@ -180,41 +179,12 @@ def _agreement(found: Agreement) -> str:
     return "\n".join([table(heads, rows, right=(1, 2, 3, 4)), "", *filter(None, parts)])
 
 
-def _ids(given: str | None) -> tuple[str, ...]:
-    return tuple(one.strip() for one in (given or "").split(",") if one.strip())
-
-
-def _document(found: Generated, corpus: str, out: Path) -> dict[str, Any]:
-    return {
-        "corpus": corpus,
-        "file": str(out),
-        "questions": len(found.lines),
-        "kinds": _kinds(found),
-        "easy": _easy(found),
-        "dropped": dict(found.dropped),
-        "model_seconds": round(found.seconds, 1),
-        "model_calls": found.calls,
-        "seconds_per_question": found.per_question,
-        "threshold": found.threshold,
-        "ended": found.ended,
-        "notes": found.notes,
-    }
-
-
-def _kinds(found: Generated) -> dict[str, int]:
-    from collections import Counter
-
-    return dict(Counter(str(line.get("mode")) for line in found.lines))
-
-
-def _easy(found: Generated) -> int:
-    return sum(bool(line["generated"]["checks"].get("easy")) for line in found.lines)
-
-
-def _text(found: Generated, corpus: str, out: Path) -> str:
+def _text(found: Generated, document: dict[str, Any]) -> str:
+    corpus, out = document["corpus"], document["file"]
+    easy = f"{document['easy']} of them easy (rank 1 in every cheap route)"
     parts = [
-        f"{len(found.lines)} questions in {out}, {_easy(found)} of them easy (rank 1 in every cheap route)",
-        ", ".join(f"{count} {kind}" for kind, count in _kinds(found).items()),
+        f"{len(found.lines)} questions in {out}, {easy}",
+        ", ".join(f"{count} {kind}" for kind, count in document["kinds"].items()),
     ]
     if found.calls:
         parts.append(f"{found.calls} calls of the model, {found.per_question or 0:.1f} s per question")

@@ -4,48 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import MISSING
 from pathlib import Path
 
-import click
-
-from core.cli.common import emit, note, output_options
+from core.cli.commands import argument, command
+from core.cli.common import emit, note, warn
 from core.domain.errors import BadInput
+from core.evaluation.options import option
 
 
-@click.command("raft")
-@click.argument("target", metavar="PATH_OR_NAME")
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE.jsonl", help="Output file."
-)
-@click.option(
-    "--distractors",
-    type=click.IntRange(0, 50),
-    default=4,
-    show_default=True,
-    help="Unlabelled passages per example.",
-)
-@click.option(
-    "--p-gold",
-    type=click.FloatRange(0, 1),
-    default=0.8,
-    show_default=True,
-    help="Share of the examples that include the relevant passages.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Random seed of the sampling and the order."
-)
-@click.option("--split", default="dev", show_default=True, metavar="SPLIT", help="dev, test or all.")
-@click.option("--name", help="Name of the corpus for a folder that is not indexed yet.")
-@output_options
+@command("raft")
 def raft_(
-    target: str,
-    out: Path,
-    distractors: int,
-    p_gold: float,
-    seed: int,
-    split: str,
-    name: str | None,
-    as_json: bool,
+    target: str = argument("PATH_OR_NAME"),
+    out: Path = option(MISSING, "--out", "Output file.", "FILE.jsonl"),
+    distractors: int = option(4, "--distractors", "Unlabelled passages per example.", most=50),
+    p_gold: float = option(
+        0.8, "--p-gold", "Share of the examples that include the relevant passages.", most=1
+    ),
+    seed: int = option(0, "--seed", "Random seed of the sampling and the order.", least=None),
+    split: str = option("dev", "--split", "dev, test or all.", "SPLIT"),
+    name: str | None = option(None, "--name", "Name of the corpus for a folder that is not indexed yet."),
 ) -> int:
     """Write training examples (RAFT) from a labelled set: a BEIR folder, or a corpus with questions.
 
@@ -63,8 +41,7 @@ def raft_(
     ensure(source, now)
     corpus = index.open_corpus(source.name, settings=now)
     labelled, said = sets.tie(found, corpus)
-    for warning in (*corpus.warnings, *said):
-        note(f"warning: {warning}")
+    warn((*corpus.warnings, *said))
     if any(question.split == "test" for question in labelled.questions):
         note("warning: these are test questions; do not evaluate a model on them after training it on them")
     made = raft.Made()
@@ -101,6 +78,5 @@ def raft_(
             + (f", {made.short} with fewer distractors" if made.short else "")
             + (f"; skipped: {skipped}" if skipped else "")
         ),
-        as_json=as_json,
     )
     return 0 if made.examples else 1

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from core.cli.common import emit, output_options
+from core.cli.commands import command
+from core.cli.common import emit
 from core.cli.text import one_line, table
 from core.domain.models import AT
 from core.engine.availability import why_not
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
     from core.domain.needs import Need
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from core.routes.declare import Route
 
 
-@click.command("routes")
-@click.option("--corpus", metavar="NAME", help="Also show which enrichments this corpus still needs.")
-@output_options
-def routes_(corpus: str | None, as_json: bool) -> int:
+@command("routes")
+def routes_(
+    corpus: str | None = option(
+        None, "--corpus", "Also show which enrichments this corpus still needs.", "NAME"
+    ),
+) -> None:
     """List every route with its requirements, availability, parameters and source."""
     from core.domain import settings
     from core.engine.availability import cautions, missing
@@ -43,8 +45,7 @@ def routes_(corpus: str | None, as_json: bool) -> int:
         }
         for route in routes().values()
     ]
-    emit({"routes": listed}, lambda: _text(listed, affected), as_json=as_json)
-    return 0
+    emit({"routes": listed}, lambda: _text(listed, affected))
 
 
 def _affected(chat: Sequence[ChatEndpoint], others: Sequence[EndpointReport]) -> dict[str, dict[str, None]]:

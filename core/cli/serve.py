@@ -1,4 +1,4 @@
-"""`serve`: the dashboard, with this program's own configuration, wherever it is started."""
+"""`serve`: the dashboard, with this program's own configuration; `mcp`: tools for agents; `worker`."""
 
 from __future__ import annotations
 
@@ -16,42 +16,32 @@ from typing import Any
 
 import click
 
-from core.cli.common import emit, output_options
+from core.cli.commands import command
+from core.cli.common import emit, note
 from core.domain import process_setup, sign_in
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import PROJECT
+from core.evaluation.options import option
 
 START_S = 120.0  # a first start compiles every module, on a busy machine too
 LOOK_S = 0.1
 END_S = 15.0  # for what is under way to be stored
 
 
-@click.command("serve")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8501,
-    show_default=True,
-    metavar="N",
-    help="Port to listen on; 0 takes a free one.",
-)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="IPv4 address to listen on; another than this machine's needs a login.",
-)
-@click.option(
-    "--name",
-    "names",
-    multiple=True,
-    metavar="HOSTNAME",
-    help="Also answer to this host name, for example a proxy's; repeatable.",
-)
-@output_options
-def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
+@command("serve")
+def serve_(
+    port: int = option(8501, "--port", "Port to listen on; 0 takes a free one.", "N", most=65535),
+    host: str = option(
+        "127.0.0.1",
+        "--host",
+        "IPv4 address to listen on; another than this machine's needs a login.",
+        "ADDRESS",
+    ),
+    names: Sequence[str] = option(
+        (), "--name", "Also answer to this host name, for example a proxy's; repeatable.", "HOSTNAME"
+    ),
+) -> int:
     """Open the dashboard. Its address is printed once it answers; Ctrl-C ends it."""
     _check_host(host)
     now = settings_module.current()
@@ -91,7 +81,7 @@ def serve_(port: int, host: str, names: Sequence[str], as_json: bool) -> int:
     try:
         _wait(child, host, port)
         address = f"http://{'localhost' if _everywhere(host) or host == '127.0.0.1' else host}:{port}"
-        emit({"url": address, "pid": child.pid}, lambda: f"RouteScope: {address}", as_json=as_json)
+        emit({"url": address, "pid": child.pid}, lambda: f"RouteScope: {address}")
         sys.stdout.flush()
         code = child.wait()
     except KeyboardInterrupt:
@@ -187,3 +177,44 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C waits for nothing
         child.kill()
         child.wait()
+
+
+@click.command("mcp")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def mcp_() -> int:
+    """Serve the tools ask, why and evaluations to a coding agent (Model Context Protocol).
+
+    It speaks over stdin and stdout, opens no port, and ends when the agent closes stdin. The tools read what
+    is stored here; ask also stores its run. docs/using.md says how to add it to an agent.
+    """
+    from core.api.mcp_server import server
+
+    server().run("stdio")
+    return 0
+
+
+@command("worker")
+def worker_(
+    scheduler: str,
+    count: int = option(
+        1, "--workers", "Worker processes; one for every two cores is a good start.", "N", least=None
+    ),
+) -> None:
+    """Work for the Dask scheduler at tcp://HOST:PORT or tls://HOST:PORT, until interrupted.
+
+    The corpora in this machine's home folder are searched, so they must equal those of the evaluating
+    machine. A worker that is killed is started again, and a scheduler that goes away is waited for. Anyone
+    who can reach the scheduler can run code here: read docs/server.md first.
+    """
+    from core.backends.workers.place import INSTALL, MAX_WORKERS, checked, installed
+    from core.domain import settings
+
+    address = checked(scheduler)
+    if not 1 <= count <= MAX_WORKERS:
+        raise BadInput(f"--workers {count}; give 1 to {MAX_WORKERS}")
+    if not installed():
+        raise Unavailable(f"Dask is not installed; run: {INSTALL}")
+    from core.backends.workers.serve import serve
+
+    note(f"{count} {'worker' if count == 1 else 'workers'} for {address}; Ctrl-C ends it")
+    serve(address, count, settings.current())

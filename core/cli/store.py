@@ -1,23 +1,26 @@
-"""`sessions`: listing, deleting, copying and rescuing stored runs."""
+"""`sessions`, `memory` and `store`: listing, deleting, copying and rescuing what is stored."""
 
 from __future__ import annotations
 
 import re
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import MISSING, asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from core.cli.common import emit, note, output_options
+from core.cli.commands import argument, command
+from core.cli.common import emit, note
 from core.cli.sessions import open_store
 from core.cli.text import table
 from core.domain.errors import BadInput
 from core.domain.format import size
+from core.evaluation.options import option
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group("sessions")
@@ -28,12 +31,12 @@ def sessions_() -> None:
     """
 
 
-@sessions_.command("list")
-@click.option("--search", default="", metavar="WORDS", help="Only runs with these words.")
-@click.option("--corpus", metavar="NAME", help="Only runs on this corpus.")
-@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of runs. Default: all.")
-@output_options
-def list_(search: str, corpus: str | None, limit: int | None, as_json: bool) -> int:
+@command("list", sessions_)
+def list_(
+    search: str = option("", "--search", "Only runs with these words.", "WORDS"),
+    corpus: str | None = option(None, "--corpus", "Only runs on this corpus.", "NAME"),
+    limit: int | None = option(None, "--limit", "Maximum number of runs. Default: all.", least=1),
+) -> None:
     """List the stored runs, newest first."""
     store = open_store()
     total = store.count(search, corpus=corpus)
@@ -43,16 +46,14 @@ def list_(search: str, corpus: str | None, limit: int | None, as_json: bool) -> 
     emit(
         {"total": total, "sessions": [asdict(one) for one in found]},
         lambda: f"{table(head, rows)}\n{len(found):,} of {total:,} runs" if found else "No runs match",
-        as_json=as_json,
     )
-    return 0
 
 
-@sessions_.command("purge")
-@click.option("--older-than", required=True, metavar="AGE", help="Minimum age of the runs: 12h, 30d or 8w.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@output_options
-def purge_(older_than: str, yes: bool, as_json: bool) -> int:
+@command("purge", sessions_)
+def purge_(
+    older_than: str = option(MISSING, "--older-than", "Minimum age of the runs: 12h, 30d or 8w.", "AGE"),
+    yes: bool = option(False, "--yes", "Do not ask for confirmation."),
+) -> None:
     """Permanently delete old runs and all data only they use. This cannot be undone.
 
     Unfinished runs, labels, playlists, evaluations and remembered conversations stay.
@@ -69,16 +70,14 @@ def purge_(older_than: str, yes: bool, as_json: bool) -> int:
     emit(
         {**asdict(gone), "before": moment.isoformat(timespec="seconds")},
         lambda: f"Permanently deleted {gone.runs} runs, and {gone.passages} passages that no other run uses",
-        as_json=as_json,
     )
-    return 0
 
 
-@sessions_.command("restore")
-@click.argument("kind", type=click.Choice(["run", "playlist", "preset", "label-set", "evaluation"]))
-@click.argument("name", required=False)
-@output_options
-def restore_(kind: str, name: str | None, as_json: bool) -> int:
+@command("restore", sessions_)
+def restore_(
+    kind: Literal["run", "playlist", "preset", "label-set", "evaluation"],
+    name: str | None = argument("[NAME]"),
+) -> None:
     """Bring back what was deleted: KIND with its NAME (of a run: its id), or list what can be restored.
 
     All but label sets are deleted for good after the undo time (the setting delete_undo_minutes).
@@ -95,8 +94,8 @@ def restore_(kind: str, name: str | None, as_json: bool) -> int:
     else:
         known = store.deleted(kind)
     if name is None:
-        emit({kind: known}, lambda: "\n".join(known) or f"no deleted {kind}", as_json=as_json)
-        return 0
+        emit({kind: known}, lambda: "\n".join(known) or f"no deleted {kind}")
+        return
     if kind == "evaluation":
         experiment_store.restore(now, name)
     elif kind == "label-set":
@@ -105,29 +104,20 @@ def restore_(kind: str, name: str | None, as_json: bool) -> int:
         store.undelete(name)
     else:
         store.restore(kind, name)
-    emit({"restored": name}, lambda: f"Restored {kind} {name}", as_json=as_json)
-    return 0
+    emit({"restored": name}, lambda: f"Restored {kind} {name}")
 
 
-@sessions_.command("vacuum")
-@output_options
-def vacuum_(as_json: bool) -> int:
+@command("vacuum", sessions_)
+def vacuum_() -> None:
     """Return the space of deleted runs to the disk. The dashboard waits meanwhile."""
     from core.store.files import vacuum
 
     before, after = vacuum(_path())
-    emit(
-        {"before": before, "after": after},
-        lambda: f"{_path()} shrank from {size(before)} to {size(after)}",
-        as_json=as_json,
-    )
-    return 0
+    emit({"before": before, "after": after}, lambda: f"{_path()} shrank from {size(before)} to {size(after)}")
 
 
-@sessions_.command("backup")
-@click.argument("file", type=_FILE, metavar="FILE")
-@output_options
-def backup_(file: Path, as_json: bool) -> int:
+@command("backup", sessions_)
+def backup_(file: Path) -> None:
     """Copy all sessions, labels and playlists to FILE, also while the dashboard runs.
 
     To restore the copy, stop the dashboard and replace the file that this command names by it.
@@ -138,15 +128,13 @@ def backup_(file: Path, as_json: bool) -> int:
     emit(
         {"from": str(_path()), "path": str(file), "bytes": count},
         lambda: f"Copied {_path()} to {file} ({size(count)})",
-        as_json=as_json,
     )
-    return 0
 
 
-@sessions_.command("recover")
-@click.argument("file", type=_FILE, metavar="[FILE]", required=False)
-@output_options
-def recover_(file: Path | None, as_json: bool) -> int:
+@command("recover", sessions_)
+def recover_(
+    file: Path | None = argument("[FILE]"),
+) -> None:
     """Rescue the readable runs of a damaged session file into a new file in its place.
 
     The damaged file is saved under another name in the same folder. The default FILE is the one in the home
@@ -169,9 +157,7 @@ def recover_(file: Path | None, as_json: bool) -> int:
             if found.aside is None
             else f"Saved {kept}; {found.lost} runs were damaged. The damaged file is now {found.aside}"
         ),
-        as_json=as_json,
     )
-    return 0
 
 
 def _path() -> Path:
@@ -193,3 +179,81 @@ def _age(text: str) -> timedelta:
     if found is None:
         raise BadInput(f"--older-than {text!r}; use a whole number of hours, days or weeks: 12h, 30d, 8w")
     return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+@command("memory")
+def memory_(
+    session: str | None = option(None, "--session", "List the turns of this session.", "NAME"),
+    forget: bool = option(False, "--forget", "Permanently delete the session; its runs stay."),
+    turns: Sequence[int] = option((), "--turn", "Delete only this turn; repeatable.", "N", least=None),
+) -> None:
+    """List the conversations that `ask --session NAME` remembers, or the turns of one."""
+    if forget and session is None:
+        raise BadInput("--forget needs --session NAME")
+    if turns and not forget:
+        raise BadInput("--turn N needs --forget")
+    store = open_store()
+    if session is None:
+        rows = store.sessions_remembered()
+        emit(
+            {"sessions": [asdict(row) for row in rows]},
+            lambda: (
+                table(("session", "turns", "last (UTC)"), [(r.session, r.turns, r.last[:16]) for r in rows])
+                if rows
+                else "No conversation is remembered; use ask --session NAME"
+            ),
+        )
+    elif forget:
+        count = store.forget(session, turns or None)
+        emit({"session": session, "forgotten": count}, lambda: f"Deleted {count} turns of session {session}")
+    else:
+        said = store.recall(session)
+        emit(
+            {"session": session, "turns": [asdict(turn) for turn in said]},
+            lambda: (
+                table(
+                    ("turn", "who", "time (UTC)", "text"),
+                    [(t.number, t.role, t.created[:16], t.text) for t in said],
+                    right=(0,),
+                )
+                if said
+                else f"Session {session} has no remembered turns"
+            ),
+        )
+
+
+@click.group("store")
+def store_() -> None:
+    """Copy all that is stored (runs, labels, playlists, presets, memory) into another store."""
+
+
+@command("copy", store_)
+def copy_(
+    source: str = argument("FROM"),
+    target: str = argument("TO"),
+    replace: bool = option(False, "--replace", "Delete what TO holds first."),
+) -> None:
+    """Copy the store FROM into TO. Each is a file or the address of a PostgreSQL database.
+
+    An address is postgresql://USER@HOST/NAME. Afterwards the rows of both are counted and their checksums
+    compared. A copy that was interrupted goes on where it stopped. A store TO that has other data is refused.
+    Stop the dashboard before.
+    """
+    from core.store.copying import copy
+    from core.store.files import place_of
+
+    one, two = place_of(source), place_of(target)
+
+    def progress(name: str, done: int, of: int) -> None:
+        if done == of or done % 10_000 == 0:
+            note(f"{name}: {done:,} of {of:,}")
+
+    found = copy(one, two, replace=replace, progress=progress)
+    rows = [(c.table, f"{c.rows:,}", f"{c.new:,}", c.sha256[:16]) for c in found]
+    emit(
+        {"from": str(one), "to": str(two), "tables": [asdict(c) for c in found]},
+        lambda: (
+            f"{table(('table', 'rows', 'new', 'sha256'), rows)}\nCopied {one} to {two}; counts and checksums "
+            "are equal"
+        ),
+    )

@@ -5,46 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable, worker_options
+from core.cli.commands import SCHEDULER, WORKERS, argument, command
+from core.cli.common import emit, followed, note, warn
 from core.domain.errors import BadInput, Unavailable
+from core.evaluation.options import option
 
 if TYPE_CHECKING:
-    from core.backends.workers.place import WorkPlace
     from core.evaluation.tuning.sweep import Curve, Effect
-    from core.evaluation.tuning.sweep_run import Running, Todo
     from core.routes.declare import Parameter
 
 
-@click.command("sweep")
-@click.argument("evaluation", metavar="EVALUATION")
-@click.argument("parameters", nargs=-1, required=True, metavar="ROUTE.PARAMETER...")
-@click.option(
-    "--grid",
-    "grids",
-    multiple=True,
-    metavar="[PARAMETER=]VALUES",
-    help='Values: "0, 0.1, 0.2" or "0..1 step 0.1". Default: several values over the range.',
-)
-@click.option("--metric", default="ndcg@10", show_default=True, help="Metric to compare.")
-@click.option(
-    "--split",
-    metavar="SPLIT",
-    help="Questions to choose on; the others are held out. Default: dev, else all but test.",
-)
-@click.option("--ask", is_flag=True, help="Also run values that may call a language model.")
-@worker_options
-@output_options
+@command("sweep")
 def sweep_(
     evaluation: str,
-    parameters: Sequence[str],
-    grids: Sequence[str],
-    metric: str,
-    split: str | None,
-    ask: bool,
-    workers: WorkPlace | None,
-    as_json: bool,
+    parameters: Sequence[str] = argument("ROUTE.PARAMETER..."),
+    grids: Sequence[str] = option(
+        (),
+        "--grid",
+        'Values: "0, 0.1, 0.2" or "0..1 step 0.1". Default: several values over the range.',
+        "[PARAMETER=]VALUES",
+    ),
+    metric: str = option("ndcg@10", "--metric", "Metric to compare."),
+    split: str | None = option(
+        None,
+        "--split",
+        "Questions to choose on; the others are held out. Default: dev, else all but test.",
+        "SPLIT",
+    ),
+    ask: bool = option(False, "--ask", "Also run values that may call a language model."),
+    worker_count: int | None = WORKERS,
+    scheduler: str | None = SCHEDULER,
 ) -> int:
     """Try other values of one or two parameters of a route on the questions of a saved evaluation.
 
@@ -52,6 +42,7 @@ def sweep_(
     rerun; runs that may call a language model need --ask. Values are chosen on dev questions and tested on
     test questions.
     """
+    from core.backends.workers.place import place
     from core.domain import settings
     from core.engine.engine import shared_engine
     from core.evaluation import experiment_store
@@ -83,10 +74,15 @@ def sweep_(
             note(_price(sweep_run.cost(about, held_back)))
             todo = {point: ids for point, ids in todo.items() if point not in held_back}
         running = sweep_run.running(engine, about)
-        stopped = _run(running, todo, workers)
-        fresh = running.rankings
+        if todo:
+            running.ask(todo, place(worker_count, scheduler))
+            followed(running, "questions")
+            if running.error:
+                raise Unavailable(running.error)
+            warn(f"{count} questions failed: {message}" for message, count in running.errors.items())
+        stopped, fresh = running.cancelled, running.rankings
     found = curve(rankings, points, metric, fresh, parts=parts)
-    emit(_document(found), lambda: _text(found), as_json=as_json)
+    emit(_document(found), lambda: _text(found))
     return 1 if stopped else 0
 
 
@@ -118,26 +114,6 @@ def _points(
         for at, (name, spec) in enumerate(specs.items())
     ]
     return tuple((value,) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
-
-
-def _run(running: Running, todo: Todo, workers: WorkPlace | None) -> bool:
-    """Run the values that need it, with progress; whether it was stopped."""
-    if not todo:
-        return False
-    bar = ProgressBar("q")
-    with stoppable() as asked:
-        running.ask(todo, workers)
-        while not running.wait(0.2):
-            bar("questions", running.finished, running.total)
-            if asked.is_set():
-                running.cancel()
-    bar("questions", running.finished, running.total)
-    bar.close()
-    if running.error:
-        raise Unavailable(running.error)
-    for message, count in running.errors.items():
-        note(f"warning: {count} questions failed: {message}")
-    return running.cancelled
 
 
 def _price(cost: Any) -> str:

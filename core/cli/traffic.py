@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
 import click
 
-from core.cli.common import ProgressBar, emit, note, output_options, stoppable
+from core.cli.commands import command
+from core.cli.common import emit, warn, working
 from core.cli.imports import bytes_of, traces_of
 from core.cli.text import cut, table
+from core.evaluation.options import option
 
 
 @click.group("traffic")
@@ -18,22 +21,15 @@ def traffic_() -> None:
     """Questions that people asked another program, from its traces."""
 
 
-@traffic_.command("triage")
-@click.argument("traces", type=click.Path(path_type=Path), metavar="TRACES")
-@click.option("--corpus", required=True, metavar="NAME", help="The corpus of the passages.")
-@click.option(
-    "--routes", metavar="A,B", help="Candidates, by their names in `routes`. Default: all that ask no model."
-)
-@click.option(
-    "--most",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Questions to list.",
-)
-@output_options
-def triage_(traces: Path, corpus: str, routes: str | None, most: int, as_json: bool) -> int:
+@command("triage", traffic_)
+def triage_(
+    traces: Path,
+    corpus: str = option(MISSING, "--corpus", "The corpus of the passages.", "NAME"),
+    routes: str | None = option(
+        None, "--routes", "Candidates, by their names in `routes`. Default: all that ask no model.", "A,B"
+    ),
+    most: int = option(100, "--most", "Questions to list.", "N", least=1),
+) -> int:
     """List the questions whose labels would decide most between routes.
 
     TRACES is a file as of `import`; nothing of it is stored. Each different question is asked through the
@@ -57,19 +53,16 @@ def triage_(traces: Path, corpus: str, routes: str | None, most: int, as_json: b
     ensure(source, now)
     engine = shared_engine()
     names = list(dict.fromkeys(runnable(engine, source.name, chosen)))
-    bar = ProgressBar("")
-    with stoppable() as stop:
+    with working() as (bar, stop):
         document = triage.triage(
             engine, engine.corpus(source.name), read.traces, names, progress=bar, cancel=stop
         )
-    bar.close()
     if read.skipped:
         document["warnings"].append(f"left out or mended: {in_words(read.skipped)}")
-    for line in document["warnings"]:
-        note(f"warning: {line}")
+    warn(document["warnings"])
     differing = len(document["to_label"])
     document["to_label"] = document["to_label"][:most]
-    emit(document, lambda: _text(document, differing), as_json=as_json)
+    emit(document, lambda: _text(document, differing))
     return 1 if stop.is_set() else 0
 
 

@@ -1,9 +1,10 @@
 """Options declared once, as fields of a dataclass: type, default, help and limits of a command's option, of a
-keyword in Python and of a control on a page.
+keyword in Python and of a control on a page. The parameters of commands declare their options so, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from math import isfinite
 from typing import Any
@@ -23,6 +24,8 @@ class DeclaredOption:
     # the values allowed; None for no limit
     least: float | None = 0
     most: float | None = None
+    # converts the words that a command was given
+    read: Callable[[Any], Any] | None = None
 
     def argument(self, value: Any) -> list[str]:
         """Return the words of a command line that give `value`; [] for the default of a switch."""

@@ -76,8 +76,8 @@ def read(
 
 
 def of_spec(spec: Spec, folder: Path | None) -> Found:
-    """`read` the questions that an evaluation's specification names."""
-    return read(
+    """As `read`, of the questions that an evaluation names. Raises BadInput if none is of its mode, too."""
+    found = read(
         spec.corpus,
         folder,
         split=spec.split,
@@ -85,6 +85,9 @@ def of_spec(spec: Spec, folder: Path | None) -> Found:
         qrels=Path(spec.qrels) if spec.qrels else None,
         columns=spec.columns,
     )
+    if spec.mode:
+        dataset.of_mode(found, spec.mode)
+    return found
 
 
 class LabelledCorpus(MatchedCorpus, ReadCorpus, Protocol):

@@ -24,7 +24,7 @@ from core.backends.llm.model import RemoteLLM
 from core.backends.llm.profile import Profile, every, parts
 from core.backends.llm.transport import proxy_of
 from core.backends.prompting.replies import read_verdict
-from core.cli.shapes import run_document
+from core.cli.comparison import run_document
 from core.domain.errors import BadInput, ModelFailed, ModelTimedOut
 from core.domain.needs import Need
 from core.domain.outputs import Waited

@@ -6,7 +6,7 @@ import pytest
 
 from core.backends import reading_limits
 from core.backends.embedder import load_embedder
-from core.cli import enriching, main
+from core.cli import corpora, main
 from core.corpus import cautions, index, manifest
 from core.corpus.enrichments import store
 from core.corpus.unread import Unread
@@ -191,11 +191,11 @@ def test_index_ask_and_doctor_warn(tmp_path, call):
 
 
 def test_all_enrichments_are_those_that_ask_no_language_model(tmp_path):
-    named = enriching.names("all", Settings(home=tmp_path, sparse_model=""))
+    named = corpora.enrichment_names("all", Settings(home=tmp_path, sparse_model=""))
     assert "tokens" in named
     assert [name for name in named if store.RECIPES[name].uses_llm] == []
     assert "learned_sparse" not in named
-    assert "learned_sparse" in enriching.names("all", Settings(home=tmp_path, sparse_model="splade-tiny"))
+    assert "learned_sparse" in corpora.enrichment_names("all", Settings(home=tmp_path, sparse_model="splade-tiny"))
 
 
 def test_an_evaluation_names_the_routes_that_cannot_run_before_it_asks(tmp_path, call):

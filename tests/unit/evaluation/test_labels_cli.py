@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from core.cli import following, main
+from core.cli import common, main
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
@@ -187,7 +187,7 @@ def test_a_pooling_that_is_stopped_keeps_what_it_has(engine, call, questions, mo
 
     call("create", "s", "--corpus", "tiny", "--questions", questions)
     monkeypatch.setattr(pool.Pooling, "cancel", stop)
-    monkeypatch.setattr(following, "stoppable", stoppable)
+    monkeypatch.setattr(common, "stoppable", stoppable)
     monkeypatch.setattr(FakeEngine, "start", slow)
     code, out, _ = call("pool", "s", "--routes", "bm25", "--json")
     told = json.loads(out)
