@@ -195,7 +195,9 @@ def test_all_enrichments_are_those_that_ask_no_language_model(tmp_path):
     assert "tokens" in named
     assert [name for name in named if store.RECIPES[name].uses_llm] == []
     assert "learned_sparse" not in named
-    assert "learned_sparse" in corpora.enrichment_names("all", Settings(home=tmp_path, sparse_model="splade-tiny"))
+    assert "learned_sparse" in corpora.enrichment_names(
+        "all", Settings(home=tmp_path, sparse_model="splade-tiny")
+    )
 
 
 def test_an_evaluation_names_the_routes_that_cannot_run_before_it_asks(tmp_path, call):
