@@ -105,26 +105,24 @@ class Matched:
 
     def in_words(self) -> str:
         """One line: how many were matched, by which rules, and what else is to be known."""
-        return describe(self.rules, self.repeats, self.spread, self.clashes)
+        return describe([self])
 
 
-def describe(rules: Iterable[Rule | None], repeats: int = 0, spread: int = 0, clashes: int = 0) -> str:
-    """Describe how many hits were matched, by which rules, and other findings."""
-    count = Counter(rules)
+def describe(matches: Sequence[Matched]) -> str:
+    """Describe how many hits of some rankings were matched, by which rules, and other findings."""
+    count = Counter(rule for one in matches for rule in one.rules)
     total, lost = count.total(), count[None]
     if not total:
         return "No passages were returned."
     by = ", ".join(f"{count[rule]:,} {told}" for rule, told in RULES.items() if count[rule])
     said = [f"{total - lost:,} of {total:,} passages matched to the corpus" + (f": {by}" if by else "")]
-    if lost:
-        said.append(f"{lost:,} not in the corpus")
-    if repeats:
-        said.append(f"{repeats:,} returned again, counted at their best rank")
-    if spread:
-        said.append(f"{spread:,} longer than a passage, counted as each passage they hold")
-    if clashes:
-        said.append(f"{clashes:,} with an id that the corpus has for other words")
-    return "; ".join(said) + "."
+    counted = (
+        (lost, "not in the corpus"),
+        (sum(one.repeats for one in matches), "returned again, counted at their best rank"),
+        (sum(one.spread for one in matches), "longer than a passage, counted as each passage they hold"),
+        (sum(one.clashes for one in matches), "with an id that the corpus has for other words"),
+    )
+    return "; ".join([*said, *(f"{number:,} {what}" for number, what in counted if number)]) + "."
 
 
 def words(text: str) -> list[str]:

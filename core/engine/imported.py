@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -45,18 +45,19 @@ class ImportedTraces:
     corpus: str
     runs: list[Run] = field(default_factory=list)
     known: list[str] = field(default_factory=list)  # ids of runs that an earlier import stored
-    # the matching rule of each passage; None if unmatched
-    rules: list[Rule | None] = field(default_factory=list)
-    repeats: int = 0  # number of passages listed repeatedly
-    spread: int = 0
-    clashes: int = 0
+    matches: list[Matched] = field(default_factory=list)  # of each list in the traces
     skipped: Counter[str] = field(default_factory=Counter)  # number of items left out, by reason
     feedback: list[tuple[Run, Mapping[str, Any]]] = field(default_factory=list)  # what was said of a run
 
     @property
+    def rules(self) -> list[Rule | None]:
+        """Return the matching rule of each passage; None if unmatched."""
+        return [rule for one in self.matches for rule in one.rules]
+
+    @property
     def matching(self) -> str:
         """Describe how the passages were matched."""
-        return describe(self.rules, self.repeats, self.spread, self.clashes)
+        return describe(self.matches)
 
     @property
     def left_out(self) -> str:
@@ -89,7 +90,11 @@ def store_traces(
     """
     if engine.store is None:
         raise Unavailable("run storage is off, so traces cannot be imported")
-    name = _route_name(traces, route)
+    called = _service(span for trace in traces for span in trace.spans) if route is None else route
+    try:
+        name = slug(called or "trace").replace("-", "_").replace(".", "_")
+    except BadInput:
+        name = "trace"
     if corpus is None:
         corpus = slug(f"{name.replace('_', '-')}-traces")
         hits = [hit for trace in traces for span in trace.spans for hit in (*(span.hits or ()), *span.given)]
@@ -118,21 +123,10 @@ def imported(
         elif not (asked := question(trace)):
             found.skipped["traces without a question"] += 1
         else:
-            run = _Reading(trace, corpus, found).run(asked, route)
+            run = _Reading(trace, corpus, found.matches).run(asked, route)
             found.runs.append(run)
-            said = [one for span in trace.spans for one in span.attributes.get(FEEDBACK) or ()]
-            found.feedback += [(run, one) for one in said]
+            found.feedback += [(run, f) for span in trace.spans for f in span.attributes.get(FEEDBACK) or ()]
     return found
-
-
-def _route_name(traces: Sequence[ForeignTrace], given: str | None) -> str:
-    """Return the route name of these traces: the given one, else that of their service."""
-    if given is None:
-        given = next((span.service for trace in traces for span in trace.spans if span.service), "")
-    try:
-        return slug(given or "trace").replace("-", "_").replace(".", "_")
-    except BadInput:
-        return "trace"
 
 
 def run_id(trace: ForeignTrace, corpus: str) -> str:
@@ -150,41 +144,41 @@ def question(trace: ForeignTrace) -> str:
     return ""
 
 
+def _service(spans: Iterable[ForeignSpan]) -> str:
+    return next((span.service for span in spans if span.service), "")
+
+
 class _Reading:
     """One trace being made a run; passages by id as they are met."""
 
-    def __init__(self, trace: ForeignTrace, corpus: Corpus, found: ImportedTraces) -> None:
-        self._trace, self._corpus, self._found = trace, corpus, found
+    def __init__(self, trace: ForeignTrace, corpus: Corpus, matches: list[Matched]) -> None:
+        self._trace, self._corpus, self._matches = trace, corpus, matches
         self._passages: dict[str, Passage] = {}
         self._zero = min(span.start for span in trace.spans)
 
     def run(self, asked: str, route: str) -> Run:
         trace = self._trace
         results = [self._result(name, title, spans) for name, title, spans in self._routes(route)]
-        service = next((span.service for span in trace.spans if span.service), "")
-        session = next(
-            (s for span in trace.spans if (s := span.text("session.id", "langfuse.session.id"))), ""
-        )
+        sessions = (span.text("session.id", "langfuse.session.id") for span in trace.spans)
+        session = next(filter(None, sessions), "")
         settings: dict[str, Any] = {
             "source": "trace",
             "trace": trace.id,
-            "service": service,
+            "service": _service(trace.spans),
             "routes": [result.route for result in results],
             "answers": "all" if any(result.answer for result in results) else "none",
             **({"conversation": session} if session else {}),
         }
-        created = datetime.fromtimestamp(self._zero / 1e9, UTC).isoformat(timespec="milliseconds")
-        wall = max((result.start_ms + result.ms for result in results), default=0.0)
         return Run(
-            run_id(trace, self._corpus.name),
-            created,
-            Query(asked),
-            self._corpus.name,
-            self._corpus.fingerprint,
-            settings,
-            tuple(results),
-            self._passages,
-            wall,
+            id=run_id(trace, self._corpus.name),
+            created=datetime.fromtimestamp(self._zero / 1e9, UTC).isoformat(timespec="milliseconds"),
+            query=Query(asked),
+            corpus=self._corpus.name,
+            fingerprint=self._corpus.fingerprint,
+            settings=settings,
+            results=tuple(results),
+            passages=self._passages,
+            wall_ms=max((result.start_ms + result.ms for result in results), default=0.0),
         )
 
     def _routes(self, route: str) -> list[tuple[str, str, tuple[ForeignSpan, ...]]]:
@@ -195,267 +189,203 @@ class _Reading:
             ours = [(span, _metadata(span).get("route")) for span in children]
             if ours and all(isinstance(name, str) and name for _, name in ours):
                 return [(str(name), span.name, self._below(span)) for span, name in ours]
-        return [(route, next((s.service for s in roots if s.service), "") or route, self._trace.spans)]
+        return [(route, _service(roots) or route, self._trace.spans)]
 
     def _below(self, top: ForeignSpan) -> tuple[ForeignSpan, ...]:
-        inside = {top.id}
-        grew = True
+        """Return a span as a root, and all spans below it."""
+        inside, grew = {top.id}, True
         while grew:
             more = {s.id for s in self._trace.spans if s.parent in inside} - inside
             grew, inside = bool(more), inside | more
-        return tuple(
-            replace(span, parent="") if span is top else span
-            for span in self._trace.spans
-            if span.id in inside
-        )
+        found = (span for span in self._trace.spans if span.id in inside)
+        return tuple(replace(span, parent="") if span is top else span for span in found)
 
     def _result(self, name: str, title: str, spans: tuple[ForeignSpan, ...]) -> RouteResult:
         roots = [span for span in spans if not span.parent]
         start, end = min(span.start for span in spans), max(span.end for span in spans)
         lone = roots[0] if len(roots) == 1 and len(spans) > 1 else None
-        steps = [span for span in spans if span is not lone]
-        made = _Steps(steps, lone, start, self._ranking).made()
-        final = made.final
+        steps = _Steps([span for span in spans if span is not lone], start, self._ranking)
+        final = steps.final
         if lone is not None:
             end = max(end if lone.end <= lone.start else lone.end, lone.start)
             if lone.hits:
-                final = self._returned(made, lone, start)
+                final = steps.returned(lone, question(self._trace))
         failed = next((span.error for span in roots if span.error), None)
         ranking, origin = ((), None) if failed or final is None else final
-        answer = next((text for span in roots if (text := self._answer(span))), None)
         return RouteResult(
             name,
             title,
             "failed" if failed else "ok",
-            (end - start) / 1e6,
-            (start - self._zero) / 1e6,
-            (end - start) / 1e6,
-            ranking,
-            None if failed else answer,
-            (),
-            tuple(made.spans),
-            {},
-            failed,
+            ms=(end - start) / 1e6,
+            start_ms=(start - self._zero) / 1e6,
+            wall_ms=(end - start) / 1e6,
+            hits=ranking,
+            answer=None if failed else next(filter(None, map(_answer, roots)), None),
+            spans=tuple(steps.spans),
+            error=failed,
             origin=origin,
         )
-
-    def _returned(self, made: _Made, root: ForeignSpan, zero: int) -> tuple[Ranking, Link]:
-        """Return the list that the root reports, linked to the last list that contains all of it."""
-        ranking = self._ranking(root.hits or ())
-        ids = [hit.passage.id for hit in ranking]
-        for span in reversed(made.spans):
-            if span.hits is not None and [id for id, _ in span.hits][: len(ids)] == ids:
-                return ranking, Link("hits", span.id, len(ids))
-        last = len(made.spans) + 1
-        given = tuple((hit.passage.id, hit.score) for hit in ranking)
-        links = made.links_of(ranking, [one for one in made.lists if one.id not in made.taken])
-        output: Output = NOTHING if links else Search((question(self._trace),))
-        began = max(0.0, (root.end - zero) / 1e6)
-        made.spans.append(
-            Span(last, None, f"result of {root.name}", "CHAIN", began, 0.0, {}, output, given, links)
-        )
-        return ranking, Link("hits", last, len(ids))
-
-    def _answer(self, root: ForeignSpan) -> str | None:
-        if root.kind in ("RETRIEVER", "RERANKER", "EMBEDDING"):
-            return None
-        text = root.text(*OUTPUT)
-        return _plain(text, ANSWERED) or _plain(_message(root, "output"), ANSWERED) or None
 
     def _ranking(self, hits: Sequence[ForeignHit]) -> Ranking:
         """Convert a list to passages of the corpus; if any score is missing, all score 1 / rank."""
         matched = self._corpus.matcher.match(hits)
-        self._count(matched)
-        scored = all(hit.score is not None for hit in hits)
+        self._matches.append(matched)
+        scores = [hit.score for hit in hits]
         ranking = []
         for rank, one in enumerate(matched.placed, 1):
             passage = self._passages.setdefault(one.passage.id, one.passage)
-            score = hits[one.at].score
-            ranking.append(Hit(passage, score if scored and score is not None else 1.0 / rank))
+            score = scores[one.at] if None not in scores else None
+            ranking.append(Hit(passage, 1.0 / rank if score is None else score))
         return tuple(ranking)
-
-    def _count(self, matched: Matched) -> None:
-        found = self._found
-        found.rules += matched.rules
-        found.repeats += matched.repeats
-        found.spread += matched.spread
-        found.clashes += matched.clashes
-
-
-@dataclass(slots=True)
-class _Made:
-    """The spans of a route, its lists, and its result: the last list that no step consumed."""
-
-    spans: list[Span] = field(default_factory=list)
-    lists: list[Span] = field(default_factory=list)
-    taken: set[int] = field(default_factory=set)
-    rankings: dict[int, Ranking] = field(default_factory=dict)
-
-    @property
-    def final(self) -> tuple[Ranking, Link] | None:
-        free = [span for span in self.lists if span.id not in self.taken and span.hits]
-        if not free:
-            return None
-        last = max(free, key=lambda span: (span.start_ms + span.ms, span.id))
-        ranking = self.rankings[last.id]
-        return ranking, Link("hits", last.id, len(ranking))
-
-    def links_of(self, ranking: Ranking, candidates: Sequence[Span]) -> tuple[Link, ...]:
-        """Link a list to the lists its passages come from, plus one of unknown origin for the rest."""
-        ids = {hit.passage.id for hit in ranking}
-        given = [span for span in candidates if span.hits and ids & {id for id, _ in span.hits}]
-        if not given:
-            return ()
-        return links_to(ids, [(span.id, [id for id, _ in span.hits or ()]) for span in given])
 
 
 class _Steps:
-    """The spans of one route, numbered in the order of their start. A list composed of lists below it gets a
-    span of its own after them: no step receives a later result.
+    """The spans of one route, numbered in the order of their start, and its lists. A list composed of lists
+    below it gets a span of its own after them: no step receives a later result.
     """
 
     def __init__(
-        self,
-        spans: Sequence[ForeignSpan],
-        root: ForeignSpan | None,
-        zero: int,
-        ranking: Callable[[Sequence[ForeignHit]], Ranking],
+        self, spans: Sequence[ForeignSpan], zero: int, ranking: Callable[[Sequence[ForeignHit]], Ranking]
     ) -> None:
-        self._spans, self._root, self._zero, self._ranking = spans, root, zero, ranking
+        self.spans: list[Span] = []
+        self._zero, self._rank = zero, ranking
         self._numbers = {span.id: number for number, span in enumerate(spans, 1)}
-        self._made = _Made()
-
-    def made(self) -> _Made:
-        """Return the spans with their outputs."""
-        parents = {span.parent for span in self._spans if span.hits}
-        own = {span.id: span for span in self._spans}
+        self._rankings: dict[int, Ranking] = {}  # by the number of the span that gave the list
+        self._taken: set[int] = set()  # spans whose list another step consumed
+        own = {span.id: span for span in spans}
         above: set[str] = set()  # spans with a list somewhere below them
-        for id in parents:
+        for id in {span.parent for span in spans if span.hits}:
             while id in own and id not in above:
                 above.add(id)
                 id = own[id].parent
-        late: list[ForeignSpan] = []
-        for span in self._spans:
-            waits = span.hits is not None and span.id in above
-            self._add(span, None if waits else span.hits)
-            late += [span] if waits else []
+        late = [span for span in spans if span.hits is not None and span.id in above]
+        for span in spans:
+            self._add(span, None if span in late else span.hits)
         for span in late:
-            self._result_of(span)
-        return self._made
+            self._add_composed(span)
+
+    @property
+    def final(self) -> tuple[Ranking, Link] | None:
+        """Return the last list that no step consumed, with its origin."""
+        free = [span for span in self._lists() if span.id not in self._taken and span.hits]
+        if not free:
+            return None
+        last = max(free, key=lambda span: (span.start_ms + span.ms, span.id))
+        ranking = self._rankings[last.id]
+        return ranking, Link("hits", last.id, len(ranking))
+
+    def returned(self, root: ForeignSpan, asked: str) -> tuple[Ranking, Link]:
+        """Return the list that the root reports, linked to the last list that contains all of it."""
+        ranking = self._rank(root.hits or ())
+        ids = [hit.passage.id for hit in ranking]
+        for span in reversed(self.spans):
+            if span.hits is not None and [id for id, _ in span.hits][: len(ids)] == ids:
+                return ranking, Link("hits", span.id, len(ids))
+        links = self._links_of(ranking, [one for one in self._lists() if one.id not in self._taken])
+        output: Output = NOTHING if links else Search((asked,))
+        last = self._append_result(root, None, ranking, output, links, {})
+        return ranking, Link("hits", last, len(ids))
+
+    def _lists(self) -> list[Span]:
+        return [span for span in self.spans if span.id in self._rankings]
 
     def _add(self, span: ForeignSpan, hits: tuple[ForeignHit, ...] | None) -> None:
-        number = self._numbers[span.id]
-        ranking = None if hits is None else self._ranking(hits)
-        links: tuple[Link, ...] = ()
-        attributes = {"time": "from the trace"}
-        if ranking is not None and hits is not None:
-            if hits and any(hit.score is None for hit in hits):
-                attributes["scores"] = UNSCORED
-            if span.kind != "RETRIEVER":
-                links = self._linked(span, ranking)
-        output = self._output(span, ranking, links)
-        scored = None if ranking is None else tuple((hit.passage.id, hit.score) for hit in ranking)
-        args: dict[str, Any] = {}
-        if text := span.text("gen_ai.retrieval.query.text", "reranker.query", *INPUT):
-            args["text"] = text
-        if top := span.number("reranker.top_k", "gen_ai.retrieval.top_k"):
-            args["k"] = top
-        used = (span.number(*PROMPT), span.number(*COMPLETION))
-        kind = "CHAIN" if ranking is not None and span.kind == "RETRIEVER" and links else span.kind
+        ranking = None if hits is None else self._rank(hits)
+        links = self._linked(span, ranking) if ranking is not None and span.kind != "RETRIEVER" else ()
+        text = span.text("gen_ai.retrieval.query.text", "reranker.query", *INPUT)
+        top = span.number("reranker.top_k", "gen_ai.retrieval.top_k")
+        used = span.number(*PROMPT), span.number(*COMPLETION)
         made = Span(
-            number,
+            self._numbers[span.id],
             self._numbers.get(span.parent),
             span.name,
-            kind,
+            span.kind,
             (span.start - self._zero) / 1e6,
             (span.end - span.start) / 1e6,
-            args,
-            output,
-            scored,
+            {**({"text": text} if text else {}), **({"k": top} if top else {})},
+            self._output(span, ranking, links),
+            _scored(ranking),
             links,
-            {},
-            attributes,
-            Tokens(*used) if any(used) else None,
+            attributes={"time": "from the trace", **_unscored(hits)},
+            tokens=Tokens(*used) if any(used) else None,
             calls=int(span.kind == "LLM"),
             error=span.error,
         )
         self._keep(made, ranking)
 
-    def _result_of(self, span: ForeignSpan) -> None:
+    def _add_composed(self, span: ForeignSpan) -> None:
         """Add a span for the list that a step composed of the searches below it."""
-        ranking = self._ranking(span.hits or ())
-        inside = [
-            one for one in self._made.lists if one.id not in self._made.taken and self._under(one, span)
-        ]
-        links = self._made.links_of(ranking, inside)
-        number = len(self._made.spans) + 1
-        scored = tuple((hit.passage.id, hit.score) for hit in ranking)
-        attributes = {"time": "part of the step above it"}
-        if any(hit.score is None for hit in span.hits or ()):
-            attributes["scores"] = UNSCORED
+        ranking, number = self._rank(span.hits or ()), self._numbers[span.id]
+        parents = {one.id: one.parent for one in self.spans}
+
+        def below(at: int | None) -> bool:
+            while at is not None and at != number:
+                at = parents.get(at)
+            return at == number
+
+        inside = [one for one in self._lists() if one.id not in self._taken and below(one.parent)]
+        links = self._links_of(ranking, inside)
         output: Output = Pass() if links else Search((span.text(*INPUT),))
-        made = Span(
-            number,
-            self._numbers[span.id],
-            f"result of {span.name}",
-            "CHAIN",
-            (span.end - self._zero) / 1e6,
-            0.0,
-            {},
-            output,
-            scored,
-            links,
-            {},
-            attributes,
-        )
+        attributes = {"time": "part of the step above it", **_unscored(span.hits)}
+        self._append_result(span, number, ranking, output, links, attributes)
+
+    def _append_result(
+        self,
+        of: ForeignSpan,
+        parent: int | None,
+        ranking: Ranking,
+        output: Output,
+        links: tuple[Link, ...],
+        attributes: Mapping[str, str],
+    ) -> int:
+        """Append a span at the end of another one for the list that it gave; return its number."""
+        number, at, name = len(self.spans) + 1, max(0.0, (of.end - self._zero) / 1e6), f"result of {of.name}"
+        scored = _scored(ranking)
+        made = Span(number, parent, name, "CHAIN", at, 0.0, {}, output, scored, links, attributes=attributes)
         self._keep(made, ranking)
+        return number
 
     def _keep(self, made: Span, ranking: Ranking | None) -> None:
-        self._made.spans.append(made)
+        self.spans.append(made)
         if ranking is not None:
-            self._made.lists.append(made)
-            self._made.rankings[made.id] = ranking
-            self._made.taken |= {link.span for link in made.links if link.span is not None}
+            self._rankings[made.id] = ranking
+            self._taken |= {link.span for link in made.links if link.span is not None}
 
-    def _under(self, one: Span, top: ForeignSpan) -> bool:
-        parents = {span.id: span.parent for span in self._made.spans}
-        at, above = one.parent, self._numbers[top.id]
-        while at is not None and at != above:
-            at = parents.get(at)
-        return at == above
+    def _links_of(self, ranking: Ranking, candidates: Sequence[Span]) -> tuple[Link, ...]:
+        """Link a list to the lists its passages come from, plus one of unknown origin for the rest."""
+        ids = {hit.passage.id for hit in ranking}
+        given = [(span.id, [id for id, _ in span.hits or ()]) for span in candidates]
+        given = [(span, listed) for span, listed in given if ids & set(listed)]
+        return links_to(ids, given) if given else ()
 
     def _linked(self, span: ForeignSpan, ranking: Ranking) -> tuple[Link, ...]:
         """Link a step to its input lists: those with the passages it reports as input, else with its
         output.
         """
-        given = self._ranking(span.given) if span.given else ranking
-        ended = [
-            one for one in self._made.lists if one.start_ms + one.ms <= (span.end - self._zero) / 1e6 + 1
-        ]
-        free = [one for one in ended if one.id not in self._made.taken]
-        return self._made.links_of(given, free) or self._made.links_of(given, ended[-1:])
+        given = self._rank(span.given) if span.given else ranking
+        end = (span.end - self._zero) / 1e6 + 1
+        ended = [one for one in self._lists() if one.start_ms + one.ms <= end]
+        free = [one for one in ended if one.id not in self._taken]
+        return self._links_of(given, free) or self._links_of(given, ended[-1:])
 
     def _output(self, span: ForeignSpan, ranking: Ranking | None, links: tuple[Link, ...]) -> Output:
-        model = span.text(*MODEL)
+        model, asked = span.text(*MODEL), span.text(*INPUT)
         if ranking is not None and span.kind == "RERANKER":
             return Rerank(model or span.name, tuple(self._order(ranking, links)))
         if ranking is not None and not links:
-            text = span.text("gen_ai.retrieval.query.text", *INPUT)
+            text = span.text("gen_ai.retrieval.query.text") or asked
             return Search((_plain(text, ASKED) or text,) if text else (), model)
         if span.kind == "LLM":
             return Reply(_plain(_message(span, "output"), ANSWERED) or span.text(*OUTPUT), model)
         if span.kind == "EMBEDDING":
-            texts = [
-                value
-                for name, value in sorted(span.attributes.items())
-                if name.endswith(".embedding.text") and isinstance(value, str)
-            ]
-            return Embedding(tuple(texts) or ((span.text(*INPUT),) if span.text(*INPUT) else ()))
+            named = sorted(name for name in span.attributes if name.endswith(".embedding.text"))
+            texts = [text for name in named if isinstance(text := span.attributes[name], str)]
+            return Embedding(tuple(texts) or ((asked,) if asked else ()))
         return NOTHING if ranking is not None or not span.text(*OUTPUT) else Pass(span.text(*OUTPUT))
 
     def _order(self, ranking: Ranking, links: tuple[Link, ...]) -> Iterator[Reranked]:
         before: dict[str, tuple[int, float]] = {}
-        spans = {span.id: span for span in self._made.spans}
+        spans = {span.id: span for span in self.spans}
         for link in links:
             given = spans[link.span].hits or () if link.span is not None else ()
             for rank, (id, score) in enumerate(given, 1):
@@ -463,6 +393,20 @@ class _Steps:
         for hit in ranking:
             if hit.passage.id in before:
                 yield Reranked(hit.passage.id, *before[hit.passage.id], hit.score)
+
+
+def _scored(ranking: Ranking | None) -> tuple[tuple[str, float], ...] | None:
+    return None if ranking is None else tuple((hit.passage.id, hit.score) for hit in ranking)
+
+
+def _unscored(hits: Sequence[ForeignHit] | None) -> dict[str, str]:
+    return {"scores": UNSCORED} if any(hit.score is None for hit in hits or ()) else {}
+
+
+def _answer(root: ForeignSpan) -> str | None:
+    if root.kind in ("RETRIEVER", "RERANKER", "EMBEDDING"):
+        return None
+    return _plain(root.text(*OUTPUT), ANSWERED) or _plain(_message(root, "output"), ANSWERED) or None
 
 
 def _metadata(span: ForeignSpan) -> dict[str, Any]:
