@@ -28,7 +28,6 @@ from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
 from core.domain.program import version as own_version
 
 if TYPE_CHECKING:
-    from core.corpus import catalogue
     from core.domain.settings import Settings
 
 LEAST_DISK = 2 * 1024**3
@@ -65,13 +64,13 @@ class EndpointReport:
     corpora: tuple[str, ...] = ()  # that have an embedder's vectors
 
 
+_STATES: Mapping[bool | None, Literal["ok", "failed", "not tested"]]
+_STATES = {True: "ok", False: "failed", None: "not tested"}
+
+
 def endpoints(settings: Settings, *, quick: bool) -> list[EndpointReport]:
     """Test the embedders and the reranker of the settings; `quick`: only whether they can be called."""
     return [*_embedders(settings, quick=quick), _reranker(settings, quick=quick)]
-
-
-def _state(works: Mapping[str, bool | int | None], what: str) -> Literal["ok", "failed", "not tested"]:
-    return "not tested" if works[what] is None else "ok" if works[what] else "failed"
 
 
 def _embedders(settings: Settings, *, quick: bool) -> Iterator[EndpointReport]:
@@ -81,29 +80,21 @@ def _embedders(settings: Settings, *, quick: bool) -> Iterator[EndpointReport]:
     from core.routes.registry import ours
 
     routes = tuple(name for name, route in ours().items() if route.embeds)
-    held = {
-        known.name: catalogue.embedders_of(known.info, settings)
-        for known in catalogue.known(settings)
-        if known.info is not None
-    }
+    known = [one for one in catalogue.known(settings) if one.info is not None]
+    held = {one.name: catalogue.embedders_of(one.info, settings) for one in known if one.info is not None}
     for name in dict.fromkeys((settings.embedder, *settings.embedders)):
-        at = embedding_endpoint(settings, name, name, "embedder")
-        works: dict[str, bool | int | None] = {"embeddings": None, "dimension": None}
+        at, dimension = embedding_endpoint(settings, name, name, "embedder"), None
         error = at.why_not
-        if error is not None:
-            works["embeddings"] = False
-        elif not quick:
+        if error is None and not quick:
             try:
-                works = {
-                    "embeddings": True,
-                    "dimension": len(load_embedder(name, settings=settings).embed_query("Does it work?")),
-                }
+                dimension = len(load_embedder(name, settings=settings).embed_query("Does it work?"))
             except RouteScopeError as failed:
-                works["embeddings"], error = False, str(failed)
+                error = str(failed)
+        works = False if error is not None else None if quick else True
         corpora = tuple(corpus for corpus, there in held.items() if name in there)
-        yield EndpointReport(
-            name, "embedder", at.model, at.address, _state(works, "embeddings"), works, error, routes, corpora
-        )
+        tested = {"embeddings": works, "dimension": dimension}
+        about = (name, "embedder", at.model, at.address, _STATES[works])
+        yield EndpointReport(*about, tested, error, routes, corpora)
 
 
 def _reranker(settings: Settings, *, quick: bool) -> EndpointReport:
@@ -112,26 +103,18 @@ def _reranker(settings: Settings, *, quick: bool) -> EndpointReport:
     from core.routes.registry import ours
 
     name, error = settings.reranker.strip(), None
-    works: dict[str, bool | int | None] = {"rerank": None}
+    works: bool | None = None
     routes = tuple(one for one, route in ours().items() if "rerank" in route.function.__code__.co_names)
     if not quick and name not in (EMBEDDED, LLM):
         try:
             passages = [Passage(f"doctor/{n}", "doctor", "", text) for n, text in enumerate(("Yes.", "No."))]
             Rerankers(settings).paired().rerank("Does it work?", passages, timeout=settings.llm_timeout_s)
-            works["rerank"] = True
+            works = True
         except RouteScopeError as failed:
-            works["rerank"], error = False, str(failed)
-    where = name if "://" in name else "in this process"
-    return EndpointReport(
-        "reranker",
-        "reranker",
-        settings.reranker_model or name,
-        where,
-        _state(works, "rerank"),
-        works,
-        error,
-        routes,
-    )
+            works, error = False, str(failed)
+    where, model = name if "://" in name else "in this process", settings.reranker_model or name
+    about = ("reranker", "reranker", model, where, _STATES[works])
+    return EndpointReport(*about, {"rerank": works}, error, routes)
 
 
 Checks = Iterator[HealthCheck]
@@ -146,67 +129,41 @@ def _judged(
 
 def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> Checks:
     """Every finding; `quick` loads no model. `note` is given the name of each check."""
-    checks: list[Callable[[Settings], Checks]] = [
-        _python,
-        _packages,
-        _documents,
-        _workers,
-        _program,
-        _disk,
-        sessions,
-        space,
-        _corpora,
-        _web,
-        _model_file,
-        _sign_in,
-    ]
+    checks: list[Callable[[Settings], Checks]] = [_python, _packages, _documents, _workers, _program, _disk]
+    checks += [sessions, space, _corpora, _web, _model_file, _sign_in]
     checks += [_last_answer] if quick else [sessions_whole, _embedder, _language_model]
     for check in checks if INSTALLED else [*checks, _browser]:
-        note(check.__name__.strip("_").replace("_", " "))
-        yield from _guarded(check, settings)
-
-
-def _guarded(check: Callable[[Settings], Checks], settings: Settings) -> Checks:
-    """Run a check; an exception in it becomes a failed finding."""
-    name = check.__name__.strip("_").replace("_", " ")
-    try:
-        yield from check(settings)
-    except Exception as error:  # noqa: BLE001 - a doctor that dies of what it examines helps nobody
-        yield HealthCheck(
-            name, "failed", f"{type(error).__name__}: {error}", "run again with --debug, or report this"
-        )
+        name = check.__name__.strip("_").replace("_", " ")
+        note(name)
+        try:
+            yield from check(settings)
+        except Exception as error:  # noqa: BLE001 - a doctor that dies of what it examines helps nobody
+            why = f"{type(error).__name__}: {error}"
+            yield HealthCheck(name, "failed", why, "run again with --debug, or report this")
 
 
 def _python(_: Settings) -> Checks:
     found = ".".join(map(str, sys.version_info[:3]))
-    yield _judged(
-        "python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer", state="failed"
-    )
+    yield _judged("python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer", "failed")
 
 
 def _packages(_: Settings) -> Checks:
     found = full_set.differing(full_set.LIGHT)
-    missing = [name for name, have in found.items() if have is None]
-    other = [f"{name} {have}" for name, have in found.items() if have is not None]
-    if missing:
+    if missing := [name for name, have in found.items() if have is None]:
         yield HealthCheck("packages", "failed", f"not installed: {', '.join(missing)}", REPAIR)
-    if other:
+    if other := [f"{name} {have}" for name, have in found.items() if have is not None]:
         told = f"versions differ from the tested ones: {', '.join(other)}"
         yield HealthCheck("packages", "warning", told, REPAIR)
     if not found:
         yield HealthCheck("packages", "ok", f"all {len(full_set.pins(full_set.LIGHT))} are as tested")
-    if full_set.complete():
-        yield HealthCheck("models by name", "ok", "sentence-transformers is installed")
-    else:
-        told = (
-            "models other than the default embedder cannot be loaded: sentence-transformers is not installed"
-        )
-        yield HealthCheck("models by name", "ok", f"{told}; to load them: {full_set.HOW}")
+    lack = f"only the default embedder can be loaded: sentence-transformers is not installed: {full_set.HOW}"
+    told = "sentence-transformers is installed" if full_set.complete() else lack
+    yield HealthCheck("models by name", "ok", told)
 
 
 def _sign_in(settings: Settings) -> Checks:
     """Check the sign-in settings in the environment of this command."""
-    name = "sign-in"
+    name, roles = "sign-in", settings.team.roles
     if not settings.login:
         yield HealthCheck(name, "ok", "none: the dashboard listens on this machine alone")
         return
@@ -219,13 +176,10 @@ def _sign_in(settings: Settings) -> Checks:
         fix = f"{sys.executable} -m pip install -r {PROJECT / 'requirements-server.txt'}"
         yield HealthCheck(name, "failed", "the package Authlib is not installed", fix)
         return
-    roles = settings.team.roles
+    owned = "owner" in roles.values()
     told = f"{settings.login}, {len(roles)} roles, tokens a day: {settings.daily_tokens or 'no limit'}"
-    if "owner" not in roles.values():
-        fix = f'add "you@example.org" = "owner" to [team.roles] in {settings.home / "routescope.toml"}'
-        yield HealthCheck(name, "warning", f"{told}; nobody is an owner", fix)
-        return
-    yield HealthCheck(name, "ok", told)
+    fix = f'add "you@example.org" = "owner" to [team.roles] in {settings.home / "routescope.toml"}'
+    yield _judged(name, owned, told if owned else f"{told}; nobody is an owner", fix)
 
 
 def _documents(_: Settings) -> Checks:
@@ -240,38 +194,32 @@ def _workers(settings: Settings) -> Checks:
     """Check whether Dask workers can be used, and whether the configured scheduler answers."""
     from core.backends.workers.place import INSTALL, checked, installed
 
+    name, scheduler = "workers (Dask)", settings.scheduler
     if not installed():
         told = "not installed: evaluations, sweeps and indexing run in one process"
-        state: Literal["ok", "warning"] = "warning" if settings.scheduler else "ok"
-        yield HealthCheck("workers (Dask)", state, told, f"to use several, run: {INSTALL}")
+        yield HealthCheck(name, "warning" if scheduler else "ok", told, f"to use several, run: {INSTALL}")
         return
     found = f"Dask {version('distributed')}: eval, sweep and index take --workers N or --scheduler URL"
-    if not settings.scheduler:
-        yield HealthCheck("workers (Dask)", "ok", f"{found}; no scheduler is set")
+    if not scheduler:
+        yield HealthCheck(name, "ok", f"{found}; no scheduler is set")
         return
     from core.backends.workers.pool import reached
 
     try:
-        count = reached(checked(settings.scheduler), settings)
+        count = reached(checked(scheduler), settings)
     except RouteScopeError as error:
-        yield HealthCheck(
-            "workers (Dask)", "warning", str(error), "start it, or take the setting scheduler out"
-        )
+        yield HealthCheck(name, "warning", str(error), "start it, or take the setting scheduler out")
     else:
-        many = "worker" if count == 1 else "workers"
-        told = f"{found}; {settings.scheduler} has {count} {many}"
-        fix = f"start some: {COMMAND} worker {settings.scheduler}"
-        yield _judged("workers (Dask)", count > 0, told, fix)
+        told = f"{found}; {scheduler} has {count} {'worker' if count == 1 else 'workers'}"
+        yield _judged(name, count > 0, told, f"start some: {COMMAND} worker {scheduler}")
 
 
 def _program(settings: Settings) -> Checks:
     """Report the program's version and location, and its data folder."""
     how = "installed in" if INSTALLED else "the checkout"
     yield HealthCheck("program", "ok", f"RouteScope {own_version()}, {how} {PROJECT}")
-    chosen = (
-        "ROUTESCOPE_HOME" if os.environ.get("ROUTESCOPE_HOME") else "the default; ROUTESCOPE_HOME moves it"
-    )
-    yield HealthCheck("home", "ok", f"{settings.home} ({chosen}): runs, indexes, evaluations, settings")
+    by = "ROUTESCOPE_HOME" if os.environ.get("ROUTESCOPE_HOME") else "the default; ROUTESCOPE_HOME moves it"
+    yield HealthCheck("home", "ok", f"{settings.home} ({by}): runs, indexes, evaluations, settings")
 
 
 def _disk(settings: Settings) -> Checks:
@@ -289,8 +237,7 @@ def sessions(settings: Settings) -> Checks:
     if settings.database is not None:
         yield _served(settings.database.get_secret_value())
         return
-    fix = "make the folder writable, or set ROUTESCOPE_HOME to one that is"
-    file = settings.home / FILE
+    file, fix = settings.home / FILE, "make the folder writable, or set ROUTESCOPE_HOME to one that is"
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.home) as probe:
@@ -300,9 +247,8 @@ def sessions(settings: Settings) -> Checks:
                 database.execute("BEGIN IMMEDIATE")
                 database.rollback()
     except (OSError, sqlite3.Error) as error:
-        damaged = getattr(error, "sqlite_errorname", "").startswith(DAMAGED)
-        way_out = rescue(file) if damaged else fix
-        yield HealthCheck("sessions", "failed", f"{file} cannot be written: {error}", way_out)
+        fix = rescue(file) if getattr(error, "sqlite_errorname", "").startswith(DAMAGED) else fix
+        yield HealthCheck("sessions", "failed", f"{file} cannot be written: {error}", fix)
     else:
         yield HealthCheck("sessions", "ok", f"{file} can be written")
 
@@ -335,7 +281,7 @@ def sessions_whole(settings: Settings) -> Checks:
     file = settings.home / FILE
     wrong = damage(file) if file.exists() else None
     detail = f"{file} is damaged: {wrong}" if wrong is not None else f"no damage found in {file}"
-    yield _judged("sessions are whole", wrong is None, detail, rescue(file), state="failed")
+    yield _judged("sessions are whole", wrong is None, detail, rescue(file), "failed")
 
 
 def space(settings: Settings) -> Checks:
@@ -366,30 +312,21 @@ def _bytes(path: Path) -> int:
 
 
 def _corpora(settings: Settings) -> Checks:
-    from core.corpus import catalogue, cautions
+    from core.corpus import catalogue, cautions, server_facts
 
     for known in catalogue.known(settings):
+        name, ready = f"corpus {known.name}", known.state == "ready"
         if known.kind == "table" or (known.info is not None and known.info.place):
-            yield _served_corpus(known, settings)
+            try:
+                found = server_facts.of(known, settings)
+                fix = found.fix or known.reason
+                yield _judged(name, ready and not found.fix, f"{known.state}; {found.detail}", fix or None)
+            except RouteScopeError as error:
+                yield HealthCheck(name, "warning", "it cannot be read", str(error))
         else:
-            fix = f"run: {COMMAND} index {known.name}"
-            yield _judged(f"corpus {known.name}", known.state == "ready", known.state, fix)
+            yield _judged(name, ready, known.state, f"run: {COMMAND} index {known.name}")
         for caution in cautions.of_corpus(known.info) if known.info is not None else ():
-            yield HealthCheck(f"corpus {known.name}: {caution.id}", "warning", caution.text, caution.fix)
-
-
-def _served_corpus(known: catalogue.Known, settings: Settings) -> HealthCheck:
-    """Server, pgvector, kind of index, rights and clock of a corpus in PostgreSQL."""
-    from core.corpus import server_facts
-
-    name = f"corpus {known.name}"
-    try:
-        found = server_facts.of(known, settings)
-    except RouteScopeError as error:
-        return HealthCheck(name, "warning", "it cannot be read", str(error))
-    state: Literal["ok", "warning"] = "ok" if known.state == "ready" and not found.fix else "warning"
-    fix = found.fix or (known.reason if known.state != "ready" else None)
-    return HealthCheck(name, state, f"{known.state}; {found.detail}", fix or None)
+            yield HealthCheck(f"{name}: {caution.id}", "warning", caution.text, caution.fix)
 
 
 def _web(settings: Settings) -> Checks:
@@ -398,24 +335,23 @@ def _web(settings: Settings) -> Checks:
     from core.backends.web import HOW, NONE, SNAPSHOT
     from core.corpus.catalogue import current_fingerprint
 
-    if settings.web_search == NONE:
-        yield HealthCheck("web search", "ok", "none, as configured: corrective routes search only the corpus")
-    elif settings.web_search == SNAPSHOT:
+    name, where = "web search", settings.web_search
+    if where == NONE:
+        yield HealthCheck(name, "ok", "none, as configured: corrective routes search only the corpus")
+    elif where == SNAPSHOT:
         there = current_fingerprint("web", settings=settings) is not None
         detail = "local snapshot, not a live web search" if there else "the local snapshot is not indexed"
-        yield _judged("web search", there, detail, f"run: {COMMAND} index web")
+        yield _judged(name, there, detail, f"run: {COMMAND} index web")
     else:
         try:
-            search = Searxng(
-                settings.web_search, private=settings.private("web_search"), secrets=settings.secrets()
-            )
+            search = Searxng(where, private=settings.private("web_search"), secrets=settings.secrets())
             began = time.perf_counter()
             found = search.search("weather", 5, timeout=min(10.0, settings.llm_timeout_s))
         except RouteScopeError as error:
-            yield HealthCheck("web search", "warning", str(error), HOW)
+            yield HealthCheck(name, "warning", str(error), HOW)
         else:
             took = time.perf_counter() - began
-            yield HealthCheck("web search", "ok", f"{search.label}: {len(found)} results in {took:.1f} s")
+            yield HealthCheck(name, "ok", f"{search.label}: {len(found)} results in {took:.1f} s")
 
 
 def _model_file(settings: Settings) -> Checks:
@@ -429,19 +365,17 @@ def _model_file(settings: Settings) -> Checks:
 def _embedder(settings: Settings) -> Checks:
     from core.backends.embedder import load_embedder
 
-    where = f"[embedders.{settings.embedder}] in {settings.home / 'routescope.toml'}"
     began = time.perf_counter()
     try:
         embedder = load_embedder(settings.embedder, settings=settings)
         embedder.embed_query("Does it work?")
     except RouteScopeError as error:
+        where = f"[embedders.{settings.embedder}] in {settings.home / 'routescope.toml'}"
         fix = REPAIR if settings.embedder not in settings.embedders else f"correct {where}"
         yield HealthCheck("embedder", "failed", str(error), fix)
     else:
-        took = time.perf_counter() - began
-        yield HealthCheck(
-            "embedder", "ok", f"{embedder.name}, {embedder.dim} dimensions, first text in {took:.1f} s"
-        )
+        took = f"first text in {time.perf_counter() - began:.1f} s"
+        yield HealthCheck("embedder", "ok", f"{embedder.name}, {embedder.dim} dimensions, {took}")
 
 
 def _last_answer(settings: Settings) -> Checks:
@@ -468,10 +402,8 @@ def _language_model(settings: Settings) -> Checks:
         llm.complete(request, timeout=settings.llm_timeout_s, cancel=threading.Event())
     except RouteScopeError as error:
         remember(llm, str(error))
-        fix = REACH if settings.llm_base_url else None
-        yield HealthCheck(
-            "model answers", "warning", str(error), fix or "see the message; routes without a model work"
-        )
+        fix = REACH if settings.llm_base_url else "see the message; routes without a model work"
+        yield HealthCheck("model answers", "warning", str(error), fix)
     else:
         yield HealthCheck("model answers", "ok", f"first token after {time.perf_counter() - began:.1f} s")
 

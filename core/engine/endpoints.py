@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.backends.llm import load_llm
@@ -45,31 +45,23 @@ def chat_endpoints(
     found = []
     for name in ("", *settings.models):
         note(f"model {name or settings.llm}")
+        one = settings.with_model(name)
         try:
-            found.append(_examined(name, settings.with_model(name), quick))
+            found.append(_examined(name, one, quick))
         except RouteScopeError as error:
-            one = settings.with_model(name)
-            found.append(
-                ChatEndpoint(
-                    name or "llm",
-                    one.llm,
-                    one.llm_base_url or "embedded",
-                    "failed",
-                    str(error),
-                    affected={"chat": asking(name)},
-                )
-            )
+            about = ChatEndpoint(name or "llm", one.llm, one.llm_base_url or "embedded", "failed", str(error))
+            found.append(replace(about, affected={"chat": asking(name)}))
     return found
 
 
 def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
     llm = load_llm(settings)
-    label, backend = name or "llm", llm.backend
+    backend, about = llm.backend, ChatEndpoint(name or "llm", llm.model, llm.endpoint, "not tested")
     if why := llm.status():
-        return ChatEndpoint(label, llm.model, llm.endpoint, "failed", why, affected={"chat": asking(name)})
+        return replace(about, state="failed", error=why, affected={"chat": asking(name)})
     if isinstance(backend, EmbeddedLLM):
         ours = {"probabilities": True, "schema": True, "context": settings.llm_context}
-        return ChatEndpoint(label, llm.model, llm.endpoint, "not tested", tested=ours)
+        return replace(about, tested=ours)
     schema: bool | None = None
     if quick:
         error = last_failure(llm) or None
@@ -78,7 +70,7 @@ def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
         error, schema = tried.error, None if tried.error else tried.schema
     known = backend.known.get() if backend.known else Profile()
     if quick and not error and not known.served:
-        return ChatEndpoint(label, llm.model, llm.endpoint, "not tested")
+        return about
     tested = {
         "chat": error is None,
         "probabilities": known.probabilities,
@@ -92,17 +84,9 @@ def _examined(name: str, settings: Settings, quick: bool) -> ChatEndpoint:
         affected[f"verdicts {WORDS}"] = [one for one in asking(name) if _judges(one)]
     if known.truncated:
         affected[f"long prompts: {known.truncated}"] = asking(name)
-    return ChatEndpoint(
-        label,
-        llm.model,
-        llm.endpoint,
-        "failed" if error else "ok",
-        error,
-        known.served,
-        tested,
-        known.said,
-        affected,
-    )
+    state: Literal["ok", "failed"] = "failed" if error else "ok"
+    found = ChatEndpoint(about.name, llm.model, llm.endpoint, state, error, known.served, tested, known.said)
+    return replace(found, affected=affected)
 
 
 def line(endpoint: ChatEndpoint) -> str:

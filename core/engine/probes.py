@@ -49,29 +49,23 @@ _tried: Recent[ProbedEndpoint, ProbeResult] = Recent(64)  # of this process
 def endpoints(engine: Engine) -> list[ProbedEndpoint]:
     """All that the settings name, in the order of a route's steps. Calls nobody."""
     now = engine.settings
-    found = [embedding_endpoint(now, now.embedder, "embedder", "vectors of questions and passages")]
     try:
-        llm = engine.llm()
-        found.append(ProbedEndpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
+        model = engine.llm()
+        about: tuple[str, str, str | None] = model.model, model.endpoint, model.status()
     except RouteScopeError as error:
-        found.append(ProbedEndpoint("llm", "language model", now.llm, "not available", str(error)))
-    where = "in this process"
-    if "://" in now.reranker:
-        where = now.reranker
-    elif now.reranker == LLM:
-        where = "the language model"
-    found.append(ProbedEndpoint("reranker", "reranker", now.reranker_model or now.reranker, where))
-    if now.self_rag_base_url:
-        found.append(
-            ProbedEndpoint("self_rag", "reflection-token model", now.self_rag_model, now.self_rag_base_url)
-        )
-    found += [
-        embedding_endpoint(now, name, f"{SERVICE}{name}", f"vectors by embedder={name}")
-        for name in now.embedders
-        if name != now.embedder
+        about = now.llm, "not available", str(error)
+    service, reranker = "://" in now.reranker, now.reranker_model or now.reranker
+    where = now.reranker if service else "the language model" if now.reranker == LLM else "in this process"
+    found = [
+        embedding_endpoint(now, now.embedder, "embedder", "vectors of questions and passages"),
+        ProbedEndpoint("llm", "language model", *about),
+        ProbedEndpoint("reranker", "reranker", reranker, where),
     ]
-    found.append(ProbedEndpoint("web", "web search", now.web_search, now.web_search))
-    return found
+    if url := now.self_rag_base_url:
+        found.append(ProbedEndpoint("self_rag", "reflection-token model", now.self_rag_model, url))
+    others = [name for name in now.embedders if name != now.embedder]
+    found += [embedding_endpoint(now, one, f"{SERVICE}{one}", f"vectors by embedder={one}") for one in others]
+    return [*found, ProbedEndpoint("web", "web search", now.web_search, now.web_search)]
 
 
 def embedding_endpoint(now: Settings, embedder: str, name: str, role: str) -> ProbedEndpoint:
@@ -113,13 +107,15 @@ def llm_failure(engine: Engine) -> str:
 
 def attempt(engine: Engine, endpoint: ProbedEndpoint, report: Report, cancel: threading.Event) -> ProbeResult:
     """Call an endpoint a few times, past any cache, and store the result. Raises Cancelled only."""
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    work = {"embedder": _embedder, "llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
+    when, name = datetime.now(UTC).isoformat(timespec="seconds"), endpoint.name
     try:
-        if endpoint.name.startswith(SERVICE):
-            tried = ProbeResult(when, _embeds(engine, report, endpoint.name.removeprefix(SERVICE)))
+        if name == "embedder" or name.startswith(SERVICE):
+            embedder = engine.settings.embedder if name == "embedder" else name.removeprefix(SERVICE)
+            facts = _embeds(engine, report, embedder)
         else:
-            tried = ProbeResult(when, work[endpoint.name](engine, report, cancel))
+            work = {"llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
+            facts = work[name](engine, report, cancel)
+        tried = ProbeResult(when, facts)
     except RouteScopeError as error:
         if cancel.is_set():
             raise
@@ -129,6 +125,14 @@ def attempt(engine: Engine, endpoint: ProbedEndpoint, report: Report, cancel: th
 
 
 Facts = tuple[tuple[str, str], ...]
+
+
+def _since(began: float) -> str:
+    return milliseconds((time.perf_counter() - began) * 1000)
+
+
+def _speed(per_second: float | None) -> str:
+    return "not reported" if per_second is None else f"{per_second:,.0f} tokens a second"
 
 
 def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
@@ -144,12 +148,9 @@ def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
         ("token probabilities", _yes(found.logprobs)),
         ("JSON schema output", _yes(found.schema)),
         ("streaming", f"yes, {found.pieces} pieces" if found.streams else "no"),
-        ("reads", "not reported" if found.read_per_s is None else f"{found.read_per_s:,.0f} tokens a second"),
-        (
-            "writes",
-            "not reported" if found.write_per_s is None else f"{found.write_per_s:,.0f} tokens a second",
-        ),
-        ("total time", milliseconds((time.perf_counter() - began) * 1000)),
+        ("reads", _speed(found.read_per_s)),
+        ("writes", _speed(found.write_per_s)),
+        ("total time", _since(began)),
     )
 
 
@@ -159,14 +160,8 @@ def _self_rag(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     report("a first answer", 0, 1)
     request = LLMRequest("probe/4", (Message("user", "Is water wet?"),), 2, top_logprobs=5)
     found = engine.reflection().complete(request, timeout=engine.settings.llm_timeout_s, cancel=cancel)
-    return (
-        ("first answer (2 tokens)", milliseconds(found.ms)),
-        ("token probabilities", _yes(any(token.top for token in found.logprobs))),
-    )
-
-
-def _embedder(engine: Engine, report: Report, _cancel: threading.Event) -> Facts:
-    return _embeds(engine, report, engine.settings.embedder)
+    likely = _yes(any(token.top for token in found.logprobs))
+    return ("first answer (2 tokens)", milliseconds(found.ms)), ("token probabilities", likely)
 
 
 def _embeds(engine: Engine, report: Report, name: str) -> Facts:
@@ -174,17 +169,19 @@ def _embeds(engine: Engine, report: Report, name: str) -> Facts:
     began = time.perf_counter()
     embedder = engine.embedder(name)
     embedder.embed_query("Is water wet?")
-    loaded = time.perf_counter()
+    loaded = _since(began)
+    began = time.perf_counter()
     embedder.embed_query("Is ice wet?")
-    one = time.perf_counter()
+    one = _since(began)
     report("32 passages", 1, 2)
+    began = time.perf_counter()
     embedder.embed(_TEXTS)
-    many = time.perf_counter()
+    many = len(_TEXTS) / (time.perf_counter() - began)
     return (
         ("dimensions", str(embedder.dim)),
-        ("first question, including loading", milliseconds((loaded - began) * 1000)),
-        ("next question", milliseconds((one - loaded) * 1000)),
-        ("passages", f"{len(_TEXTS) / (many - one):,.0f} a second (short ones)"),
+        ("first question, including loading", loaded),
+        ("next question", one),
+        ("passages", f"{many:,.0f} a second (short ones)"),
     )
 
 
@@ -195,20 +192,17 @@ def _reranker(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     began = time.perf_counter()
     report("loading", 0, 2)
     rerankers.load(rerankers.configured)
-    loaded = ("loading, if not already loaded", milliseconds((time.perf_counter() - began) * 1000))
-    if rerankers.configured in (EMBEDDED, LLM):
-        return (loaded, ("uses", "the corpus index's data on each passage"))[
-            : 2 if rerankers.configured == EMBEDDED else 1
-        ]
+    loaded = ("loading, if not already loaded", _since(began))
+    if rerankers.configured == EMBEDDED:
+        return loaded, ("uses", "the corpus index's data on each passage")
+    if rerankers.configured == LLM:
+        return (loaded,)
     report("two passages", 1, 2)
     passages = [Passage(f"probe/{n}", "probe", "", text) for n, text in enumerate(_TEXTS[:2])]
     began = time.perf_counter()
     scores = rerankers.paired().rerank("When is it sent back?", passages, cancel=cancel)
-    return (
-        loaded,
-        ("two passages", milliseconds((time.perf_counter() - began) * 1000)),
-        ("scores", ", ".join(f"{score:.3f}" for score in scores)),
-    )
+    shown = ", ".join(f"{score:.3f}" for score in scores)
+    return loaded, ("two passages", _since(began)), ("scores", shown)
 
 
 def _web(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
@@ -218,8 +212,7 @@ def _web(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
         return (("web search", "none, as configured"),)
     began = time.perf_counter()
     found = search.search("weather", 5, timeout=min(10.0, engine.settings.llm_timeout_s), cancel=cancel)
-    took = milliseconds((time.perf_counter() - began) * 1000)
-    return (("kind", search.label), ("results", f"{len(found)} in {took}"))
+    return ("kind", search.label), ("results", f"{len(found)} in {_since(began)}")
 
 
 def _yes(value: bool) -> str:
