@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,12 +16,12 @@ import numpy as np
 from core.backends import array_files, languages, sparse
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import columns, manifest, passages
-from core.corpus.embeddings import KEYS, VECTORS, Searched, Vectors, keys
+from core.corpus.embeddings import KEYS, VECTORS, Searched, Vectors, keys, mapped
 from core.corpus.load_report import LoadReport, Skipped
 from core.corpus.source import Source
 from core.corpus.stages import Progress as Progress
 from core.corpus.stages import Stages as Stages
-from core.corpus.types import Cut, Reading
+from core.corpus.types import Cut
 from core.corpus.unread import count_unread
 from core.domain.errors import BadInput
 
@@ -74,7 +75,11 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
 
     with stages.stage(READ), (folder / manifest.READING).open("w", encoding="utf-8") as records:
         documents, count, digest = passages.write(counted(), source.chunking, folder / manifest.PASSAGES)
-    _check_columns(source.reading, report)
+    # Text columns that no file has are a mistake in their names.
+    chosen = source.reading.text_columns if source.reading.text_columns != columns.NONE else ()
+    if chosen and not set(chosen) & {name.strip().lower() for name in report.columns}:
+        known = ", ".join(report.columns) or "none, as there are no files of rows"
+        raise BadInput(f"no file has a column {' or '.join(map(repr, chosen))}; there are: {known}")
     if not documents:
         why = "; ".join(report.notes()) or "it contains no documents"
         raise BadInput(f"{source.path or 'the installed packages'}: nothing readable is left: {why}")
@@ -82,41 +87,19 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     stages.ms = {READ: reading, CUT: max(0.0, stages.ms[READ] - reading)}
     approximate = count >= max(1, exact_below)
     language, notes = source.language, report.notes()
-    with stages.stage("find languages"):
-        found = _languages(folder / manifest.PASSAGES)
+    file = folder / manifest.PASSAGES
+    with stages.stage("find languages"), closing(passages.PassageStore(file)) as store:
+        found = languages.of_corpus(store.texts())
     if language == languages.AUTO:
         language = found.name
         if language != languages.FALLBACK:
             notes = (*notes, found.describe())
     # The built-in corpora stay as they are: recorded answers come from their rankings.
     how = analyzer(language, identifiers=source.kind == "indexed")
-    decides = (
-        manifest.FORMAT,
-        digest,
-        asdict(source.chunking),
-        how.record(),
-        [sparse.K1, sparse.B],
-        approximate,
-    )
+    facts = manifest.FORMAT, digest, asdict(source.chunking), how.record(), [sparse.K1, sparse.B]
+    decides = (*facts, approximate)
     content = Content(documents, count, "", approximate, notes, report.skipped, how, found, decides)
     return replace(content, fingerprint=content.fingerprint_by(identity))
-
-
-def _languages(file: Path) -> languages.Languages:
-    """Count the languages of all passages."""
-    store = passages.PassageStore(file)
-    try:
-        return languages.of_corpus(store.texts())
-    finally:
-        store.close()
-
-
-def _check_columns(reading: Reading, report: LoadReport) -> None:
-    """Text columns that no file has are a mistake in their names."""
-    chosen = [name for name in reading.text_columns if reading.text_columns != columns.NONE]
-    if chosen and not set(chosen) & {name.strip().lower() for name in report.columns}:
-        known = ", ".join(report.columns) or "none, as there are no files of rows"
-        raise BadInput(f"no file has a column {' or '.join(map(repr, chosen))}; there are: {known}")
 
 
 def finish(
@@ -126,13 +109,13 @@ def finish(
     folder: Path,
     stages: Stages,
     place: Place | None = None,
-) -> manifest.CorpusInfo:
+) -> None:
     """Build the rest of the index in `folder`, after `read`; with `place` passages and vectors are stored
     there. Existing parts are not built again.
     """
     known = place.known(content.fingerprint) if place is not None else None
-    store = passages.PassageStore(folder / manifest.PASSAGES)
-    try:
+    recall, elsewhere = 1.0, 0
+    with closing(passages.PassageStore(folder / manifest.PASSAGES)) as store:
         with stages.stage("index words"):
             sparse.write_index(
                 store.texts(),
@@ -142,28 +125,21 @@ def finish(
             )
         if known is not None:
             dim, reused = int(known["dim"]), content.passages
+            recall, elsewhere = float(known["recall"]), int(known["bytes"])
             array_files.save(folder / KEYS, keys(store, vectors.identity))
         else:
             with stages.stage("embed"):
                 dim, reused = vectors.write(store, folder, stages.tick)
         with stages.stage("count unread text"):
             unread = count_unread(store.texts(), vectors.name, stages.tick)
-        recall, elsewhere = 1.0, 0
-        if known is not None:
-            recall, elsewhere = float(known["recall"]), int(known["bytes"])
-        elif place is not None:
-            made = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-            recall, elsewhere = place.put(
-                content.fingerprint, store, made, content.language, content.approximate, stages
-            )
-    finally:
-        store.close()
+        if place is not None and known is None:
+            about = content.fingerprint, store, mapped(folder / VECTORS)
+            recall, elsewhere = place.put(*about, content.language, content.approximate, stages)
     if place is not None:
         for file in (manifest.PASSAGES, VECTORS):
             (folder / file).unlink(missing_ok=True)
     elif content.approximate:
-        with stages.stage("index vectors"):
-            recall = _graph(folder)
+        recall = _graph(folder, stages)
     with stages.stage("check"):
         info = manifest.CorpusInfo(
             name=source.name,
@@ -177,9 +153,9 @@ def finish(
             dim=dim,
             vector_index="hnsw" if content.approximate else "flat",
             recall=recall,
-            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            build_ms={name: round(ms, 1) for name, ms in stages.ms.items()},
-            bytes=elsewhere + sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+            built_at=now(),
+            build_ms=stages.taken(),
+            bytes=elsewhere + size_of(folder),
             reused=reused,
             notes=content.notes,
             skipped=content.skipped,
@@ -191,7 +167,6 @@ def finish(
             **vectors.paid(),
         )
         manifest.write(folder, info)
-    return info
 
 
 def add_vectors(
@@ -203,13 +178,10 @@ def add_vectors(
     stages: Stages,
 ) -> None:
     """Write another embedder's vectors of the passages of the index `base` into `folder`."""
-    approximate, recall = base.vector_index == "hnsw", 1.0
-    began = dict(stages.ms)
+    stages.ms.clear()
     with stages.stage(f"embed by {vectors.name}"):
         dim, reused = vectors.write(store, folder, stages.tick)
-    if approximate:
-        with stages.stage("index vectors"):
-            recall = _graph(folder)
+    recall = _graph(folder, stages) if base.vector_index == "hnsw" else 1.0
     info = replace(
         base,
         fingerprint=fingerprint,
@@ -217,9 +189,9 @@ def add_vectors(
         embedder_identity=vectors.identity,
         dim=dim,
         recall=recall,
-        built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        build_ms={name: round(ms, 1) for name, ms in stages.ms.items() if name not in began},
-        bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        built_at=now(),
+        build_ms=stages.taken(),
+        bytes=size_of(folder),
         reused=reused,
         notes=(),
         skipped=(),
@@ -230,11 +202,22 @@ def add_vectors(
     manifest.write(folder, info)
 
 
-def _graph(folder: Path) -> float:
+def now() -> str:
+    """Return the time, ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _graph(folder: Path, stages: Stages) -> float:
     """Build the HNSW graph and measure it against the exact search on some of the passages."""
     from core.backends.vector import FaissIndex, write_graph
 
-    vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    write_graph(vectors, folder / manifest.GRAPH)
-    sample = np.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)
-    return FaissIndex(vectors, folder / manifest.GRAPH).recall(sample)
+    with stages.stage("index vectors"):
+        vectors = mapped(folder / VECTORS)
+        write_graph(vectors, folder / manifest.GRAPH)
+        sample = np.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)
+        return FaissIndex(vectors, folder / manifest.GRAPH).recall(sample)

@@ -6,11 +6,12 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,32 +38,16 @@ FURTHER = "vectors-"  # folders of an index with the vectors of other embedders
 DATA = PROJECT / "data"
 log = logging.getLogger(__name__)
 SHIPPED = ("support", "web")  # their documents come with the program
-BUILT_IN: Mapping[str, Source] = {
-    source.name: source
-    for source in (
-        Source(
-            "support",
-            "built-in",
-            DATA / "support" / "documents",
-            Chunking(),
-            title="An online shop's help and payment documents",
-        ),
-        Source("pydocs", "built-in", None, WHOLE, title="Docstrings of the installed Python packages"),
-        Source(
-            "web",
-            "snapshot",
-            DATA / "web" / "documents",
-            Chunking(),
-            title="Stored web pages, searched in place of the live web",
-        ),
-    )
-}
+_SHOP = "An online shop's help and payment documents"
+_WEB = "Stored web pages, searched in place of the live web"
+_BUILT_IN = (
+    Source("support", "built-in", DATA / "support" / "documents", Chunking(), title=_SHOP),
+    Source("pydocs", "built-in", None, WHOLE, title="Docstrings of the installed Python packages"),
+    Source("web", "snapshot", DATA / "web" / "documents", Chunking(), title=_WEB),
+)
+BUILT_IN: Mapping[str, Source] = {source.name: source for source in _BUILT_IN}
 LOOK_AGAIN_S = 5.0  # a source is looked at for changes no more often
-_seen: Recent[tuple[Source, Path], tuple[float, str]] = Recent(
-    256
-)  # by source and index: when, and its stamp
-
-_same: Recent[tuple[Path, str], bool] = Recent(256)  # by index and stamp of the source
+_changed: Recent[tuple[Source, Path], tuple[float, bool]] = Recent(256)  # by index: when looked at, and found
 
 State = Literal["ready", "not built", "stale", "damaged"]
 
@@ -96,32 +81,6 @@ class Current:
     content: str  # a hash of the bytes of the source; empty if it was not made
 
 
-class Held(Protocol):
-    """A corpus by name, before it is opened: an index in files or in PostgreSQL, or a table in place."""
-
-    @property
-    def source(self) -> Source: ...
-
-    def describe(self) -> Known: ...
-
-    def fingerprint(self) -> str | None: ...
-
-    def text_size(self) -> tuple[int, int] | None: ...
-
-    def no_bm25(self) -> str | None: ...
-
-    def no_full_text(self) -> str | None: ...
-
-    def missing_vectors(self) -> str | None: ...
-
-    def open(self) -> Corpus: ...
-
-
-def held(name: str, settings: Settings) -> Held:
-    """Return the corpus of that name, whose kind is decided here alone."""
-    return InPlace(name, settings) if name in table.names(settings) else Indexed(name, settings)
-
-
 class InPlace(table.Table):
     """A table in place as the catalogue lists it; it is ready if it can be read, which is checked every few
     seconds.
@@ -153,22 +112,34 @@ class Indexed:
     def describe(self) -> Known:
         """Describe the corpus by the record of its index, which is not read itself."""
         name, settings = self.name, self.settings
-        if name in names(settings) and (why := unreadable(name, settings)):
-            return _without_record(name, why, settings)
-        origin = self.source
+        why = unreadable(name, settings) if name in names(settings) else None
+        try:
+            origin = self.source
+        except BadInput:
+            if why is None:
+                raise
+            way = f"{COMMAND} index PATH --name {name}, or delete it on the page Corpus"
+            reason = f"{why}. Index its source again: {way}"
+            return Known(name, name, "indexed", "damaged", reason, "no longer known", True)
+        where = str(origin.path) if origin.path else "installed packages"
+        chunking_of = base if (base := variants.base_of(origin.name)) != origin.name else None
+        about = (origin.name, origin.title or where, origin.kind)
+        again = f"run: {COMMAND} index {origin.name}"
+        known = Known(*about, "not built", again, where, origin.kind != "snapshot", chunking_of=chunking_of)
+        if why is not None:
+            return replace(known, state="damaged", reason=f"{why}. Build it again: {again[5:]}")
         found = current(origin.name, settings)
-        base = _base(origin)
         if found is None:
-            return replace(base, reason=f"run: {COMMAND} index {origin.name}")
+            return known
         try:
             info = recorded(found)
         except IndexDamaged as error:
             if replaced(found, settings) is not None:
                 return self.describe()
-            again = f"{error}. Build it again: {COMMAND} index {origin.name}"
-            return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
+            reason = f"{error}. Build it again: {again[5:]}"
+            return replace(known, state="damaged", reason=reason, fingerprint=found.folder.name)
         state, reason = _freshness(origin, found, info, settings)
-        return replace(base, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
+        return replace(known, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
 
     def fingerprint(self) -> str | None:
         """Return the fingerprint of the active index, or None."""
@@ -176,7 +147,9 @@ class Indexed:
         return found.folder.name if found else None
 
     def text_size(self) -> tuple[int, int] | None:
-        """Return the number of passages and the bytes of their texts; see the function `text_size`."""
+        """Return the number of passages of the index and the bytes (UTF-8) of their texts and titles; None
+        without one. Above `llm_context` passages the bytes are 0, as so many are never read whole.
+        """
         found = current(self.name, self.settings)
         try:
             most = self.settings.llm_context
@@ -201,12 +174,12 @@ class Indexed:
             return None
         try:
             info = manifest.read(found.folder)[0]
-            if has_vectors(info, self.settings.embedder, self.settings):
-                return None
         except IndexDamaged:
             return None  # opening it reports the damage
-        there = embedders_of(info, self.settings)
-        return lacks(self.name, self.settings.embedder, there, info)
+        wanted = embedder_identity(self.settings.embedder, self.settings)
+        if wanted in (one.embedder_identity for one in (info, *further(info, self.settings))):
+            return None
+        return lacks(self.settings.embedder, info, self.settings)
 
     def open(self) -> Corpus:
         """Open the active index. Raises IndexDamaged, BadInput for an unknown name, Unavailable if it is not
@@ -230,18 +203,17 @@ class Indexed:
         return corpus
 
 
+Held = Indexed | InPlace  # a corpus by name, before it is opened
+
+
+def held(name: str, settings: Settings) -> Held:
+    """Return the corpus of that name, whose kind is decided here alone."""
+    return InPlace(name, settings) if name in table.names(settings) else Indexed(name, settings)
+
+
 def current_fingerprint(name: str, *, settings: Settings) -> str | None:
     """Return the fingerprint of the active index, or of a table's current state; None without one."""
     return held(name, settings).fingerprint()
-
-
-def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
-    """Return the number of passages of an index and the bytes (UTF-8) of their texts and titles; None without
-    one.
-
-    Above `llm_context` passages the bytes are 0, as so many are never read whole.
-    """
-    return held(name, settings).text_size()
 
 
 def known(settings: Settings) -> list[Known]:
@@ -264,77 +236,43 @@ def describe(name: str, settings: Settings) -> Known:
     return held(name, settings).describe()
 
 
-def _base(origin: Source) -> Known:
-    """Describe a corpus without its index."""
-    where = str(origin.path) if origin.path else "installed packages"
-    base = variants.base_of(origin.name)
-    return Known(
-        origin.name,
-        origin.title or where,
-        origin.kind,
-        "not built",
-        "",
-        where,
-        origin.kind != "snapshot",
-        chunking_of=base if base != origin.name else None,
-    )
-
-
-def _without_record(name: str, why: str, settings: Settings) -> Known:
-    """Describe a corpus whose record is unreadable or outdated, so that its source is unknown."""
-    try:
-        origin = source(name, settings=settings, known_only=True)
-    except BadInput:
-        way = f"{COMMAND} index PATH --name {name}, or delete it on the page Corpus"
-        reason = f"{why}. Index its source again: {way}"
-        return Known(name, name, "indexed", "damaged", reason, "no longer known", True)
-    return replace(_base(origin), state="damaged", reason=f"{why}. Build it again: {COMMAND} index {name}")
-
-
 def _freshness(origin: Source, found: Current, info: CorpusInfo, settings: Settings) -> tuple[State, str]:
-    if origin.path != found.source.path:  # a built-in one: any other is where its record says
-        return "stale", (
-            f"indexed from {found.source.path} by another copy of the program; this copy reads"
-            f" {origin.path}. Build it again: {COMMAND} index {origin.name}"
-        )
-    before = found.source
-    if (origin.chunking, origin.language, origin.reading) != (
-        before.chunking,
-        before.language,
-        before.reading,
-    ):
+    before, wanted = found.source, origin.embedder(settings)
+    if origin.path != before.path:  # a built-in one: any other is where its record says
+        by = f"indexed from {before.path} by another copy of the program; this copy reads {origin.path}"
+        return "stale", f"{by}. Build it again: {COMMAND} index {origin.name}"
+    own = (origin.chunking, origin.language, origin.reading)
+    if own != (before.chunking, before.language, before.reading):
         return "stale", f"indexed with other settings ({info.chunking.label()})"
-    wanted = origin.embedder(settings)
     if embedder_identity(wanted, settings) != info.embedder_identity:
         changed = "has changed" if info.embedder == wanted else f"now it is {wanted}"
         return "stale", f"indexed with embedder {info.embedder}; {changed}"
     try:
-        if (stamp := _stamp(origin, found)) != found.stamp and not _same_content(origin, found, stamp):
-            return "stale", "the source has changed since it was indexed"
+        changes = _has_changed(origin, found)
     except (BadInput, OSError) as error:
         return "ready", f"the source can no longer be read: {error}"
-    return "ready", ""
+    return ("stale", "the source has changed since it was indexed") if changes else ("ready", "")
 
 
-def _stamp(origin: Source, found: Current) -> str:
-    """Return the source's stamp, at most `LOOK_AGAIN_S` old: pages ask at each click, and it reads many
-    files.
+def _has_changed(origin: Source, found: Current) -> bool:
+    """Return True if files have other bytes than when they were indexed. They are looked at every
+    LOOK_AGAIN_S: pages ask at each click, and it reads many files.
     """
     key, now = (origin, found.folder), time.monotonic()
-    seen = _seen.get(key)
+    seen = _changed.get(key)
     if seen is None or now - seen[0] >= LOOK_AGAIN_S:
-        seen = _seen[key] = (now, origin.stamp(found.read))
+        stamp = origin.stamp(found.read)
+        same = stamp == found.stamp or bool(
+            found.content and _content(origin, found.read, stamp) == found.content
+        )
+        seen = _changed[key] = (now, not same)
     return seen[1]
 
 
-def _same_content(origin: Source, found: Current, stamp: str) -> bool:
-    """Return True if rewritten files have the same bytes as before; checked once per stamp."""
-    if not found.content:
-        return False
-    key = (found.folder, stamp)
-    if (same := _same.get(key)) is None:
-        same = _same[key] = origin.content(found.read) == found.content
-    return same
+@lru_cache(256)
+def _content(origin: Source, read: tuple[str, ...], _stamp: str) -> str:
+    """Return the hash of a source's bytes, read once for each of its states."""
+    return origin.content(read)
 
 
 def source(
@@ -352,10 +290,11 @@ def source(
 
     A corpus indexed before is refreshed unchanged: from the same path, with the same chunking.
     """
-    if isinstance(what, Source):
-        origin = what
-    else:
-        origin = _known(what, settings, known_only) or _new(Path(what), name, settings)
+    origin = what if isinstance(what, Source) else _known(what, settings, known_only)
+    if origin is None:
+        origin = from_path(Path(str(what)), name=name)
+        before = current(origin.name, settings)
+        origin = before.source if before and before.source.path == origin.path else origin
     changed = replace(
         origin,
         name=slug(name) if name is not None else origin.name,
@@ -369,13 +308,6 @@ def source(
     return changed
 
 
-def _new(path: Path, name: str | None, settings: Settings) -> Source:
-    """Return the source at `path`, with its earlier settings if it was indexed under this name before."""
-    origin = from_path(path, name=name)
-    before = current(origin.name, settings)
-    return before.source if before and before.source.path == origin.path else origin
-
-
 def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | None:
     """Return the known corpus called `what` or built from the path `what`, or None for a new path."""
     if isinstance(what, str):
@@ -383,8 +315,12 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
             return InPlace(what, settings).source
         if what in BUILT_IN:
             return _built_in(what, settings)
-        if (variant := _variant(what, settings)) is not None:
-            return variant
+        base, key = variants.base_of(what), variants.key_of(what)
+        if key is not None:  # of its corpus' current source, as long as that exists
+            before = current(base, settings)
+            of = _built_in(base, settings) if base in BUILT_IN else before.source if before else None
+            if of is not None:
+                return variants.of_source(of, key)
         listed = what in names(settings)
         found = current(what, settings) if listed else None
         if found is not None:
@@ -393,17 +329,13 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
         if listed and uploaded.is_dir():  # its record cannot be read, but it is known where the files are
             return from_path(uploaded, name=what)
         if listed and (known_only or not Path(what).exists()):
-            raise BadInput(
-                f"{unreadable(what, settings)}; index its source again: python -m "
-                f"core index PATH"
-                f" --name {what}"
-            )
+            how = f"index its source again: {COMMAND} index PATH --name {what}"
+            raise BadInput(f"{unreadable(what, settings)}; {how}")
     path = Path(what).expanduser()
     if known_only or not path.exists():
         there = ", ".join(dict.fromkeys((*BUILT_IN, *names(settings), *table.names(settings))))
-        raise BadInput(
-            f"unknown corpus {str(what)!r}; known: {there}" + ("" if known_only else ", or a path")
-        )
+        more = "" if known_only else ", or a path"
+        raise BadInput(f"unknown corpus {str(what)!r}; known: {there}{more}")
     return next((s for s in BUILT_IN.values() if s.path and s.path == path.resolve()), None)
 
 
@@ -415,43 +347,22 @@ def _built_in(name: str, settings: Settings) -> Source:
     return replace(BUILT_IN[name], place=before.source.place, embedders=before.source.embedders)
 
 
-def _variant(name: str, settings: Settings) -> Source | None:
-    """Return the source of a chunking derived from its corpus' current source; None for another name, or if
-    that source no longer exists.
-    """
-    base, key = variants.base_of(name), variants.key_of(name)
-    if key is None:
-        return None
-    before = current(base, settings)
-    origin = _built_in(base, settings) if base in BUILT_IN else before.source if before else None
-    return variants.of_source(origin, key) if origin else None
-
-
 def _check_name(wanted: Source, settings: Settings) -> None:
     """Check that a name means one source with its chunking: another source must not replace it unnoticed."""
-    if (key := variants.key_of(wanted.name)) is not None and not variants.fits(wanted, key):
-        raise BadInput(
-            f"{wanted.name!r} is the name of {variants.base_of(wanted.name)} as {key}; for other "
-            f"chunkings: {COMMAND} index {variants.base_of(wanted.name)} --chunkings 256,512"
-        )
-    if (standard := BUILT_IN.get(wanted.name)) is not None:
-        if standard.path != wanted.path:
-            raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; choose another with --name")
-        return  # an index made by another copy of the program is taken over: these documents go with this one
-    if wanted.name in table.names(settings) and wanted.kind != "table":
-        raise BadInput(
-            f"{wanted.name!r} is the table [corpora.{wanted.name}] of the settings file; choose another "
-            "with --name"
-        )
-    other = current(wanted.name, settings)
-    if (
-        other is not None
-        and other.source.path != wanted.path
-        and (not other.source.path or other.source.path.exists())
-    ):
-        raise BadInput(
-            f"{wanted.name!r} is already the corpus of {other.source.path}; choose another name with --name"
-        )
+    name, standard, other = wanted.name, BUILT_IN.get(wanted.name), current(wanted.name, settings)
+    if (key := variants.key_of(name)) is not None and not variants.fits(wanted, key):
+        base = variants.base_of(name)
+        how = f"for other chunkings: {COMMAND} index {base} --chunkings 256,512"
+        raise BadInput(f"{name!r} is the name of {base} as {key}; {how}")
+    if standard is not None:  # one made by another copy is taken over: these documents go with this one
+        taken = "the name of a built-in corpus" if standard.path != wanted.path else ""
+    elif name in table.names(settings) and wanted.kind != "table":
+        taken = f"the table [corpora.{name}] of the settings file"
+    else:
+        at = other.source.path if other is not None else wanted.path
+        taken = f"already the corpus of {at}" if at != wanted.path and (not at or at.exists()) else ""
+    if taken:
+        raise BadInput(f"{name!r} is {taken}; choose another name with --name")
 
 
 def indexed_variants(base: str, settings: Settings) -> list[str]:
@@ -480,11 +391,20 @@ def _text_size(folder: Path, most: int, dsn: Dsn | None) -> tuple[int, int]:
     info = manifest.read(folder)[0]
     if info.passages > most:
         return info.passages, 0
-    store = passages_of(folder, info, dsn)
-    try:
+    with closing(passages_of(folder, info, dsn)) as store:
         return store.size()
-    finally:
-        store.close()
+
+
+def token_lengths(name: str, settings: Settings) -> NDArray[np.int64]:
+    """Return the tokens of each passage of a corpus, in the order of rows; empty without an index."""
+    found = current(name, settings)
+    return _token_lengths(found.folder, dsn(found, settings)) if found else np.zeros(0, np.int64)
+
+
+@lru_cache(64)
+def _token_lengths(folder: Path, at: Dsn | None) -> NDArray[np.int64]:
+    with closing(passages_of(folder, manifest.read(folder)[0], at)) as store:
+        return np.fromiter((tokens(passage.text) for _, passage, _ in store.everything()), np.int64)
 
 
 def dsn(found: Current, settings: Settings) -> Dsn | None:
@@ -550,18 +470,13 @@ def recorded(found: Current) -> CorpusInfo:
     return info
 
 
-def lacks(corpus: str, embedder: str, there: Sequence[str], info: CorpusInfo) -> str:
-    """Why the vectors of an embedder cannot be searched, and how to get them."""
-    has = f"corpus {corpus} has no vectors of embedder {embedder}, only those of {', '.join(there)}"
+def lacks(embedder: str, info: CorpusInfo, settings: Settings) -> str:
+    """Why the vectors of an embedder cannot be searched in a corpus, and how to get them."""
+    there = ", ".join(embedders_of(info, settings))
+    has = f"corpus {info.name} has no vectors of embedder {embedder}, only those of {there}"
     if info.place:
         return f"{has}: a corpus in PostgreSQL has those of one embedder"
-    return f"{has}: run {COMMAND} index {corpus} --embedder {embedder}"
-
-
-def has_vectors(info: CorpusInfo, embedder: str, settings: Settings) -> bool:
-    """Return True if an index has the vectors of an embedder."""
-    wanted = embedder_identity(embedder, settings)
-    return wanted in (info.embedder_identity, *(one.embedder_identity for one in further(info, settings)))
+    return f"{has}: run {COMMAND} index {info.name} --embedder {embedder}"
 
 
 def further(info: CorpusInfo, settings: Settings) -> list[CorpusInfo]:
@@ -602,21 +517,3 @@ def names(settings: Settings) -> list[str]:
 def home_of(name: str, settings: Settings) -> Path:
     """Return the folder of a corpus' indexes. Raises BadInput for an invalid name."""
     return settings.home / "indexes" / slug(name)
-
-
-def token_lengths(name: str, settings: Settings) -> NDArray[np.int64]:
-    """Return the tokens of each passage of a corpus, in the order of rows; empty without an index."""
-    found = current(name, settings)
-    return _lengths(found.folder, dsn(found, settings)) if found else np.zeros(0, np.int64)
-
-
-@lru_cache(64)
-def _lengths(folder: Path, at: Dsn | None) -> NDArray[np.int64]:
-    """Count the tokens of an index folder's passages; the folder never changes, as its name is its content's
-    hash.
-    """
-    store = passages_of(folder, manifest.read(folder)[0], at)
-    try:
-        return np.fromiter((tokens(passage.text) for _, passage, _ in store.everything()), np.int64)
-    finally:
-        store.close()

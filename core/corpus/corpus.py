@@ -20,7 +20,7 @@ from core.backends.sparse import BM25Index, top_k
 from core.backends.terms import Analyzer
 from core.backends.vector import BLOCK, FaissIndex, Kind, QuantisedIndex
 from core.corpus import manifest
-from core.corpus.embeddings import VECTORS
+from core.corpus.embeddings import VECTORS, mapped
 from core.corpus.metadata import Metadata
 from core.corpus.passages import Listed, PassageStore, Stored
 from core.corpus.types import Document, FileRecord
@@ -54,7 +54,7 @@ class Corpus:
         """Open the index in `folder`; raises IndexDamaged when a file does not match its recorded sha256."""
         info = manifest.verify(folder)
         self.folder = folder
-        vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        vectors = mapped(folder / VECTORS)
         words = BM25Index(folder / manifest.BM25, info.passages)
         self._open(info, PassageStore(folder / manifest.PASSAGES), vectors, words, warnings=warnings)
 
@@ -384,6 +384,6 @@ class Further(Corpus):
         """Open the vectors in `folder`; raises IndexDamaged if a file does not match its recorded sha256."""
         info = manifest.verify(folder)
         self.folder = folder
-        vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        vectors = mapped(folder / VECTORS)
         self._open(info, base._store, vectors, base._words, warnings=base.warnings)
         self.base, self.by = base, folder.name

@@ -56,6 +56,12 @@ def keys(store: Searched, identity: str) -> Keys:
     return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, KEY_BYTES)
 
 
+def mapped(file: Path) -> Matrix:
+    """Return the vectors in a file, shape (n, dim), which stay there."""
+    found: Matrix = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return found
+
+
 class Checkpoint:
     """Vectors embedded by a build that has not ended; a torn or damaged end is cut off when it is read."""
 
@@ -270,9 +276,7 @@ def _sortable(found: Keys) -> NDArray[np.bytes_]:
 
 def _vectors_of(index: Path) -> tuple[Keys, Matrix]:
     """Return the keys of an index and their vectors, which stay in their mapped file."""
-    stored = np.load(index / KEYS, allow_pickle=False)
-    vectors = np.load(index / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    return stored, vectors
+    return np.load(index / KEYS, allow_pickle=False), mapped(index / VECTORS)
 
 
 def _whole(path: Path, kind: np.dtype[Any]) -> int:

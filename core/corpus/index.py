@@ -11,9 +11,11 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +54,33 @@ __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a build works with."""
+
+    home: Path  # of the corpus' indexes
+    settings: Settings
+    stages: builder.Stages
+    helpers: Helpers | None
+    begin: Begin
+    former: list[Path] = field(default_factory=list)  # indexes in files with sound vectors
+
+    def vectors(self, name: str, identity: str, given: Embedder | None = None, **more: Any) -> Vectors:
+        """Return the source of vectors by an embedder."""
+        load = cache(lambda: given or load_embedder(name, settings=self.settings))
+        point = Checkpoint(self.home, identity)
+        return Vectors(name, identity, load, self.former, point, self.helpers, begin=self.begin, **more)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Make a new folder, which is deleted unless it was renamed."""
+        folder = Path(tempfile.mkdtemp(dir=self.home, prefix=".new-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def build(
     name: str | None,
     source: Source | str | Path,
@@ -72,16 +101,15 @@ def build(
     service before it is called; by default it rejects costs above the limits of the settings. Raises BadInput
     (NotConfirmed), Unavailable, Cancelled.
     """
-    begin = begin or gate(settings, confirmed=False)
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
     if wanted.kind == "table":
         wanted.stamp()  # says that it is not indexed
-    home = home_of(wanted.name, settings)
+    home, stages = home_of(wanted.name, settings), builder.Stages(progress, cancel or threading.Event())
+    work = _Work(home, settings, stages, helpers, begin or gate(settings, confirmed=False))
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with alone(home / ".lock", cancel or threading.Event()):
-            stages = builder.Stages(progress, cancel or threading.Event())
-            return _build(wanted, home, settings, stages, embedder, helpers, begin)
+        with alone(home / ".lock", stages.cancel):
+            return _build(wanted, work, embedder)
     except (OSError, sqlite3.Error) as error:
         raise unwritable("the index", home, error) from error
 
@@ -89,15 +117,13 @@ def build(
 def build_each(
     sources: Sequence[Source],
     *,
-    settings: Settings,
     progress: Progress = lambda _stage, _done, _total: None,
-    cancel: threading.Event | None = None,
-    helpers: Helpers | None = None,
-    begin: Begin | None = None,
+    **how: Any,
 ) -> Iterator[Corpus]:
     """Build or refresh one after the other: each stands once it is given, whatever becomes of the next.
 
-    Texts that one chunking of a source embedded are not embedded again by another. Raises as `build` does.
+    Texts that one chunking of a source embedded are not embedded again by another. `how` are arguments of
+    `build`, which raises the errors.
     """
     for place, source in enumerate(sources, 1):
         where = f"{source.name} ({place} of {len(sources)}): " if len(sources) > 1 else f"{source.name}: "
@@ -105,9 +131,7 @@ def build_each(
         def told(stage: str, done: int, total: int, where: str = where) -> None:
             progress(where + stage, done, total)
 
-        yield build(
-            None, source, settings=settings, progress=told, cancel=cancel, helpers=helpers, begin=begin
-        )
+        yield build(None, source, progress=told, **how)
 
 
 def open_corpus(name: str, *, settings: Settings) -> Corpus:
@@ -145,9 +169,7 @@ def by_embedder(corpus: Corpus, embedder: str, *, settings: Settings) -> Corpus:
             return Further(corpus, found)
     except IndexDamaged as error:
         log.warning("%s; it is not used", error)
-    raise Unavailable(
-        catalogue.lacks(corpus.name, name, catalogue.embedders_of(corpus.info, settings), corpus.info)
-    )
+    raise Unavailable(catalogue.lacks(name, corpus.info, settings))
 
 
 def folder_of(corpus: str, identity: str, settings: Settings) -> Path:
@@ -169,26 +191,15 @@ def remove(name: str, *, settings: Settings) -> None:
         remove(variant, settings=settings)
     with alone(home / ".lock", threading.Event()):
         if (found := current(home.name, settings)) is not None and found.source.place:
-            try:
-                served.Place(home.name, found.source.place, settings).clear()
-            except Unavailable as error:  # a server that is gone is no reason to keep its record
-                log.warning("the tables of %s were not deleted: %s", name, error)
+            _clear(home.name, found.source.place, settings)
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
     enrichments.remove(name, settings)
     people.record("index deleted", name)
 
 
-def _build(
-    source: Source,
-    home: Path,
-    settings: Settings,
-    stages: builder.Stages,
-    given: Embedder | None,
-    helpers: Helpers | None,
-    begin: Begin,
-) -> Corpus:
-    before = current(source.name, settings)
+def _build(source: Source, work: _Work, given: Embedder | None) -> Corpus:
+    home, settings, before = work.home, work.settings, current(source.name, work.settings)
     if given is not None and given.name != settings.embedder:
         source = replace(source, embedders=(given.name,))
     if len(source.embedders) > 1 and source.place:
@@ -197,108 +208,74 @@ def _build(
             " keep the index in files (--in files)"
         )
     own = [one for one in home.iterdir() if one.is_dir() and not one.name.startswith(".")]
-    former = [one for one in (*own, *_siblings(source.name, settings)) if _usable(one, (KEYS, VECTORS))]
-    here = [one for one in former if not manifest.read(one)[0].place]
+    base = variants.base_of(source.name)  # the source's other chunkings share many texts
+    others = [one for one in (base, *indexed_variants(base, settings)) if one != source.name]
+    own += [found.folder for one in others if (found := current(one, settings)) is not None]
+    former = [one for one in own if _usable(one, (KEYS, VECTORS))]
+    work.former.extend(one for one in former if not manifest.read(one)[0].place)
     place = served.Place(source.name, source.place, settings) if source.place else None
     called = given.name if given is not None else source.embedder(settings)
     known_as = called if given is not None else embedder_identity(called, settings)
     stamp, source_content = source.stamp(), source.content()
-    checkpoint = Checkpoint(home, known_as)
     for leftover in home.glob(".new-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
-    try:
-        content = builder.read(source, known_as, settings.exact_below, folder, stages)
+    with work.scratch() as folder:
+        content = builder.read(source, known_as, settings.exact_below, folder, work.stages)
         target = home / content.fingerprint
-        usable = _usable(target, name=source.name)
-        if usable is None or not _is_there(usable, source, place):
-            load = cache(lambda: given or load_embedder(called, settings=settings))
-            others = [one for path in former if (one := _vectors(path, settings)) is not None]
-            vectors = Vectors(called, known_as, load, here, checkpoint, helpers, others, begin)
-            builder.finish(source, content, vectors, folder, stages, place)
+        if _is_whole(target, source, place):
+            manifest.remark(target, content.notes, content.skipped, folder / manifest.READING)
+        else:
+            elsewhere = [one for path in former if (one := _served_vectors(path, settings)) is not None]
+            vectors = work.vectors(called, known_as, given, elsewhere=elsewhere)
+            builder.finish(source, content, vectors, folder, work.stages, place)
             if target.exists():
                 target.rename(folder.with_suffix(".damaged"))
             folder.rename(target)
-        else:
-            manifest.remark(target, content.notes, content.skipped, folder / manifest.READING)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     corpus = opened(target, settings)
-    _point(
-        home,
-        {
-            "fingerprint": content.fingerprint,
-            "stamp": stamp,
-            "content": source_content,
-            "source": source.record(),
-            "read": list(endings.READ),
-        },
-    )
-    checkpoint.clear()
+    facts = {"fingerprint": content.fingerprint, "stamp": stamp, "content": source_content}
+    record = {**facts, "source": source.record(), "read": list(endings.READ)}
+    scratch = home / f".{CURRENT}"
+    scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    os.replace(scratch, home / CURRENT)  # from here on it is the active one
+    Checkpoint(home, known_as).clear()
     corpus.chosen = bool(source.embedders)
-    kept = {
-        target,
-        *(
-            _add(corpus, one, content, here, home, settings, stages, helpers, begin)
-            for one in source.embedders[1:]
-        ),
-    }
+    kept = {target, *(_add(corpus, name, content, work) for name in source.embedders[1:])}
     for other in home.iterdir():
         if other.is_dir() and other not in kept:
             shutil.rmtree(other, ignore_errors=True)
     if place is not None:
         place.clear(keep=content.fingerprint)
     if before is not None and before.source.place not in ("", source.place):
-        try:
-            served.Place(source.name, before.source.place, settings).clear()
-        except Unavailable as error:
-            log.warning("the earlier index of %s was not deleted: %s", source.name, error)
+        _clear(source.name, before.source.place, settings)
     return corpus
 
 
-def _add(
-    corpus: Corpus,
-    name: str,
-    content: builder.Content,
-    former: Sequence[Path],
-    home: Path,
-    settings: Settings,
-    stages: builder.Stages,
-    helpers: Helpers | None,
-    begin: Begin,
-) -> Path:
+def _add(corpus: Corpus, name: str, content: builder.Content, work: _Work) -> Path:
     """Make the vectors of a further embedder, unless they are there; the folder that holds them."""
-    identity = embedder_identity(name, settings)
-    target = folder_of(corpus.name, identity, settings)
-    usable = _usable(target, name=corpus.name)
-    if usable is not None and manifest.read(target)[0].of == corpus.fingerprint:
+    identity = embedder_identity(name, work.settings)
+    target, own = folder_of(corpus.name, identity, work.settings), work.home / corpus.fingerprint
+    if _usable(target, name=corpus.name) and manifest.read(target)[0].of == corpus.fingerprint:
         return target
-    checkpoint = Checkpoint(home, identity)
-    load = cache(lambda: load_embedder(name, settings=settings))
-    known = [*former, home / corpus.fingerprint]
-    vectors = Vectors(name, identity, load, known, checkpoint, helpers, begin=begin)
-    folder = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
-    try:
-        store = PassageStore(home / corpus.fingerprint / manifest.PASSAGES)
-        try:
-            builder.add_vectors(corpus.info, content.fingerprint_by(identity), store, vectors, folder, stages)
-        finally:
-            store.close()
+    work.former.append(own)
+    vectors = work.vectors(name, identity)
+    with work.scratch() as folder, closing(PassageStore(own / manifest.PASSAGES)) as store:
+        fingerprint = content.fingerprint_by(identity)
+        builder.add_vectors(corpus.info, fingerprint, store, vectors, folder, work.stages)
         shutil.rmtree(target, ignore_errors=True)
         folder.rename(target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    checkpoint.clear()
+    vectors.checkpoint.clear()
     return target
 
 
-def _is_there(folder: Path, source: Source, place: served.Place | None) -> bool:
-    """Return True if the index in `folder` is stored at the wanted place and complete."""
+def _is_whole(folder: Path, source: Source, place: served.Place | None) -> bool:
+    """Return True if `folder` holds the undamaged index of a source, stored at the wanted place."""
+    if not _usable(folder, name=source.name):
+        return False
     info = manifest.read(folder)[0]
     return info.place == source.place and (place is None or place.known(info.fingerprint) is not None)
 
 
-def _vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | None:
+def _served_vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | None:
     """Return the keys and vectors of an earlier index in a database; None for an index in files or a deleted
     one.
     """
@@ -313,29 +290,25 @@ def _vectors(folder: Path, settings: Settings) -> tuple[Keys, served.Former] | N
     return (np.load(folder / KEYS, allow_pickle=False), found) if found is not None else None
 
 
-def _siblings(name: str, settings: Settings) -> list[Path]:
-    """Return the indexes of the source's other chunkings, which share many texts."""
-    base = variants.base_of(name)
-    others = [other for other in (base, *indexed_variants(base, settings)) if other != name]
-    return [found.folder for other in others if (found := current(other, settings)) is not None]
+def _clear(name: str, place: str, settings: Settings) -> None:
+    """Delete the tables of a corpus in a database; a server that is gone is no reason to keep its record."""
+    try:
+        served.Place(name, place, settings).clear()
+    except Unavailable as error:
+        log.warning("the tables of %s were not deleted: %s", name, error)
 
 
-def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -> Path | None:
-    """`folder` if it holds an undamaged index (of corpus `name`), or `only` these files are undamaged."""
+def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -> bool:
+    """Return True if `folder` holds an undamaged index (of corpus `name`), or `only` these files are
+    undamaged.
+    """
     if not folder.is_dir():
-        return None
+        return False
     try:
         info = manifest.verify(folder, only)
         if name is not None and info.name != name:
             raise IndexDamaged(f"the index in {folder} is of corpus {info.name!r}")
     except IndexDamaged as error:
         log.warning("%s; it is not used", error)
-        return None
-    return folder
-
-
-def _point(home: Path, record: dict[str, object]) -> None:
-    """Activate the index atomically."""
-    scratch = home / f".{CURRENT}"
-    scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    os.replace(scratch, home / CURRENT)
+        return False
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +34,10 @@ class Stages:
         yield
         self.ms[name] = (time.perf_counter() - began) * 1000
 
+    def taken(self) -> dict[str, float]:
+        """Return the milliseconds of each stage."""
+        return {name: round(ms, 1) for name, ms in self.ms.items()}
+
     def tick(self, done: int, total: int) -> None:
         """Report, a few times a second at most; raises Cancelled when Stop was pressed."""
         if self.cancel.is_set():
@@ -53,10 +57,8 @@ def alone(file: Path, cancel: threading.Event) -> Iterator[None]:
     while not lock.is_locked:
         if cancel.is_set():
             raise Cancelled("stopped while waiting for another process that builds this corpus")
-        try:
+        with suppress(Timeout):
             lock.acquire(timeout=LOOK_S)
-        except Timeout:
-            continue
     try:
         yield
     finally:

@@ -18,6 +18,7 @@ from core.steps.base import OtherRoute
 from core.steps.grade import worth
 
 if TYPE_CHECKING:
+    from core.corpus.catalogue import Held
     from core.domain.settings import Settings
     from core.engine.request import Mode
     from core.engine.resources import Resources
@@ -40,54 +41,48 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     from core.backends.llm import load_reflection
     from core.backends.rerankers import no_cross_encoder
     from core.corpus import tables
-    from core.corpus.catalogue import current_fingerprint, held
+    from core.corpus.catalogue import held
     from core.corpus.enrichments import store
 
-    gaps = Gaps()
-    for name in engine.settings.models:
-        try:
-            lack = engine.llm(name=name).status()
-        except RouteScopeError as error:
-            lack = str(error)
-        if lack:
-            gaps.models[name] = lack
-    try:
-        reason = engine.llm().status()
-    except RouteScopeError as error:
-        reason = str(error)
-    if reason:
-        gaps[Need.LLM] = reason
-    if lack := _no_web(engine.settings):
-        gaps[Need.WEB] = lack
-    if lack := no_cross_encoder(engine.settings.reranker.strip()):
-        gaps[Need.CROSS_ENCODER] = lack
-    if not engine.settings.fid_model:
-        gaps[Need.FID] = f"no Fusion-in-Decoder model is set: {fid.HOW}"
-    try:
-        load_reflection(engine.settings)
-    except RouteScopeError as error:
-        gaps[Need.SELF_RAG] = str(error)
+    settings, gaps = engine.settings, Gaps()
+    lacks: dict[Need, str | None] = {
+        Need.LLM: _no_model(engine, ""),
+        Need.WEB: _no_web(settings),
+        Need.CROSS_ENCODER: no_cross_encoder(settings.reranker.strip()),
+        Need.FID: None if settings.fid_model else f"no Fusion-in-Decoder model is set: {fid.HOW}",
+        Need.SELF_RAG: _refused(lambda: load_reflection(settings)),
+    }
     if corpus is not None:
-        fingerprint = current_fingerprint(corpus, settings=engine.settings)
+        kept = held(corpus, settings)
+        fingerprint = kept.fingerprint()
         for need in Need:
-            if need.enrichment and (
-                lack := store.missing(need.enrichment, corpus, fingerprint, engine.settings)
-            ):
-                gaps[need] = lack
-        for need in (Need.TABLES, Need.CSV):
-            if lack := tables.missing(need, corpus, engine.settings):
-                gaps[need] = lack
-        if lack := _no_full_text(corpus, engine.settings):
-            gaps[Need.FULL_TEXT] = lack
-        if lack := _no_bm25(corpus, engine.settings):
-            gaps[Need.BM25] = lack
-        if lack := held(corpus, engine.settings).missing_vectors():
-            gaps[Need.VECTORS] = lack
-        if lack := _no_weights(engine, corpus, gaps):
-            gaps[Need.WEIGHTS] = lack
-        if lack := _too_long(corpus, engine.settings):
-            gaps[Need.FITS] = lack
+            if need.enrichment:
+                lacks[need] = store.missing(need.enrichment, corpus, fingerprint, settings)
+        lacks |= {need: tables.missing(need, corpus, settings) for need in (Need.TABLES, Need.CSV)}
+        lacks |= {Need.FULL_TEXT: kept.no_full_text(), Need.BM25: kept.no_bm25()}
+        lacks |= {Need.VECTORS: kept.missing_vectors(), Need.FITS: _too_long(kept, settings)}
+    gaps.update({need: lack for need, lack in lacks.items() if lack})
+    gaps.models = {name: lack for name in settings.models if (lack := _no_model(engine, name))}
+    if corpus is not None and (lack := _no_weights(engine, corpus, gaps)):
+        gaps[Need.WEIGHTS] = lack
     return gaps
+
+
+def _refused(load: Callable[[], object]) -> str | None:
+    """Return why something cannot be loaded; None if it can."""
+    try:
+        load()
+    except RouteScopeError as error:
+        return str(error)
+    return None
+
+
+def _no_model(engine: Resources, name: str, mode: Mode | None = None) -> str | None:
+    """Return why a language model cannot be called; None if it can."""
+    try:
+        return engine.llm(mode, name).status()
+    except RouteScopeError as error:
+        return str(error)
 
 
 def without_model(engine: Resources, corpus: str) -> list[Route]:
@@ -110,9 +105,8 @@ def other_routes(
     def gaps() -> Mapping[Need, str]:
         found = dict(missing(engine, corpus))
         if mode is not None:
-            lack = engine.llm(mode).status()
-            found = {need: why for need, why in found.items() if need is not Need.LLM}
-            found |= {Need.LLM: lack} if lack else {}
+            found.pop(Need.LLM, None)
+            found |= {Need.LLM: lack} if (lack := _no_model(engine, "", mode)) else {}
         return found if models else found | dict.fromkeys((Need.LLM, Need.SELF_RAG, Need.WEB), NO_MODEL)
 
     def named(name: str) -> OtherRoute | None:
@@ -134,19 +128,12 @@ def why_not(
     settled = route.settle(parameters or {})
     if route.embeds and not settled[EMBEDDER] and Need.VECTORS in gaps:
         return gaps[Need.VECTORS]
-    needed = route.needed(settled)
+    reasons = dict(gaps)
     if model := settled.get(PARAMETER):
-        gaps = {
-            **{need: why for need, why in gaps.items() if need is not Need.LLM},
-            **_model_gap(gaps, model),
-        }
-    return next((gaps[need] for need in needed if need in gaps), None)
-
-
-def _model_gap(gaps: Mapping[Need, str], model: str) -> dict[Need, str]:
-    """Why the model of a table [models.NAME] cannot be asked; nothing if it can."""
-    found = gaps.models.get(model) if isinstance(gaps, Gaps) else None
-    return {Need.LLM: found} if found else {}
+        reasons.pop(Need.LLM, None)
+        if isinstance(gaps, Gaps) and model in gaps.models:
+            reasons[Need.LLM] = gaps.models[model]
+    return next((reasons[need] for need in route.needed(settled) if need in reasons), None)
 
 
 def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]:
@@ -157,9 +144,7 @@ def unprepared(engine: Resources, corpus: str, route: Route) -> tuple[Need, ...]
 
     settings = engine.settings
     fingerprint = current_fingerprint(corpus, settings=settings)
-    used = [
-        need for need in route.prepared if need is not Need.TOKENS or settings.reranker.strip() == EMBEDDED
-    ]
+    used = (one for one in route.prepared if one is not Need.TOKENS or settings.reranker.strip() == EMBEDDED)
     return tuple(
         need
         for need in used
@@ -199,29 +184,13 @@ def _no_weights(engine: Resources, corpus: str, gaps: Mapping[Need, str]) -> str
     return None
 
 
-def _too_long(corpus: str, settings: Settings) -> str | None:
+def _too_long(kept: Held, settings: Settings) -> str | None:
     """Why the corpus is not put before the model as a whole, or None. The texts are counted, not read."""
-    from core.corpus.catalogue import text_size
     from core.steps.full_context import too_long
 
-    found = text_size(corpus, settings)
-    if found is None:
-        return f"corpus {corpus} is not built: run {COMMAND} index {corpus}"
-    return too_long(corpus, *found, settings.llm_context)
-
-
-def _no_full_text(corpus: str, settings: Settings) -> str | None:
-    """Why a corpus has no full-text search of PostgreSQL, or None."""
-    from core.corpus.catalogue import held
-
-    return held(corpus, settings).no_full_text()
-
-
-def _no_bm25(corpus: str, settings: Settings) -> str | None:
-    """Why a corpus has no BM25, or None: a table in place may be too large for one."""
-    from core.corpus.catalogue import held
-
-    return held(corpus, settings).no_bm25()
+    if (found := kept.text_size()) is None:
+        return f"corpus {kept.name} is not built: run {COMMAND} index {kept.name}"
+    return too_long(kept.name, *found, settings.llm_context)
 
 
 def _no_web(settings: Settings) -> str | None:

@@ -14,12 +14,11 @@ from core.backends.base import LLM, WebSearch
 from core.backends.cache_file import EmbeddingCache
 from core.backends.llm.none import NoLLM
 from core.corpus.corpus import Corpus
-from core.domain.filters import Filter
 from core.domain.needs import Need
 from core.domain.settings import Settings
-from core.domain.types import AnswerStyle, Remembered
+from core.domain.types import AnswerStyle, Query, Remembered
 from core.engine import availability
-from core.engine.request import Mode
+from core.engine.request import Request
 from core.engine.resources import Resources
 from core.steps import Context, Memo
 from core.steps.base import no_reflection
@@ -57,21 +56,18 @@ class ContextFactory(Resources):
         memo: Memo,
         cancel: threading.Event,
         *,
+        request: Request | None = None,
         answering: AnswerStyle | None = None,
         memory: tuple[Remembered, ...] = (),
-        models: bool = True,
-        mode: Mode | None = None,
-        draw: int = 0,
-        forced: Mapping[str, str] | None = None,
-        where: tuple[Filter, ...] = (),
         asker: Asker | None = None,
         run: str = "",
         model: str = "",
     ) -> Context:
-        """Create the context of one route's steps; its deadline starts now. `model` names the table
-        [models.NAME] of its language model, "" for the default.
+        """Create the context of one route's steps; its deadline starts now. `request` is what they work for,
+        `model` names the table [models.NAME] of their language model, "" for the default.
         """
-        now = self.settings
+        now, asked = self.settings, request or Request(Query(""), corpus.name)
+        models, mode = asked.models, asked.mode
         llm = (self.llm(mode, model) if model else self.llm(mode)) if models else NoLLM()
         return Context(
             corpus=corpus,
@@ -88,9 +84,9 @@ class ContextFactory(Resources):
             other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
             prepared=lambda need: self._prepared(corpus, need),
             rerankers=self.rerankers(),
-            draw=draw,
-            forced=forced or {},
-            where=where,
+            draw=asked.draw,
+            forced=asked.forced,
+            where=asked.where,
             answering=answering,
             evidence=answering.evidence if answering else now.answer_evidence,
             reflection=partial(self.reflection, mode) if models else no_reflection,

@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.backends.admission import Asker
 from core.backends.llm.model import clean_url
-from core.domain import people
+from core.domain import errors, people
 from core.domain.background_job import BackgroundJob
-from core.domain.errors import (
-    Cancelled,
-    ModelTimedOut,
-    PipelineTimedOut,
-    RouteScopeError,
-    Stopped,
-    Unavailable,
-    describe,
-)
+from core.domain.errors import RouteScopeError, describe
 from core.domain.models import PARAMETER
 from core.domain.types import ASKED_BY, Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.request import FILTERS, Request, RunPlan
@@ -40,10 +32,10 @@ if TYPE_CHECKING:
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
 LOOK_S = 0.1  # between looks at a route under way
-ENDINGS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Status], ...] = (
-    (Unavailable, "unavailable"),
-    (Cancelled, "cancelled"),
-    ((Stopped, ModelTimedOut, PipelineTimedOut), "timeout"),
+ENDINGS: tuple[tuple[tuple[type[Exception], ...], Status], ...] = (
+    ((errors.Unavailable,), "unavailable"),
+    ((errors.Cancelled,), "cancelled"),
+    ((errors.Stopped, errors.ModelTimedOut, errors.PipelineTimedOut), "timeout"),
 )
 Progress = tuple[str, Literal["waiting", "running"], tuple[Span, ...]]
 
@@ -132,7 +124,7 @@ class Job(BackgroundJob):
             if self._whole:
                 status = "cancelled" if any(r.status == "cancelled" for r in results) else "done"
             wall = self._wall_ms if self._whole else self._elapsed()
-            passages = self._named(results)
+            passages = {**self._passages, **{h.passage.id: h.passage for one in results for h in one.hits}}
         return replace(self._run, results=results, passages=passages, wall_ms=wall, status=status)
 
     def amend(self, result: RouteResult) -> None:
@@ -172,11 +164,12 @@ class Job(BackgroundJob):
 
     def _open(self) -> None:
         """Wait for what is opened once for all runs."""
-        while not self._plan.opening.done() and not self._cancel.is_set():
-            wait([self._plan.opening], LOOK_S)
-        if not self._plan.opening.done() or self._plan.opening.exception() is not None:
+        opening = self._plan.opening
+        while not opening.done() and not self._cancel.is_set():
+            wait([opening], LOOK_S)
+        if not opening.done() or opening.exception() is not None:
             return  # it was stopped and no route begins, or each tells why it has no corpus
-        self._opened(self._plan.opening.result())
+        self._opened(opening.result())
         if self._plan.web:
             try:
                 self._web = self._engine.web()
@@ -200,36 +193,33 @@ class Job(BackgroundJob):
 
     def _finish(self, route: Route) -> None:
         """Run a route in a thread of its own until it ends or is given up, and save its result."""
-        start = self._elapsed()
-        trace = Trace(route.name)
+        start, trace = self._elapsed(), Trace(route.name)
         with self._lock:
             self._traces[route.name] = trace
         asker = Asker(self.id, trace, self._cancel, self.person)
+        if self._cancel.is_set():
+            result = self._ended(route, trace, "cancelled", "stopped by the user before it began")
+        else:
+            result = self._followed(route, trace, asker)
+        wall = self._elapsed() - start
+        with self._lock:
+            self._passages.update(trace.passages)
+            self._results[route.name] = replace(result, start_ms=start, wall_ms=wall)
+            self.finished = len(self._results)
+        with people.acting(self.person):  # a pool's thread acts for nobody
+            self._save()
+
+    def _followed(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
+        """Run a route in a thread, and wait until it has ended or is to be given up."""
         outcome: list[RouteResult] = []
         thread = threading.Thread(
             target=lambda: outcome.append(self._run_route(route, trace, asker)),
             name=f"route-{route.name}",
             daemon=True,
         )
-        if self._cancel.is_set():
-            outcome.append(self._ended(route, trace, "cancelled", "stopped by the user before it began"))
-        else:
-            thread.start()
-            given_up = self._follow(thread, asker)
-        if not outcome:
-            spans = trace.abandon("not finished when the route was abandoned")
-            outcome.append(replace(self._ended(route, trace, *given_up), spans=spans))
-        wall = self._elapsed() - start
-        with self._lock:
-            self._passages.update(trace.passages)
-            self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
-            self.finished = len(self._results)
-        with people.acting(self.person):  # a pool's thread acts for nobody
-            self._save()
-
-    def _follow(self, thread: threading.Thread, asker: Asker) -> tuple[Status, str]:
-        """Until a route has ended, or is to be given up: how and why."""
+        thread.start()
         began, limit = time.perf_counter(), self._engine.settings.route_timeout_s + GRACE_S
+        given_up: tuple[Status, str] = "timeout", f"did not stop within {limit:g} s and was abandoned"
         stopped: float | None = None
         while thread.is_alive():
             now = time.perf_counter()
@@ -238,9 +228,14 @@ class Job(BackgroundJob):
             if self._cancel.is_set():
                 stopped = stopped or now
                 if now - stopped > GRACE_S:
-                    return "cancelled", "stopped by the user and abandoned, because it did not end in time"
+                    why = "stopped by the user and abandoned, because it did not end in time"
+                    given_up = "cancelled", why
+                    break
             thread.join(LOOK_S)
-        return "timeout", f"did not stop within {limit:g} s and was abandoned"
+        if outcome:
+            return outcome[0]
+        spans = trace.abandon("not finished when the route was abandoned")
+        return self._ended(route, trace, *given_up, spans)
 
     def _run_route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
         """Run a route on behalf of who asked; any failure becomes its result."""
@@ -252,65 +247,58 @@ class Job(BackgroundJob):
                 answer = route.run(self._plan.query, Steps(context), self._plan.parameters[route.name])
                 return with_answer(self._ended(route, trace, "ok", None), trace, answer)
             except Exception as error:  # noqa: BLE001 - any failure is shown, and the other routes go on
-                return self._failed(route, trace, error, context.found if context is not None else None)
-
-    def _failed(self, route: Route, trace: Trace, error: Exception, found: Answer | None) -> RouteResult:
-        """Return the result of a route ended by an error; if its ranking stood, only the answer failed."""
-        status: Status = next((one for kinds, one in ENDINGS if isinstance(error, kinds)), "failed")
-        if found is None:
-            return self._ended(route, trace, status, describe(error))
-        cancelled = status == "cancelled"
-        ended = self._ended(
-            route, trace, status if cancelled else "ok", describe(error) if cancelled else None
-        )
-        return with_answer(ended, trace, replace(found, error=describe(error)))
+                why, found = describe(error), context.found if context is not None else None
+                status: Status = next((one for kinds, one in ENDINGS if isinstance(error, kinds)), "failed")
+                if found is None:
+                    return self._ended(route, trace, status, why)
+                # its ranking stood: only the answer failed
+                stopped = status == "cancelled"
+                ended = self._ended(route, trace, status if stopped else "ok", why if stopped else None)
+                return with_answer(ended, trace, replace(found, error=why))
 
     def _context(self, route: Route, trace: Trace, asker: Asker) -> Context:
         """Open what a route needs, outside its own time, and return the context of its steps."""
         plan, request, parameters = self._plan, self._request, self._plan.parameters[route.name]
         shares = request.timing == "shared" and not request.forced
         corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
-        if route.embeds:
-            with asker.waiting():
-                corpus = self._engine.by_embedder(corpus, parameters[EMBEDDER])
-        with self._lock:
-            memo = self._memos.setdefault(corpus.fingerprint, Memo()) if shares else Memo()
         with asker.waiting():
+            corpus = self._engine.by_embedder(corpus, parameters[EMBEDDER]) if route.embeds else corpus
             for need in route.needed(parameters):
                 if need.enrichment:  # opening it, and loading its model, is no route's own time
                     self._engine.enrichment(corpus, need)
+        with self._lock:
+            memo = self._memos.setdefault(corpus.fingerprint, Memo()) if shares else Memo()
         return self._engine.context(
             corpus,
             self._web,
             trace,
             memo,
             self._cancel,
+            request=request,
             answering=request.style if route.name in plan.answered else None,
             memory=plan.memory,
-            models=request.models,
-            mode=request.mode,
-            draw=request.draw,
-            forced=request.forced,
-            where=request.where,
             asker=asker,
             run=self.id,
             model=parameters.get(PARAMETER, ""),
         )
 
-    def _ended(self, route: Route, trace: Trace, status: Status, error: str | None) -> RouteResult:
+    def _ended(
+        self,
+        route: Route,
+        trace: Trace,
+        status: Status,
+        error: str | None,
+        spans: tuple[Span, ...] | None = None,
+    ) -> RouteResult:
         return RouteResult(
             route.name,
             route.title,
             status,
             trace.now(),
-            spans=trace.spans(),
+            spans=trace.spans() if spans is None else spans,
             parameters=self._plan.parameters[route.name],
             error=error,
         )
-
-    def _named(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
-        """Every passage that a list of `results` names, as the routes' steps had it."""
-        return {**self._passages, **{hit.passage.id: hit.passage for one in results for hit in one.hits}}
 
     def _save(self) -> None:
         if self._engine.store is not None and self._request.stored:

@@ -78,24 +78,19 @@ class Resources:
         """Return the corpus with the vectors of `embedder`, "" for its own. Raises Unavailable if it has
         none.
         """
-        if not embedder and self._is_own(corpus):
-            return corpus
+        from core.backends.embedder import embedder_identity
         from core.corpus.index import by_embedder
 
+        if not embedder:
+            if self._default_identity is None:
+                self._default_identity = embedder_identity(self.settings.embedder, self.settings)
+            if corpus.chosen or corpus.info.embedder_identity == self._default_identity:
+                return corpus
         return self._further.get(
             (corpus.name, embedder),
             lambda: by_embedder(corpus, embedder, settings=self.settings),
             lambda known: known.base is corpus,
         )
-
-    def _is_own(self, corpus: Corpus) -> bool:
-        """Return True if a corpus' own vectors are those of the default embedder."""
-        from core.backends.embedder import embedder_identity
-
-        wanted = self._default_identity
-        if wanted is None:
-            wanted = self._default_identity = embedder_identity(self.settings.embedder, self.settings)
-        return corpus.chosen or corpus.info.embedder_identity == wanted
 
     def embedder_of(self, corpus: Corpus) -> Embedder:
         """Return the embedder of an opened corpus, deferred while it loads, so that routes which embed
@@ -153,13 +148,14 @@ class Resources:
         from core.backends.web import SNAPSHOT, load_web
         from core.corpus.web_snapshot import Snapshot
 
-        def snapshot() -> WebSearch:
-            pages = self.corpus("web")
-            return Snapshot(pages, self.embedder_of(pages))
+        def load() -> WebSearch | None:
+            return load_web(
+                self.settings, lambda: Snapshot(pages := self.corpus("web"), self.embedder_of(pages))
+            )
 
         if self.settings.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
-            return load_web(self.settings, snapshot)
-        live: WebSearch | None = self._clients.get("web", lambda: load_web(self.settings, snapshot))
+            return load()
+        live: WebSearch | None = self._clients.get("web", load)
         return live
 
     def rerankers(self) -> Rerankers:
@@ -190,16 +186,13 @@ class Resources:
         pipeline = pipelines().get(name)
         if pipeline is None:
             raise Unavailable(f"pipeline {name} is not set up")
-        replies = Replies(self.settings.home / "cache" / "replies.sqlite")
-        from_file = pipeline.door == "file"
-        replayed = (mode or self.settings.llm_mode) == "replay" and not from_file
+        replies, from_file = Replies(self.settings.home / "cache" / "replies.sqlite"), pipeline.door == "file"
 
         def ask(query: Query, k: int, seconds: float, cancel: threading.Event) -> ExternalReply:
             asked = doors.PipelineRequest(query.text, k, query.history, pipeline.filters, run)
             key = key_of(pipeline, asked)
-            if replayed:
-                stored = replies.get(key)
-                if stored is None:
+            if (mode or self.settings.llm_mode) == "replay" and not from_file:
+                if (stored := replies.get(key)) is None:
                     raise Unavailable(f"{pipeline.owner}: no reply to this question is stored; ask it live")
                 reply = parse_reply(stored.text, pipeline.owner)
                 return ExternalReply(reply, stored.ms, stored.inside_ms, stored.made)

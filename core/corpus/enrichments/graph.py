@@ -20,7 +20,7 @@ from core.backends.prompting.prompts import TRIPLES
 from core.backends.prompting.replies import reply_lines
 from core.backends.vector import FaissIndex, write_graph
 from core.corpus.corpus import Corpus
-from core.corpus.embeddings import KEY_BYTES, VECTORS
+from core.corpus.embeddings import KEY_BYTES, VECTORS, mapped
 from core.corpus.enrichments.entities import STRONG, Entity, in_sentences, key
 from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import Tools
@@ -243,7 +243,7 @@ class GraphIndex:
         self.facts: list[tuple[str, int, int]] = [(text, a, b) for text, a, b in _read(folder / FACTS)]
         self._places = {found: at for at, (found, *_) in enumerate(phrases)}
         self._analyzer = corpus.analyzer
-        vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        vectors = mapped(folder / VECTORS)
         graph, count = folder / GRAPH, len(phrases)
         self._near = FaissIndex(vectors[:count], graph if graph.exists() else None) if count else None
         self._stated = FaissIndex(vectors[count:]) if self.facts else None

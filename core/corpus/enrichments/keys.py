@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends import array_files, sparse
-from core.backends.base import Mask, Matrix, Rows, Vector
+from core.backends.base import Mask, Rows, Vector
 from core.backends.sparse import BM25Index
 from core.backends.terms import analyzer
 from core.backends.vector import FaissIndex, write_graph
 from core.corpus.corpus import Corpus
-from core.corpus.embeddings import KEY_BYTES, VECTORS
+from core.corpus.embeddings import KEY_BYTES, VECTORS, mapped
 from core.corpus.enrichments.recipe import Tools
 from core.corpus.manifest import BM25, GRAPH
 from core.corpus.unread import count_unread, unread_notes
@@ -82,7 +82,7 @@ def write(keys: Sequence[Key], corpus: Corpus, folder: Path, tools: Tools, *, wo
         tools.vectors().write(Listed(searched), folder, tools.stages.tick)
     if len(ordered) >= max(1, tools.settings.exact_below):
         with tools.stages.stage("index vectors"):
-            write_graph(np.load(folder / VECTORS, allow_pickle=False), folder / GRAPH)
+            write_graph(mapped(folder / VECTORS), folder / GRAPH)
     return len(ordered)
 
 
@@ -96,7 +96,7 @@ class KeyIndex:
         lines = (folder / TEXTS).read_text(encoding="utf-8").split("\n")[:-1]
         self._shown: list[str] = [json.loads(line) for line in lines]
         self.size = len(self._owners)
-        self._vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        self._vectors = mapped(folder / VECTORS)
         graph = folder / GRAPH
         self._index = FaissIndex(self._vectors, graph if graph.exists() else None) if self.size else None
         self._words = BM25Index(folder / BM25, self.size) if (folder / BM25).exists() else None

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
-from core.corpus import index
 from core.corpus import load as loader
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents, readable_files
@@ -322,10 +321,11 @@ def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path: Path) 
     folder.mkdir()
     (folder / "a.txt").write_text("text")
     opened, corpus = Tables(settings), "mine"
-    index._point(
-        _made(settings.home / "indexes" / corpus),
-        {"fingerprint": "x", "stamp": "x", "content": "", "read": [], "source": from_path(folder).record()},
-    )
+    home = settings.home / "indexes" / corpus
+    home.mkdir(parents=True)
+    facts = dict.fromkeys(("fingerprint", "stamp", "content"), "x")
+    record = {**facts, "read": [], "source": from_path(folder).record()}
+    (home / "current.json").write_text(json.dumps(record))
     assert "put one file ending in .sqlite" in (missing(Need.TABLES, corpus, settings) or "")
     assert "no CSV files" in (missing(Need.CSV, corpus, settings) or "")
     _database(folder / "one.sqlite")
@@ -340,8 +340,3 @@ def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path: Path) 
         opened.get(corpus, Need.TABLES)
     assert missing(Need.TABLES, "support", settings) is None
     assert "no CSV files" in (missing(Need.CSV, "support", settings) or "")
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder

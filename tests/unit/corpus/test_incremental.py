@@ -57,8 +57,8 @@ def test_files_written_again_with_the_same_bytes_leave_the_index_ready(tmp_path,
     (folder / "a.md").write_text("words")
     index.build("source", folder, settings=settings)
     os.utime(folder / "a.md", ns=(1, 1))
-    catalogue._seen.clear()
+    catalogue._changed.clear()
     assert catalogue.describe("source", settings).state == "ready"
     (folder / "a.md").write_text("other")
-    catalogue._seen.clear()
+    catalogue._changed.clear()
     assert catalogue.describe("source", settings).state == "stale"

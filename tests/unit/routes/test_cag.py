@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_known_before_it_is_run(tmp_path):
     corpus = index.build("mine", source, settings=settings, embedder=HashEmbedder())
     passages = [passage for _, passage, _ in corpus.everything()]
     size = sum(len(f"{p.title}\n{p.text}".encode()) for p in passages)
-    assert catalogue.text_size("mine", settings) == (len(passages), size)
+    assert catalogue.held("mine", settings).text_size() == (len(passages), size)
     assert why_not(routes()["cag"], missing(engine, "mine")) is None
     small = FakeEngine(tmp_path / "home", llm_context=RESERVED + 5)
     assert "llm_context above" in why_not(routes()["cag"], missing(small, "mine"))
