@@ -126,7 +126,7 @@ def _price(cost: Any) -> str:
 
 
 def _document(found: Curve) -> dict[str, Any]:
-    from core.evaluation.tuning.sweep_text import counted, in_words
+    from core.evaluation.tuning.sweep import counted, in_words
 
     about = found.subject
     return {
@@ -171,8 +171,8 @@ def _effect(effect: Effect) -> dict[str, Any]:
 def _text(found: Curve) -> str:
     from core.analysis.metrics import titled
     from core.evaluation.finding import figures
-    from core.evaluation.tuning.sweep_text import counted, in_words, named
-    from core.evaluation.tuning.sweep_text import found as finding
+    from core.evaluation.tuning.sweep import counted, in_words, named
+    from core.evaluation.tuning.sweep import found as finding
 
     lines = [*in_words(found), ""]
     wide = max(len(named(found.subject, one.point)) for one in found.tried)

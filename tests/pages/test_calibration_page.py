@@ -157,7 +157,7 @@ def test_questions_of_one_split_are_cut_in_halves_and_it_is_said(visit, write):
 
 
 def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatch, write):
-    monkeypatch.setattr("core.evaluation.tuning.threshold_candidates.batch_runnable", list)
+    monkeypatch.setattr("core.evaluation.tuning.threshold_cases.batch_runnable", list)
     write("plain", asked(4), lambda n: result("bm25"))
     app = visit("tune.py")
     assert "No threshold in this evaluation" in shown(app)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from core.evaluation.tuning.curves import Curve
+from core.evaluation.tuning.calibrate import Curve
 from ui.charts.style import KINDS, add_threshold, chart, words
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import titled
 from core.evaluation.finding import figures
-from core.evaluation.tuning.sweep import Curve, Tried
+from core.evaluation.tuning.sweep import Curve, Tried, found, named
 from core.evaluation.tuning.sweep_grid import shown
-from core.evaluation.tuning.sweep_text import found, named
 from ui.charts.style import ERROR, KINDS, add_cells, chart, error_bars, ink, name_axis, outlined, words
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from core.evaluation import experiment_store
 from core.evaluation.calibration import OBJECTIVES, WANTED, Objective
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.tuning import threshold_candidates
+from core.evaluation.tuning import threshold_cases
 from core.evaluation.tuning.calibrate_text import NAMES
-from core.evaluation.tuning.targets import Found, Target
+from core.evaluation.tuning.threshold_cases import Found, Target
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.choice import choice
 from ui.app.markup import cut, md
@@ -43,7 +43,7 @@ def _of(evaluation: Evaluation) -> None:
     """
     in_runs = gathered(evaluation)
     names = list(dict.fromkeys(target.route for target in in_runs.targets))
-    asked_now = [route.name for route in threshold_candidates.batch_runnable() if route.name not in names]
+    asked_now = [route.name for route in threshold_cases.batch_runnable() if route.name not in names]
     if not names:
         _nothing(evaluation, in_runs)
     offered = [*names, *asked_now]
@@ -155,7 +155,7 @@ def gathered(evaluation: Evaluation) -> Found:
         def count(done: int, of: int) -> None:
             bar.progress(done / max(1, of), f"Reading the steps of the runs: {done} of {of}")
 
-        known[key] = threshold_candidates.gathered(state.engine().settings, evaluation, count)
+        known[key] = threshold_cases.gathered(state.engine().settings, evaluation, count)
         bar.empty()
         while len(known) > LATELY:
             known.pop(next(iter(known)))
@@ -181,7 +181,7 @@ def _nothing(evaluation: Evaluation, found: Found) -> None:
             f" can judge.{no_runs} {reasons}"
         )
     )
-    names = ",".join(route.name for route in threshold_candidates.having())
+    names = ",".join(route.name for route in threshold_cases.having())
     st.caption("Measure routes that grade passages, on dev and test questions:")
     st.code(f"{COMMAND} eval {corpus} --routes {names} --split all --keep NAME", language=None)
     st.page_link("evaluate.py", label="Go to Evaluate")

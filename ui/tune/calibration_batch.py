@@ -8,9 +8,9 @@ from core.domain.program import COMMAND
 from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import batch_run as batches
-from core.evaluation.tuning import threshold_candidates, threshold_cases
+from core.evaluation.tuning import threshold_cases
 from core.evaluation.tuning.batch_run import BatchRun
-from core.evaluation.tuning.targets import Found
+from core.evaluation.tuning.threshold_cases import Found
 from core.routes.registry import routes
 from ui.app import state
 from ui.app.markup import md
@@ -41,6 +41,6 @@ def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
 @st.cache_resource(max_entries=4, show_spinner="Reading the scores")
 def found(name: str, _batch: BatchRun) -> Found:  # noqa: ARG001 - the name is the cache key
     """Return the thresholds in a finished batch run."""
-    quotes = threshold_candidates.quoted(state.engine().settings, {"corpus": _batch.corpus, "split": "all"})
+    quotes = threshold_cases.quoted(state.engine().settings, {"corpus": _batch.corpus, "split": "all"})
     pairs = ((id, result) for id, by in _batch.results.items() for result in by.values())
     return threshold_cases.found(pairs, _batch.labelled, quotes)

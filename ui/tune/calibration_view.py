@@ -8,11 +8,10 @@ from markupsafe import Markup
 from core.domain.errors import BadInput
 from core.evaluation.calibration import Objective
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.tuning.calibrate import Calibration, Measured, calibrate
+from core.evaluation.tuning.calibrate import Calibration, Curve, Measured, calibrate, curve, reliable
 from core.evaluation.tuning.calibrate_text import about, halves, in_words, left_out, reliability_in_words
-from core.evaluation.tuning.curves import Curve, curve, reliable
 from core.evaluation.tuning.sweep_split import Split
-from core.evaluation.tuning.targets import Target
+from core.evaluation.tuning.threshold_cases import Target
 from ui.app.help_mark import term
 from ui.app.markup import EMPTY, md, show, table_of, tag
 from ui.app.plot import plot
@@ -21,6 +20,7 @@ from ui.charts.reliability import describe_reliability as curve_told
 from ui.charts.reliability import reliability_curve
 from ui.tune import calibration_save
 
+COLUMNS: tuple[Objective, ...] = ("precision", "recall", "f1", "balanced accuracy")
 HEADS = ("Threshold", "Precision", "Recall", "F1", "Balanced accuracy", "Acted on")
 HOW = (
     "Intervals are 95%, from resampling the questions with all their cases; an interval is missing where"
@@ -69,7 +69,7 @@ def table(found: Calibration) -> Markup:
             "tr",
             tag("td", name),
             tag("td", f"{one.threshold:.3g}", css="num"),
-            *(_cell(value) for value in (one.precision, one.recall, one.f1, one.balanced)),
+            *(_cell(value) for value in (one.of[name] for name in COLUMNS)),
             tag("td", f"{one.acted:,} of {one.n:,}", css="num"),
         )
         for name, one in rows

@@ -14,13 +14,11 @@ from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation, stamp
 from core.evaluation.finding import figures
 from core.evaluation.tuning import sweep_run
-from core.evaluation.tuning.sweep import METRICS, Curve, Fresh, curve, waiting
+from core.evaluation.tuning.sweep import METRICS, Curve, Fresh, counted, curve, in_words, waiting
+from core.evaluation.tuning.sweep import found as finding
 from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown, written
-from core.evaluation.tuning.sweep_load import results
 from core.evaluation.tuning.sweep_split import Split
-from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
-from core.evaluation.tuning.sweep_text import counted, in_words
-from core.evaluation.tuning.sweep_text import found as finding
+from core.evaluation.tuning.sweep_subject import Point, Rankings, results, subject
 from core.routes.declare import Parameter, Route
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state

@@ -7,9 +7,8 @@ from typing import Any
 import streamlit as st
 
 from core.evaluation.tuning.saving import Setting
-from core.evaluation.tuning.sweep import Curve
+from core.evaluation.tuning.sweep import Curve, named, note
 from core.evaluation.tuning.sweep_subject import Point
-from core.evaluation.tuning.sweep_text import named, note
 from core.routes.declare import Route
 from ui.app import next_run, state
 from ui.app.markup import cut, md

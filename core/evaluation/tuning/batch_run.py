@@ -24,7 +24,7 @@ from core.routes.registry import pick
 if TYPE_CHECKING:
     from core.engine.engine import Engine
     from core.engine.job import Job
-    from core.evaluation.dataset import Found, LabelledSet, Question
+    from core.evaluation.dataset import LabelledSet
 
 MODELS = frozenset((Need.LLM, Need.SELF_RAG))
 Parameters = Mapping[str, Mapping[str, Any]]  # by route
@@ -41,24 +41,12 @@ class BatchRun(BackgroundJob):
     kept = 8  # they hold the spans of all questions
 
     def __init__(
-        self,
-        engine: Engine,
-        labelled: LabelledSet,
-        corpus: str,
-        fingerprint: str,
-        parameters: Parameters,
-        models: bool = True,
-        name: str = "",
+        self, engine: Engine, corpus: str, fingerprint: str, parameters: Parameters, models: bool, name: str
     ) -> None:
-        super().__init__(
-            f"{', '.join(parameters)} over {corpus}", len(labelled.questions), engine.settings.home
-        )
-        self.labelled, self.corpus, self.fingerprint, self.parameters = (
-            labelled,
-            corpus,
-            fingerprint,
-            parameters,
-        )
+        self.labelled = labelled(engine, corpus)
+        title, count = f"{', '.join(parameters)} over {corpus}", len(self.labelled.questions)
+        super().__init__(title, count, engine.settings.home)
+        self.corpus, self.fingerprint, self.parameters = corpus, fingerprint, parameters
         self.name = name  # of corpus, routes and parameters: equal for equal ones
         self._models = models
         self.results: dict[str, dict[str, RouteResult]] = {}
@@ -73,31 +61,21 @@ class BatchRun(BackgroundJob):
             self._job.cancel()
 
     def _do(self) -> None:
+        kept, routes = self._passages, tuple(self.parameters)
         for question in self.labelled.questions:
             if self._cancel.is_set():
                 break
-            found = self._ask(question)
+            request = Request(
+                question.query, self.corpus, routes, self.parameters, stored=False, models=self._models
+            )
+            self._job = self._engine.start(request)
+            found = {}
+            for result in self._job.wait().results:
+                hits = (Hit(kept.setdefault(h.passage.id, h.passage), h.score) for h in result.hits)
+                found[result.route] = replace(result, hits=tuple(hits))
             if not self._cancel.is_set():
                 self.results[question.id] = found
                 self.finished += 1
-
-    def _ask(self, question: Question) -> dict[str, RouteResult]:
-        request = Request(
-            question.query,
-            self.corpus,
-            tuple(self.parameters),
-            self.parameters,
-            stored=False,
-            models=self._models,
-        )
-        self._job = self._engine.start(request)
-        return {result.route: self._once(result) for result in self._job.wait().results}
-
-    def _once(self, result: RouteResult) -> RouteResult:
-        kept = self._passages
-        return replace(
-            result, hits=tuple(Hit(kept.setdefault(h.passage.id, h.passage), h.score) for h in result.hits)
-        )
 
 
 def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun:
@@ -107,32 +85,28 @@ def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tr
     corpus has no labelled questions, or a route may ask a model; Unavailable if a route cannot run. The
     message has instructions.
     """
-    settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
-    check(engine, corpus, settled, models=models)
-    fingerprint = engine.corpus(corpus).fingerprint
-    key = _key(engine, corpus, fingerprint, settled, models)
+    check(engine, corpus, routes, models=models)
+    key, settled, fingerprint = _key(engine, corpus, routes, models)
     return jobs.begin(
         BatchRun,
         key,
-        lambda: BatchRun(engine, labelled(engine, corpus), corpus, fingerprint, settled, models, key),
+        lambda: BatchRun(engine, corpus, fingerprint, settled, models, key),
         lambda known: not known.done or known.complete,
     )
 
 
 def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun | None:
     """Return the batch run of `routes` if it was begun in this process, else None; begins none."""
-    settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
-    return jobs.latest(BatchRun, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
+    return jobs.latest(BatchRun, _key(engine, corpus, routes, models)[0])
 
 
 def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> None:
     """Check that `routes` can be run over all questions. Raises BadInput or Unavailable with the reason."""
-    chosen = pick(list(routes))
-    settled = {route.name: route.settle(routes[route.name]) for route in chosen}
+    chosen = {route: route.settle(routes[route.name]) for route in pick(list(routes))}
     asking = [
         route.name
-        for route in chosen
-        if (route.asks(settled[route.name]) if models else MODELS & {*route.needed(settled[route.name])})
+        for route, settled in chosen.items()
+        if (route.asks(settled) if models else MODELS & {*route.needed(settled)})
     ]
     if asking:
         raise BadInput(
@@ -140,30 +114,25 @@ def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tru
             f"measure with: {COMMAND} eval {corpus} --routes {','.join(asking)} --split all"
         )
     gaps = availability.missing(engine, corpus)
-    for route in chosen:
-        lacking = next((gaps[need] for need in route.needed(settled[route.name]) if need in gaps), None)
-        if lacking:
+    for route, settled in chosen.items():
+        if lacking := next((gaps[need] for need in route.needed(settled) if need in gaps), None):
             raise Unavailable(f"{route.name} cannot run: {lacking}")
 
 
 def labelled(engine: Engine, corpus: str) -> LabelledSet:
-    """`questions` tied to the passages of `corpus`."""
-    return sets.tie(questions(engine, corpus), engine.corpus(corpus))[0]
-
-
-def questions(engine: Engine, corpus: str) -> Found:
-    """Return the labelled questions of `corpus`, all splits. Raises BadInput saying how to get some. Opens no
-    corpus.
+    """Return the labelled questions of `corpus`, all splits, tied to its passages. Raises BadInput saying how
+    to get some.
     """
     origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
     try:
-        return sets.read(origin.name, origin.path, split="all")
+        found = sets.read(origin.name, origin.path, split="all")
     except BadInput as error:
         raise BadInput(
             f"corpus {corpus} has no labelled questions, so the effect cannot be measured. Labels "
             f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
             f"{COMMAND} eval {corpus} --questions FILE ({error})"
         ) from None
+    return sets.tie(found, engine.corpus(corpus))[0]
 
 
 def seconds(result: RouteResult, count: int) -> float:
@@ -183,14 +152,9 @@ def counted(labelled: LabelledSet, question: str, hits: Scored) -> Scored:
     return tuple(labelled.of_passages(question, hits))
 
 
-def _key(engine: Engine, corpus: str, fingerprint: str, settled: Parameters, models: bool) -> str:
-    home = str(engine.settings.home)
-    return json.dumps(
-        [
-            home,
-            corpus,
-            fingerprint,
-            models,
-            sorted((name, dict(parameters)) for name, parameters in settled.items()),
-        ]
-    )
+def _key(engine: Engine, corpus: str, routes: Parameters, models: bool) -> tuple[str, Parameters, str]:
+    """Return the name of a batch run, its routes with all their parameters, and the corpus' fingerprint."""
+    settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
+    fingerprint = engine.corpus(corpus).fingerprint
+    named = sorted((name, dict(parameters)) for name, parameters in settled.items())
+    return json.dumps([str(engine.settings.home), corpus, fingerprint, models, named]), settled, fingerprint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.domain.errors import BadInput
-from core.evaluation.calibration import Acts, Counts, Objective, choose, rate, turned
+from core.evaluation.calibration import OBJECTIVES, Acts, Counts, Objective, choose, rate, turned
+from core.evaluation.reliability import Reliability, reliability
 from core.evaluation.statistics import RESAMPLES, SEED
 from core.evaluation.tuning.sweep_split import Split
-from core.evaluation.tuning.targets import Judged, Target
+from core.evaluation.tuning.threshold_cases import Judged, Target
 
+MOST = 400  # points of a curve that are drawn
 LEAST = 5  # cases of each kind, below which nothing is chosen or measured
 UNDEFINED = 0.05  # share of resamples, above which an interval over the others would mislead
 Interval = tuple[float, float] | None
@@ -41,19 +43,7 @@ class Worth:
     positive: int
     acted: int
     right: int
-    precision: Measured
-    recall: Measured
-    f1: Measured
-    balanced: Measured
-
-    def of(self, objective: Objective) -> Measured:
-        """Return the value that an objective is about."""
-        return {
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "balanced accuracy": self.balanced,
-        }[objective]
+    of: Mapping[Objective, Measured]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +94,13 @@ def worth(cases: Sequence[Judged], acts: Acts, threshold: float) -> Worth:
     draws = _resampled(counts) if len(questions) > 1 else None
     tp, fp, fn, _ = counts.sum(axis=0)
 
-    def measured(objective: Objective) -> Measured:
-        drawn = None if draws is None else rate(draws, objective)
-        return Measured(_defined(rate(counts.sum(axis=0), objective)), _interval(drawn))
-
-    return Worth(
-        threshold,
-        len(cases),
-        int(tp + fn),
-        int(tp + fp),
-        int(tp),
-        measured("precision"),
-        measured("recall"),
-        measured("f1"),
-        measured("balanced accuracy"),
-    )
+    of = {
+        name: Measured(
+            _defined(rate(counts.sum(axis=0), name)), _interval(None if draws is None else rate(draws, name))
+        )
+        for name in OBJECTIVES
+    }
+    return Worth(threshold, len(cases), int(tp + fn), int(tp + fp), int(tp), of)
 
 
 def calibrate(target: Target, parts: Split, objective: Objective, wanted: float | None = None) -> Calibration:
@@ -131,10 +113,17 @@ def calibrate(target: Target, parts: Split, objective: Objective, wanted: float 
     chosen_on, held_out = set(parts.chosen_on), set(parts.held_out)
     dev = [case for case in target.cases if case.question in chosen_on]
     held = [case for case in target.cases if case.question in held_out]
+    unit = "piece" if target.unit == "strip" else target.unit
     for name, some in (("questions to choose on", dev), ("held-out questions", held)):
-        _enough(name, some, target)
-    scores, positive = [case.score for case in dev], [case.positive for case in dev]
-    threshold = choose(scores, positive, target.acts, objective, wanted)
+        positive = sum(case.positive for case in some)
+        for count, where in ((positive, "where"), (len(some) - positive, "where it is not true that")):
+            if count < LEAST:
+                raise BadInput(
+                    f"the {name} have {count} {unit}{'' if count == 1 else 's'} {where} {target.positive};"
+                    f" at least {LEAST} are needed"
+                )
+    scores, right = [case.score for case in dev], [case.positive for case in dev]
+    threshold = choose(scores, right, target.acts, objective, wanted)
     chosen, shipped = (worth(held, target.acts, one) for one in (threshold, target.shipped))
     difference, p = compared(held, target.acts, threshold, target.shipped, objective)
     return Calibration(
@@ -187,17 +176,6 @@ def compared(
     return Measured(value, _interval(draws)), float(p)
 
 
-def _enough(name: str, cases: Sequence[Judged], target: Target) -> None:
-    positive = sum(case.positive for case in cases)
-    unit = "piece" if target.unit == "strip" else target.unit
-    for count, where in ((positive, "where"), (len(cases) - positive, "where it is not true that")):
-        if count < LEAST:
-            raise BadInput(
-                f"the {name} have {count} {unit}{'' if count == 1 else 's'} {where} {target.positive};"
-                f" at least {LEAST} are needed"
-            )
-
-
 def _resampled(counts: Counts) -> Counts:
     """Return sums over questions drawn with replacement, shape (resamples, 4); the same draws for the same
     n.
@@ -220,3 +198,41 @@ def _interval(drawn: NDArray[np.float64] | None) -> Interval:
 
 def _defined(value: NDArray[np.float64]) -> float | None:
     return None if np.isnan(value) else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Precision and recall at each threshold, ascending; of the step that acts below its threshold, on the
+    scores up to and with it.
+    """
+
+    thresholds: tuple[float, ...]
+    precision: tuple[float, ...]
+    recall: tuple[float, ...]
+
+
+def curve(cases: Sequence[Judged], acts: Acts) -> Curve | None:
+    """Return the curve over `cases`, of at most 400 of its points, or None if no case is one to act on."""
+    from sklearn.metrics import precision_recall_curve
+
+    sign = 1 if acts == "from" else -1
+    right = [case.positive == (acts == "from") for case in cases]
+    if not any(right):
+        return None
+    precision, recall, thresholds = precision_recall_curve(right, [sign * case.score for case in cases])
+    step = -(-len(thresholds) // MOST)
+    kept = range(0, len(thresholds), step)[::sign]
+    return Curve(
+        tuple(sign * float(thresholds[at]) for at in kept),
+        tuple(float(precision[at]) for at in kept),
+        tuple(float(recall[at]) for at in kept),
+    )
+
+
+def reliable(target: Target, cases: Sequence[Judged]) -> Reliability | None:
+    """Return the calibration of the scores as probabilities, or None if they are not meant as
+    probabilities.
+    """
+    if not target.probability or not cases or not all(0 <= case.score <= 1 for case in cases):
+        return None
+    return reliability([case.score for case in cases], [case.positive for case in cases])

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from core.evaluation.calibration import Objective
+from dataclasses import replace
+
+from core.evaluation.calibration import OBJECTIVES, Objective
 from core.evaluation.finding import NONE, SAME, Finding, sentence
 from core.evaluation.templating import say
-from core.evaluation.tuning.calibrate import Calibration
-from core.evaluation.tuning.curves import reliable
-from core.evaluation.tuning.targets import Target
+from core.evaluation.tuning.calibrate import Calibration, reliable
+from core.evaluation.tuning.threshold_cases import Target
 
-NAMES: dict[Objective, str] = {
-    "f1": "F1",
-    "balanced accuracy": "balanced accuracy",
-    "precision": "precision",
-    "recall": "recall",
-}
+NAMES: dict[Objective, str] = {name: name for name in OBJECTIVES} | {"f1": "F1"}
 
 
 def about(target: Target) -> str:
@@ -35,19 +31,9 @@ def difference(found: Calibration) -> str:
     if by.value is None:
         return f"They cannot be compared: the {NAMES[found.objective]} of one of them is undefined."
     verdict = SAME if same else NONE if not found.shown else "better" if by.value > 0 else "worse"
-    return sentence(
-        Finding(
-            "the chosen threshold",
-            NAMES[found.objective],
-            by.value,
-            by.interval,
-            found.p,
-            found.held_out,
-            baseline="the one in use",
-            verdict=verdict,
-            unit="held-out questions",
-        )
-    )
+    numbers = (by.value, by.interval, found.p, found.held_out)
+    made = Finding("the chosen threshold", NAMES[found.objective], *numbers, None, "the one in use", verdict)
+    return sentence(replace(made, unit="held-out questions"))
 
 
 def halves(found: Calibration) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from core.analysis.metrics import by_question, titled
 from core.analysis.what_if.fusion import Changes, ReplayedFusion, counterpart, outcome, recompute
-from core.domain.types import RouteResult, Scored
-from core.evaluation import statistics
-from core.evaluation.finding import Finding
+from core.domain.types import Scored
+from core.evaluation import effects
+from core.evaluation.finding import Finding, compared
 from core.evaluation.tuning.batch_run import BatchRun, counted
 
 SHOWN = ("ndcg@10", "recall@10", "recall@100", "mrr@10")
@@ -54,7 +54,9 @@ def base(survey: BatchRun, route: str, fusion: ReplayedFusion, *, ranks: bool) -
             failed += 1
             continue
         step = counterpart(result, fusion, ranks=ranks)
-        hits = step.span.hits or () if step is not None and not ranks else _final(result)
+        hits = tuple((hit.passage.id, hit.score) for hit in result.hits)
+        if step is not None and not ranks:
+            hits = step.span.hits or ()
         asked[id] = Asked(step, counted(labelled, id, hits)[:DEPTH])
     rankings = {id: one.hits for id, one in asked.items()}
     before = _measured(survey, rankings)
@@ -72,32 +74,19 @@ def after(base: Base, route: str, changes: Changes, ids: Sequence[str]) -> Value
         if base.ranks:
             hits = outcome(base.survey.results[id][route], one.fusion, hits).hits or ()
         hits = counted(base.survey.labelled, id, hits)[:DEPTH]
-        if _ids(hits) != _ids(one.hits):
+        if [id for id, _ in hits] != [id for id, _ in one.hits]:
             moved[id] = hits
     return {**{id: base.before[id] for id in ids}, **_measured(base.survey, moved)}
 
 
 def compare(before: Values, after: Values) -> list[Finding]:
     """Compare each metric of SHOWN over the questions of `after`: one planned comparison for each metric."""
-    ids, count = list(after), max(1, len(after))
     found = []
     for name in SHOWN:
-        moved = [after[id][name] - before[id][name] for id in ids]
-        shown = statistics.compare({name: moved})[name]
-        found.append(
-            Finding(
-                "the changed route",
-                titled(name),
-                sum(moved) / count,
-                shown.interval,
-                n=len(ids),
-                baseline="the original route",
-                verdict=shown.verdict,
-                before=sum(before[id][name] for id in ids) / count,
-                wins=sum(one > 0 for one in moved),
-                losses=sum(one < 0 for one in moved),
-            )
-        )
+        column = {id: after[id][name] - before[id][name] for id in after}
+        row = effects.family({name: list(column.values())}).get(name)
+        mean = sum(before[id][name] for id in after) / max(1, len(after))
+        found.append(compared(row, "the changed route", "the original route", titled(name), mean))
     return found
 
 
@@ -105,11 +94,3 @@ def _measured(survey: BatchRun, rankings: Mapping[str, Scored]) -> dict[str, Map
     labelled = survey.labelled
     judged = {id: labelled.judged(id) for id in rankings}
     return dict(by_question(judged, rankings, relevant_from=labelled.relevant_from)) if rankings else {}
-
-
-def _final(result: RouteResult) -> Scored:
-    return tuple((hit.passage.id, hit.score) for hit in result.hits)
-
-
-def _ids(hits: Scored) -> list[str]:
-    return [id for id, _ in hits]

@@ -61,13 +61,9 @@ def material(engine: Engine, wanted: Wanted) -> Material:
     """Return the labels to fit on. Raises BadInput or Unavailable if none exist, or for another state."""
     labelled, rivals, origin = _origin(engine, wanted)
     on, parts = divided(labelled, wanted.split)
-    return Material(
-        labelled,
-        parts.chosen_on,
-        parts.held_out,
-        rivals,
-        origin if on == ALL else f"{origin}, questions {'of split ' if on != OTHER else ''}{on}",
-    )
+    if on != ALL:
+        origin += f", questions {'of split ' if on != OTHER else ''}{on}"
+    return Material(labelled, parts.chosen_on, parts.held_out, rivals, origin)
 
 
 def splits(labelled: LabelledSet) -> list[str]:
@@ -75,18 +71,16 @@ def splits(labelled: LabelledSet) -> list[str]:
     ids = _labelled(labelled)
     known = names(labelled, ids)
     of = {question.id: question.split for question in labelled.questions}
-    if TEST in known and DEV not in known and any(of[id] != TEST for id in ids):
-        return [OTHER, *known]
-    return known
+    others = DEV not in known and any(of[id] != TEST for id in ids)
+    return [OTHER, *known] if TEST in known and others else known
 
 
 def divided(labelled: LabelledSet, on: str | None = None) -> tuple[str, Split]:
     """Return the split that is fitted on (see `Wanted`), and the labelled questions divided by it."""
-    ids = _labelled(labelled)
     known = splits(labelled)
     if on is None and TEST not in known:
         on = DEV if DEV in known and len(known) > 2 else ALL
-    parts = split(labelled, ids, on)
+    parts = split(labelled, _labelled(labelled), on)
     return on or (DEV if DEV in known else OTHER), parts
 
 
@@ -111,11 +105,9 @@ def perform(
     if lacking := too_few(there.labelled, there.questions, len(lists)):
         raise BadInput(lacking)
     stage("searching for the labelled questions")
-    wanted_ids = {*there.questions, *there.held_out}
-    asked = tuple(q for q in there.labelled.questions if q.id in wanted_ids)
-    collected = collect(
-        engine, replace(there.labelled, questions=asked), wanted.corpus, lists, progress, ended
-    )
+    ids = {*there.questions, *there.held_out}
+    asked = replace(there.labelled, questions=tuple(q for q in there.labelled.questions if q.id in ids))
+    collected = collect(engine, asked, wanted.corpus, lists, progress, ended)
 
     def said(what: str) -> None:
         if ended():
@@ -175,16 +167,12 @@ class Fitting(BackgroundJob):
         return super().left if self.finished < self.total else None
 
     def _do(self) -> None:
-        self.fitted = perform(
-            self._engine,
-            self.wanted,
-            self._follow,
-            lambda said: setattr(self, "stage", said),
-            self._cancel.is_set,
-        )
+        def follow(done: int, of: int) -> None:
+            self.finished, self.total = done, of
 
-    def _follow(self, done: int, of: int) -> None:
-        self.finished, self.total = done, of
+        self.fitted = perform(
+            self._engine, self.wanted, follow, lambda said: setattr(self, "stage", said), self._cancel.is_set
+        )
 
 
 def begin(engine: Engine, wanted: Wanted) -> Fitting:

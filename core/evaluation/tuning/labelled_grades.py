@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from core.analysis.run_view import Recorded, gradings, recorded
 from core.analysis.what_if.grading import GradingCase, finite
-from core.domain.outputs import Decision, Grading, PassageGrade, WebGrades
-from core.domain.types import RouteResult, Span
+from core.domain.outputs import Decision, Grading, WebGrades
+from core.domain.types import RouteResult
 from core.evaluation.dataset import LabelledSet
 from core.steps.correct import Act, act
 
@@ -55,12 +55,7 @@ def follows(result: RouteResult, grading: Recorded[Grading], verdict: Grading) -
     for span in result.spans:
         acted = any(link.arg == "verdict" and link.span == grading.span.id for link in span.links)
         if acted and isinstance(span.output, Decision):
-            return act(verdict, str(span.args.get("lack", "")), _of_the_web(result, span))
+            given = {link.span for link in span.links if link.arg == "web"}  # the web results it acted on
+            web = [one.output.grades for one in recorded(result.spans, WebGrades) if one.span.id in given]
+            return act(verdict, str(span.args.get("lack", "")), web[0] if web else None)
     return None
-
-
-def _of_the_web(result: RouteResult, acted: Span) -> tuple[PassageGrade, ...] | None:
-    """Return the grades of web results that the step acted on, or None if it acted on none."""
-    given = {link.span for link in acted.links if link.arg == "web"}
-    found = [one.output.grades for one in recorded(result.spans, WebGrades) if one.span.id in given]
-    return found[0] if found else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -29,24 +30,16 @@ ByName = Mapping[str, Mapping[str, float]]  # route -> question -> METRIC
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """A logistic regression over standardised features, by scikit-learn: what is fitted on some pairs."""
+    """A logistic regression over standardised features, by scikit-learn: what is fitted on some pairs.
+    `weights` and `intercept` are those of the features in their own units.
+    """
 
     mean: Numbers
     scale: Numbers
     coefficients: Numbers  # of the standardised features
-    bias: float
     strength: float
-
-    @property
-    def weights(self) -> Numbers:
-        """The same for the features in their own units."""
-        found: Numbers = self.coefficients / self.scale
-        return found
-
-    @property
-    def intercept(self) -> float:
-        """The same, of the features in their own units."""
-        return float(self.bias - self.weights @ self.mean)
+    weights: Numbers
+    intercept: float
 
     def scores(self, x: Numbers) -> Numbers:
         """Return the decision function without its intercept, which no order depends on; shape (n,)."""
@@ -83,7 +76,9 @@ def regression(found: Pairs, rows: Any, strength: float) -> Regression:
     scaler = StandardScaler().fit(x)
     model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=500, tol=1e-8)
     model.fit(scaler.transform(x), relevant, sample_weight=_shares(relevant, of))
-    return Regression(scaler.mean_, scaler.scale_, model.coef_[0], float(model.intercept_[0]), strength)
+    weights = model.coef_[0] / scaler.scale_
+    intercept = float(model.intercept_[0] - weights @ scaler.mean_)
+    return Regression(scaler.mean_, scaler.scale_, model.coef_[0], strength, weights, intercept)
 
 
 def chosen(found: Pairs, rows: Any) -> Regression:
@@ -93,7 +88,14 @@ def chosen(found: Pairs, rows: Any) -> Regression:
     losses = dict.fromkeys(STRENGTHS, 0.0)
     for seen, unseen in _folds(found.of[rows], INNER):
         for strength in STRENGTHS:
-            losses[strength] += _loss(regression(found, rows[seen], strength), found, rows[unseen])
+            # log loss of held-out rows, weighted as in fitting
+            fitted, at = regression(found, rows[seen], strength), rows[unseen]
+            margin = fitted.scores(found.x[at]) + fitted.intercept
+            signed, shares = (
+                np.where(found.relevant[at], margin, -margin),
+                _shares(found.relevant[at], found.of[at]),
+            )
+            losses[strength] += float(shares @ np.logaddexp(0.0, -signed) / len(at))
     return regression(found, rows, min(losses, key=lambda one: (round(losses[one], 9), one)))
 
 
@@ -139,7 +141,12 @@ def learned(
     values = _values(collected, found.rankings(scores), questions)
     made = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "how": _how(),
+        "how": (
+            f"logistic regression of scikit-learn {version('scikit-learn')}, L2, features standardised; each "
+            "question weighs the same, and half of it are its relevant passages; strength out of "
+            f"{', '.join(map(str, STRENGTHS))} by the log loss of {INNER} inner folds; figures out of "
+            f"{FOLDS} outer folds, by question"
+        ),
         "embedder": collected.embedder,
         "of": of,
         "questions": list(questions),
@@ -149,16 +156,11 @@ def learned(
         "scales": whole.scale.tolist(),
         "standardised": whole.coefficients.reshape(len(lists), -1).tolist(),
         "out of fold": {
-            **_summary(values),
+            **_worth(collected, values, lists, rivals),
             "folds": [
-                {
-                    "questions": len(ids),
-                    "strength": fitted.strength,
-                    METRIC: float(np.mean([values[id] for id in ids])),
-                }
-                for ids, fitted in folds
+                {"questions": len(ids), "strength": one.strength, METRIC: _mean([values[id] for id in ids])}
+                for ids, one in folds
             ],
-            **_compared(collected, values, lists, rivals),
         },
     }
     if len(lists) > 1:
@@ -167,10 +169,7 @@ def learned(
     if held_out:
         unseen = pairs(collected, held_out, lists)
         theirs = _values(collected, unseen.rankings(whole.scores(unseen.x)), held_out)
-        made["held out"] = {
-            **_summary(theirs),
-            **_compared(collected, theirs, lists, rivals),
-        }
+        made["held out"] = _worth(collected, theirs, lists, rivals)
     return FittedWeights(
         name,
         collected.corpus,
@@ -206,11 +205,11 @@ def _without(
     return {name: {**_summary(left[name]), **_short(compared[name])} for name in left}
 
 
-def _compared(
+def _worth(
     collected: Collected, values: Mapping[str, float], lists: Sequence[str], rivals: ByName | None
 ) -> dict[str, Any]:
-    """Return the fitted weights against what is made by hand of the same lists, and against what was
-    measured.
+    """Return the figures of the fitted weights, and against what is made by hand of the same lists and what
+    was measured.
     """
     rankings: dict[str, dict[str, Any]] = {}
     for question in values:
@@ -218,7 +217,7 @@ def _compared(
             rankings.setdefault(name, {})[question] = collected.scored(question, ranking)
     hand = {name: _values(collected, some, tuple(values)) for name, some in rankings.items()}
     others = {name: by for name, by in (rivals or {}).items() if name not in hand}
-    return {"against": _against(values, hand), "measured": _against(values, others)}
+    return {**_summary(values), "against": _against(values, hand), "measured": _against(values, others)}
 
 
 def _against(values: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
@@ -228,7 +227,7 @@ def _against(values: Mapping[str, float], others: Mapping[str, Mapping[str, floa
         {name: [values[id] - others[name][id] for id in ids] for name, ids in shared.items()}
     )
     return {
-        name: {**_short(compared[name]), METRIC: float(np.mean([others[name][id] for id in shared[name]]))}
+        name: {**_short(compared[name]), METRIC: _mean([others[name][id] for id in shared[name]])}
         for name in compared
     }
 
@@ -239,11 +238,11 @@ def _short(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _summary(values: Mapping[str, float]) -> dict[str, Any]:
     ends = statistics.mean_interval(list(values.values()))
-    return {
-        METRIC: float(np.mean(list(values.values()))),
-        "ci95": list(ends) if ends else None,
-        "n": len(values),
-    }
+    return {METRIC: _mean([*values.values()]), "ci95": list(ends) if ends else None, "n": len(values)}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
 
 
 def _values(collected: Collected, rankings: Mapping[str, Any], questions: Sequence[str]) -> dict[str, float]:
@@ -274,21 +273,3 @@ def _shares(relevant: Any, of: Any) -> Numbers:
     per = np.where(relevant, 0.5 / np.maximum(good, 1)[of], 0.5 / np.maximum(bad, 1)[of]) * usable[of]
     found: Numbers = per * len(of) / max(per.sum(), 1e-12)
     return found
-
-
-def _loss(fitted: Regression, found: Pairs, rows: Any) -> float:
-    """Log loss of held-out rows, weighted as in fitting."""
-    margin = fitted.scores(found.x[rows]) + fitted.intercept
-    signed = np.where(found.relevant[rows], margin, -margin)
-    return float(_shares(found.relevant[rows], found.of[rows]) @ np.logaddexp(0.0, -signed) / len(rows))
-
-
-def _how() -> str:
-    from sklearn import __version__
-
-    return (
-        f"logistic regression of scikit-learn {__version__}, L2, features standardised; each question "
-        f"weighs the same, and half of it are its relevant passages; strength out of "
-        f"{', '.join(map(str, STRENGTHS))} by the log loss of {INNER} inner folds; "
-        f"figures out of {FOLDS} outer folds, by question"
-    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.analysis.what_if.parameters import LEAST, threshold_parameters
 from core.domain.errors import BadInput
-from core.evaluation.tuning.targets import Target
+from core.evaluation.tuning.threshold_cases import Target
 from core.routes.registry import pick, routes
 from core.store.presets import Preset
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from core.analysis.metrics import COMPARED
+from core.analysis.metrics import COMPARED, titled
 from core.domain.errors import BadInput
 from core.domain.types import Scored
 from core.evaluation import statistics
+from core.evaluation.finding import Finding, sentence
+from core.evaluation.templating import sentences
+from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_split import Split, split
 from core.evaluation.tuning.sweep_subject import Point, Rankings, Subject
 
@@ -113,10 +116,16 @@ def curve(
     points = list(dict.fromkeys(grid))
     if about.now not in points:
         points.append(about.now)
-        points.sort(key=lambda point: tuple(_order(value) for value in point))
+        points.sort(
+            key=lambda point: [(not isinstance(one, int | float), one) for one in point]  # numbers first
+        )
     fresh = fresh or {}
     tried = _tried(rankings, points, metric, parts.chosen_on, fresh)
-    best = _best(tried, about.now)
+    known = [one for one in tried if one.effect is not None]
+    if not known:
+        raise BadInput("no question that values are chosen on has a ranking")
+    # the highest mean difference; of equal ones the value in use, then the first
+    best = max(known, key=lambda one: (one.effect.delta if one.effect else 0.0, one.point == about.now))
     held = None
     if best.point != about.now and parts.held_out:
         held = _tried(rankings, [best.point], metric, parts.held_out, fresh)[0].effect
@@ -138,39 +147,28 @@ def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh
 def _tried(
     rankings: Rankings, points: Sequence[Point], metric: str, ids: Sequence[str], fresh: Fresh
 ) -> list[Tried]:
-    """Measure each point over the questions `ids`; all but the one in use are one family."""
-    base = rankings.stored(rankings.subject.now, metric)
+    """Measure each point over the questions `ids`, from stored steps and from runs; all but the point in use
+    are one family.
+    """
+    now = rankings.subject.now
+    base = rankings.stored(now, metric)
     found, pairs = [], {}
     for point in points:
-        one, values = _values(rankings, point, metric, ids, fresh)
-        found.append(one)
+        again = rankings.stored(point, metric)
+        ran = {q: fresh[point, q] for q in ids if q not in again and (point, q) in fresh}
+        values = {q: again[q] for q in ids if q in again}
+        by: By = "done again and run" if values and ran else "run" if ran else "done again"
+        values |= {q: rankings.ran(point, q, hits, metric) for q, hits in ran.items() if hits is not None}
+        left = sum(q not in again and q not in ran for q in ids)
+        by = "in use" if point == now else "waits for a run" if left else by
+        found.append(Tried(point, by, None, left, sum(hits is None for hits in ran.values())))
         both = [(values[q], base[q]) for q in ids if q in values and q in base]
-        if both and not one.waiting:
+        if both and not left:
             pairs[point] = both
-    effects = _effects(pairs, rankings.subject.now)
-    return [replace(one, effect=effects.get(one.point)) for one in found]
-
-
-def _values(
-    rankings: Rankings, point: Point, metric: str, ids: Sequence[str], fresh: Fresh
-) -> tuple[Tried, dict[str, float]]:
-    """Return the metric by question, from stored steps and from runs."""
-    again = rankings.stored(point, metric)
-    ran = {q: fresh[point, q] for q in ids if q not in again and (point, q) in fresh}
-    values = {q: again[q] for q in ids if q in again}
-    by: By = "done again and run" if values and ran else "run" if ran else "done again"
-    values |= {q: rankings.ran(point, q, hits, metric) for q, hits in ran.items() if hits is not None}
-    left = sum(q not in again and q not in ran for q in ids)
-    by = "in use" if point == rankings.subject.now else "waits for a run" if left else by
-    return Tried(point, by, None, left, sum(hits is None for hits in ran.values())), values
-
-
-def _effects(pairs: Mapping[Point, Sequence[tuple[float, float]]], now: Point) -> dict[Point, Effect]:
-    """Compare (after, before) of each point."""
     moved = {point: [a - b for a, b in both] for point, both in pairs.items()}
     others = {point: column for point, column in moved.items() if point != now}
     compared = statistics.compare(others) | statistics.compare({now: moved[now]} if now in moved else {})
-    return {
+    effects = {
         point: Effect(
             sum(a for a, _ in both) / len(both),
             sum(b for _, b in both) / len(both),
@@ -184,15 +182,72 @@ def _effects(pairs: Mapping[Point, Sequence[tuple[float, float]]], now: Point) -
         for point, both in pairs.items()
         for one in [compared[point]]
     }
+    return [replace(one, effect=effects.get(one.point)) for one in found]
 
 
-def _best(tried: Sequence[Tried], now: Point) -> Tried:
-    """Return the highest mean difference; of equal ones the value in use, then the first."""
-    known = [one for one in tried if one.effect is not None]
-    if not known:
-        raise BadInput("no question that values are chosen on has a ranking")
-    return max(known, key=lambda one: (one.effect.delta if one.effect else 0.0, one.point == now))
+def in_words(curve: Curve) -> list[str]:
+    """Return the finding, one sentence each: the choice, its figures on held-out questions, and the
+    advice.
+    """
+    if curve.now.effect is None or curve.best.effect is None:
+        raise BadInput("the value in use has no figure on these questions")
+    over = sum(one.effect is not None for one in curve.tried)
+    shown_held = held(curve)
+    best, by_held = sentence(found(curve, curve.best)), sentence(shown_held) if shown_held else ""
+    return sentences("sweep.found", curve, named, over, best, by_held)
 
 
-def _order(value: Any) -> tuple[str, Any]:
-    return ("", value) if isinstance(value, int | float) else ("text", str(value))
+def found(curve: Curve, tried: Tried) -> Finding:
+    """Return the comparison of a point with the value in use, adjusted for all that were tried."""
+    if tried.effect is None:
+        raise BadInput("a value that needs a run has no figure yet")
+    return _finding(curve, tried.point, tried.effect, tried.p_holm, tried.verdict, curve.split.names[0])
+
+
+def counted(curve: Curve) -> str:
+    """Return the questions that the figures cover, and those that are excluded."""
+    return " ".join(sentences("sweep.counted", curve))
+
+
+def note(curve: Curve, point: Point) -> str:
+    """Return one line on the origin of a saved value."""
+    about = curve.subject
+    tried = next(one for one in curve.tried if one.point == point)
+    line = f"sweep over evaluation {about.evaluation.name}, {titled(curve.metric)}"
+    if tried.effect is None or point == about.now:
+        return f"{line}: the value in use there" if point == about.now else f"{line}: not measured"
+    line += f": {sentence(found(curve, tried))}"
+    if point == curve.best.point and (shown_held := held(curve)) is not None:
+        line += f" {sentence(shown_held)} {'The choice holds' if curve.holds else 'Not shown to hold'}."
+    return line
+
+
+def named(subject: Subject, point: Point) -> str:
+    """Return a point in words: "k = 60, alpha = 0.5"."""
+    return ", ".join(f"{name} = {shown(value)}" for name, value in subject.values(point).items())
+
+
+def _finding(curve: Curve, point: Point, effect: Effect, p: float | None, verdict: str, unit: str) -> Finding:
+    about = curve.subject
+    return Finding(
+        named(about, point),
+        titled(curve.metric),
+        effect.delta,
+        effect.interval,
+        p,
+        effect.n,
+        baseline=f"{named(about, about.now)} (in use)",
+        verdict=verdict,
+        before=effect.before,
+        unit=unit,
+    )
+
+
+def held(curve: Curve) -> Finding | None:
+    """Return the chosen point on held-out questions; a difference is shown where the interval
+    leaves 0 out.
+    """
+    effect = curve.held
+    if effect is None:
+        return None
+    return _finding(curve, curve.best.point, effect, None, effect.verdict, "held-out questions")

@@ -12,11 +12,8 @@ from core.routes.declare import Parameter
 
 MOST = 41  # values of one parameter
 CELLS = 49  # pairs of two
-WHOLE, PARTS, PAIRED = (
-    8,
-    10,
-    5,
-)  # values of a whole number; steps of a fraction; values of each of two parameters
+# values of a whole number; steps of a fraction; values of each of two parameters
+WHOLE, PARTS, PAIRED = 8, 10, 5
 WIDE = 100  # a range this many times its low end is walked by factors, not by steps
 _RANGE = re.compile(r"(?P<low>\S+?)\s*\.\.\s*(?P<high>\S+)(?:\s+step\s+(?P<step>\S+))?")
 Grid = tuple[Any, ...]
@@ -35,11 +32,8 @@ def default(parameter: Parameter, now: Any, *, paired: bool = False) -> Grid:
     if parameter.type is str:
         return (now,)
     count = PAIRED if paired else WHOLE if parameter.type is int else PARTS + 1
-    return tuple(
-        sorted(
-            {now, *(parameter.read(_kind(parameter, one), "grid") for one in _spread(parameter, now, count))}
-        )
-    )
+    values = (parameter.read(_kind(parameter, one), "grid") for one in _spread(parameter, now, count))
+    return tuple(sorted({now, *values}))
 
 
 def read(text: str, parameter: Parameter, owner: str) -> Grid:

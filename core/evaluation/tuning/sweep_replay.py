@@ -43,19 +43,25 @@ class Way:
         Two where a list lost all its weight: with what only that list has at the end, and without, as a route
         may leave out a search that weighs nothing. What both say holds.
         """
-        result = self.results[question]
-        if all(values[parameter.name] == self.ran.get(parameter.name) for parameter in self.parameters):
-            return (_stored(result),)
-        if question in self.untouched:
-            return (_stored(result),)
-        if self.how == "decisions":
-            same = all(_same(result, parameter, self.ran, values) for parameter in self.parameters)
-            return (_stored(result),) if same else ()
-        step = self.steps.get(question)
+        result, step = self.results[question], self.steps.get(question)
+        as_ran = all(values[parameter.name] == self.ran.get(parameter.name) for parameter in self.parameters)
+        if as_ran or question in self.untouched or (self.how == "decisions" and self._same(question, values)):
+            return (tuple((hit.passage.id, hit.score) for hit in result.hits),)
         if step is None:
             return ()
         changes = [sets(parameter, step.span, values[parameter.name]) for parameter in self.parameters]
         return _again(result, step, {name: value for one in changes for name, value in one.items()})
+
+    def _same(self, question: str, values: Values) -> bool:
+        """Return whether every step that the parameters set is known to decide as before."""
+        result = self.results[question]
+        keep = _keeps(result, self.ran, values)
+        return all(
+            span.id in keep and keep[span.id](name, value)
+            for parameter in self.parameters
+            for span in result.spans
+            for name, value in sets(parameter, span, values[parameter.name]).items()
+        )
 
 
 def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], ran: Values) -> Way:
@@ -69,29 +75,21 @@ def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], 
             known = ", ".join(by_name) or "none"
             raise BadInput(f"route {route.name} has no parameter {name!r}; it has: {known}")
     parameters = tuple(by_name[name] for name in names)
-    touched = {q: [span for span in result.spans if _set(span, parameters)] for q, result in results.items()}
-    unset = {parameter.name for parameter in parameters} - {
-        name for spans in touched.values() for span in spans for name in span.set_by.values()
+    # the steps with an argument that one of the parameters set
+    touched = {
+        q: [span for span in result.spans if not {*names}.isdisjoint(span.set_by.values())]
+        for q, result in results.items()
     }
+    seen = {name for spans in touched.values() for span in spans for name in span.set_by.values()}
+    if not seen.issuperset(names):  # it does what no step tells
+        return Way("run", parameters, ran, results)
     none = frozenset(question for question, spans in touched.items() if not spans)
-    made: Way | None = None
-    if not unset:  # else it does what no step tells
-        steps = {
-            q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, parameters))
-        }
-        if steps:
-            made = Way("fusion", parameters, ran, results, steps, none)
-        elif any(
-            spans and all(_same(results[q], parameter, ran, ran) for parameter in parameters)
-            for q, spans in touched.items()
-        ):
-            made = Way("decisions", parameters, ran, results, {}, none)
-    return made or Way("run", parameters, ran, results)
-
-
-def _set(span: Span, parameters: Sequence[Parameter]) -> bool:
-    """Return whether one of the parameters set an argument of the step."""
-    return any(parameter.name in span.set_by.values() for parameter in parameters)
+    steps = {q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, parameters))}
+    if steps:
+        return Way("fusion", parameters, ran, results, steps, none)
+    decisions = Way("decisions", parameters, ran, results, {}, none)
+    known_ones = any(spans and decisions._same(q, ran) for q, spans in touched.items())
+    return decisions if known_ones else Way("run", parameters, ran, results)
 
 
 def _fusion(
@@ -103,11 +101,8 @@ def _fusion(
     step = next((one for one in fusions(result) if one.span.id == touched[0].id and not one.lack), None)
     if step is None or outcome(result, step, step.span.hits or ()).hits is None:
         return None
-    return (
-        step
-        if all(sets(parameter, step.span, 0).keys() <= step.values.keys() for parameter in parameters)
-        else None
-    )
+    known = all(sets(parameter, step.span, 0).keys() <= step.values.keys() for parameter in parameters)
+    return step if known else None
 
 
 def _again(result: RouteResult, fusion: ReplayedFusion, changes: Values) -> tuple[Scored, ...]:
@@ -130,18 +125,6 @@ def _again(result: RouteResult, fusion: ReplayedFusion, changes: Values) -> tupl
     return (hits,) if without == hits else (hits, without)
 
 
-def _same(result: RouteResult, parameter: Parameter, ran: Values, values: Values) -> bool:
-    """Return whether every step that the parameter sets is known to decide as before, with all of
-    `values`.
-    """
-    keep = _keeps(result, ran, values)
-    return all(
-        span.id in keep and keep[span.id](name, value)
-        for span in result.spans
-        for name, value in sets(parameter, span, values[parameter.name]).items()
-    )
-
-
 def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]:
     """By step: whether it decides the same with another value of an argument."""
     found: dict[int, Keeps] = {gate.span.id: partial(_by_score, gate) for gate in gates(result)}
@@ -160,11 +143,10 @@ def _by_web(step: Recorded[WebGrades], ran: Values, values: Values, name: str, _
     not trusted.
     """
     high = _edge(step, "high", ran, values)
-    return name == "high" and high is not None and _trusted(step, high) == _trusted(step, step.output.high)
-
-
-def _trusted(step: Recorded[WebGrades], high: float) -> int:
-    return sum(one.grade is not None and one.grade >= high for one in step.output.grades)
+    grades = [one.grade for one in step.output.grades if one.grade is not None]
+    if name != "high" or high is None:
+        return False
+    return sum(one >= high for one in grades) == sum(one >= step.output.high for one in grades)
 
 
 def _by_score(gate: Gate, name: str, value: Any) -> bool:
@@ -196,7 +178,3 @@ def _edge(
         stored: float = getattr(step.output, edge)
         return stored
     return None if wanted == 0 else float(wanted)
-
-
-def _stored(result: RouteResult) -> Scored:
-    return tuple((hit.passage.id, hit.score) for hit in result.hits)

@@ -11,7 +11,6 @@ from core.domain.errors import BadInput
 from core.domain.types import Scored
 from core.engine.availability import missing
 from core.evaluation.experiment_store import stamp
-from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Elsewhere, Plan, run
 from core.evaluation.spread import spread
 from core.evaluation.tuning.sweep_subject import Point, Subject
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from core.engine.engine import Engine
 
 Todo = Mapping[Point, Sequence[str]]  # the questions to ask at each point
-Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,14 @@ class Running(BackgroundJob):
         self.begin()
 
     def _do(self) -> None:
-        _comparable(self._engine, self.subject)
+        evaluation, corpus = self.subject.evaluation, _corpus(self.subject)
+        then = evaluation.figures.get("fingerprint")
+        then = then or evaluation.run(next(iter(self.subject.way.results))).fingerprint
+        if self._engine.corpus(corpus).fingerprint != then:
+            raise BadInput(
+                f"corpus {corpus} was reindexed since evaluation {evaluation.name}, so new runs cannot be "
+                "compared with it; evaluate again"
+            )
         with spread(self._place, self._engine) as elsewhere:
             for point, ids in self._todo.items():
                 if self._cancel.is_set():
@@ -78,11 +83,9 @@ class Running(BackgroundJob):
 
     def _ask(self, point: Point, ids: Sequence[str], elsewhere: Elsewhere | None) -> None:
         subject, before = self.subject, self.finished
-        wanted = set(ids)
-        labelled = replace(
-            subject.labelled, questions=tuple(q for q in subject.labelled.questions if q.id in wanted)
-        )
-        route = subject.route
+        wanted, route = set(ids), subject.route
+        asked = tuple(q for q in subject.labelled.questions if q.id in wanted)
+        labelled = replace(subject.labelled, questions=asked)
         plan = Plan(_corpus(subject), (route,), {route: subject.parameters(point)})
 
         def follow(done: int, _total: int) -> None:
@@ -91,11 +94,8 @@ class Running(BackgroundJob):
         found, _ = run(
             self._engine, labelled, plan, progress=follow, ended=self._cancel.is_set, workers=elsewhere
         )
-        self._keep(point, found)
-
-    def _keep(self, point: Point, found: Outcomes) -> None:
         for question, by in found.items():
-            one = by[self.subject.route]
+            one = by[route]
             self.rankings[point, question] = tuple(one.hits) if one.status == "ok" else None
             if one.status != "ok":
                 message = one.error or one.status
@@ -106,7 +106,9 @@ def running(engine: Engine, subject: Subject) -> Running:
     """Return the runs of this process at points of `subject`'s parameters, whether any are under way or
     not.
     """
-    return jobs.keep(Running, _key(engine, subject), lambda: Running(engine, subject))
+    folder = subject.evaluation.folder
+    key = (str(engine.settings.home), str(folder), stamp(folder), subject.route, subject.names)
+    return jobs.keep(Running, key, lambda: Running(engine, subject))
 
 
 def lacking(engine: Engine, subject: Subject, todo: Todo) -> dict[Point, str]:
@@ -127,30 +129,13 @@ def asking(subject: Subject, todo: Todo) -> dict[Point, Sequence[str]]:
     return {point: ids for point, ids in todo.items() if route.asks(route.settle(subject.parameters(point)))}
 
 
-def _comparable(engine: Engine, subject: Subject) -> None:
-    """Raise BadInput if the corpus has changed since it was measured."""
-    evaluation, corpus = subject.evaluation, _corpus(subject)
-    then = (
-        evaluation.figures.get("fingerprint") or evaluation.run(next(iter(subject.way.results))).fingerprint
-    )
-    if engine.corpus(corpus).fingerprint != then:
-        raise BadInput(
-            f"corpus {corpus} was reindexed since evaluation {evaluation.name}, so new runs cannot be "
-            "compared with it; evaluate again"
-        )
-
-
 def cost(subject: Subject, todo: Todo) -> Cost:
     """Estimate the cost of running `todo`."""
     (route,) = pick([subject.route])
-    count = sum(map(len, todo.values()))
-    asks = any(route.asks(route.settle(subject.parameters(point))) for point in todo)
+    count, asks = sum(map(len, todo.values())), bool(asking(subject, todo))
     asked = route.asks(route.settle(subject.way.ran))
-    seen = [
-        by[subject.route]
-        for by in subject.evaluation.outcomes.values()
-        if subject.route in by and by[subject.route].status == "ok"
-    ]
+    every = (by.get(subject.route) for by in subject.evaluation.outcomes.values())
+    seen = [one for one in every if one is not None and one.status == "ok"]
     if not seen or (asks and not asked):
         return Cost(len(todo), count, None, None, asks)
     calls = round(sum(one.calls for one in seen) / len(seen) * count)
@@ -159,8 +144,3 @@ def cost(subject: Subject, todo: Todo) -> Cost:
 
 def _corpus(subject: Subject) -> str:
     return str(subject.evaluation.spec["corpus"])
-
-
-def _key(engine: Engine, subject: Subject) -> Key:
-    folder = subject.evaluation.folder
-    return (str(engine.settings.home), str(folder), stamp(folder), subject.route, subject.names)

@@ -13,6 +13,7 @@ SEED = 13
 LEAST = 20  # questions below which halves tell nothing
 DEV, TEST, ALL = "dev", "test", "all"
 OTHER = "outside split test"
+HELD_OUT = "held-out questions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +58,12 @@ def split(labelled: LabelledSet, ids: Sequence[str] | None = None, on: str | Non
         what = "split dev" if name else "questions outside split test"
         return Split(chosen, test, f"{what} to choose on, split test held out{rest}")
     if len(ids) < LEAST:
-        return Split(
-            tuple(ids),
-            (),
-            f"fewer than {LEAST} questions: none are held out",
-            ("labelled questions", "held-out questions"),
-        )
+        said, called = f"fewer than {LEAST} questions: none are held out", ("labelled questions", HELD_OUT)
+        return Split(tuple(ids), (), said, called)
     drawn = set(random.Random(SEED).sample(sorted(ids), len(ids) // 2))
-    return Split(
-        tuple(id for id in ids if id in drawn),
-        tuple(id for id in ids if id not in drawn),
-        "two halves, split with a fixed seed",
-        ("questions of the first half", "questions of the second half"),
-        True,
-    )
+    halves = tuple(id for id in ids if id in drawn), tuple(id for id in ids if id not in drawn)
+    called = "questions of the first half", "questions of the second half"
+    return Split(*halves, "two halves, split with a fixed seed", called, True)
 
 
 def _on(labelled: LabelledSet, ids: Sequence[str], on: str) -> Split:
@@ -83,4 +76,4 @@ def _on(labelled: LabelledSet, ids: Sequence[str], on: str) -> Split:
     own = tuple(id for id in ids if on in (ALL, of[id]))
     rest = tuple(id for id in ids if on not in (ALL, of[id]))
     said = "all questions to choose on, none held out" if on == ALL else f"split {on} to choose on"
-    return Split(own, rest, said, (f"{on} questions", "held-out questions"))
+    return Split(own, rest, said, (f"{on} questions", HELD_OUT))

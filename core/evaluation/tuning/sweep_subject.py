@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,15 @@ from core.analysis.metrics import by_question
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Scored
 from core.evaluation.dataset import LabelledSet
-from core.evaluation.experiment_store import Evaluation
+from core.evaluation.experiment_store import RUNS, Evaluation
 from core.evaluation.tuning.batch_run import counted
-from core.evaluation.tuning.sweep_load import Progress, results
 from core.evaluation.tuning.sweep_replay import Way, way
 from core.routes.registry import pick
+from core.store.files import reading
+from core.store.runs import read_result
 
 Point = tuple[Any, ...]  # one value for each parameter
+Progress = Callable[[int, int], None]  # (questions read, of how many)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +88,9 @@ class Rankings:
         return point in self._again
 
     def _measure(self, point: Point) -> tuple[dict[str, dict[str, float]], ...]:
-        values = self.subject.values(point)
-        found = {
-            question: self.subject.way.rankings(question, values) for question in self.subject.way.results
-        }
-        return tuple(
-            self._values({question: some[n] for question, some in found.items() if len(some) > n})
-            for n in (0, 1)
-        )
+        values, way = self.subject.values(point), self.subject.way
+        found = {question: way.rankings(question, values) for question in way.results}
+        return tuple(self._values({q: some[n] for q, some in found.items() if len(some) > n}) for n in (0, 1))
 
     def _values(self, rankings: Mapping[str, Scored]) -> dict[str, dict[str, float]]:
         """Return the metrics by question; of a ranking that another point had too they are not measured
@@ -147,3 +144,32 @@ def subject(
         tuple(id for id in labelled if id not in good),
         len(evaluation.questions) - len(labelled),
     )
+
+
+def results(
+    evaluation: Evaluation,
+    route: str,
+    questions: Collection[str] | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> dict[str, RouteResult]:
+    """Return the route's results by question, in the evaluation's order; a question without a kept run is
+    left out.
+
+    Passages have their ids alone: their texts are not read. Raises BadInput where no runs are kept.
+    """
+    path = evaluation.folder / RUNS
+    if not path.is_file():
+        raise BadInput(
+            f"evaluation {evaluation.name} has no stored runs ({RUNS} is missing) to recompute from; "
+            "evaluate again"
+        )
+    asked = [id for id in evaluation.questions if questions is None or id in questions]
+    found: dict[str, RouteResult] = {}
+    with reading(path) as connection:
+        for at, id in enumerate(asked):
+            progress(at, len(asked))
+            result = read_result(connection, evaluation.run_id(id), route)
+            if result is not None:
+                found[id] = result
+    progress(len(asked), len(asked))
+    return found

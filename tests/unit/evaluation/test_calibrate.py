@@ -14,11 +14,19 @@ from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_sup
 from core.domain.errors import BadInput
 from core.evaluation import calibration
 from core.evaluation.calibration import OBJECTIVES, WANTED, rate, tidy
-from core.evaluation.tuning.calibrate import Measured, _interval, calibrate, compared, counts_at, worth
+from core.evaluation.tuning.calibrate import (
+    Measured,
+    _interval,
+    calibrate,
+    compared,
+    counts_at,
+    curve,
+    reliable,
+    worth,
+)
 from core.evaluation.tuning.calibrate_text import about, halves, in_words, left_out, reliability_in_words
-from core.evaluation.tuning.curves import curve, reliable
 from core.evaluation.tuning.sweep_split import Split
-from core.evaluation.tuning.targets import Judged, Target
+from core.evaluation.tuning.threshold_cases import Judged, Target
 from ui.charts.calibration import curves
 
 SCORES = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
@@ -162,11 +170,11 @@ def test_what_a_threshold_is_worth_agrees_with_scikit_learn(pairs, at, acts):
     acted = [(one.score >= at) == (acts == "from") for one in cases]
     right = [one.positive == (acts == "from") for one in cases]
     assert (found.n, found.acted, found.positive) == (len(cases), sum(acted), sum(right))
-    assert found.precision.value == (pytest.approx(theirs["precision"]) if any(acted) else None)
-    assert found.recall.value == (pytest.approx(theirs["recall"]) if any(right) else None)
+    assert found.of["precision"].value == (pytest.approx(theirs["precision"]) if any(acted) else None)
+    assert found.of["recall"].value == (pytest.approx(theirs["recall"]) if any(right) else None)
     if both(cases):
-        assert found.balanced.value == pytest.approx(theirs["balanced accuracy"])
-        assert found.f1.value == pytest.approx(theirs["f1"])
+        assert found.of["balanced accuracy"].value == pytest.approx(theirs["balanced accuracy"])
+        assert found.of["f1"].value == pytest.approx(theirs["f1"])
 
 
 def test_intervals_are_those_of_scipy_by_question():
@@ -182,15 +190,15 @@ def test_intervals_are_those_of_scipy_by_question():
         return rate(counts[np.moveaxis(at, axis, -1)].sum(axis=-2), "precision")
 
     ranges = bootstrap((np.arange(30),), precision, method="percentile", rng=1, batch=500).confidence_interval
-    assert found.precision.interval == pytest.approx((ranges.low, ranges.high), abs=0.02)
-    assert found.precision.interval[0] < found.precision.value < found.precision.interval[1]
+    assert found.of["precision"].interval == pytest.approx((ranges.low, ranges.high), abs=0.02)
+    assert found.of["precision"].interval[0] < found.of["precision"].value < found.of["precision"].interval[1]
 
 
 def test_where_few_resamples_have_a_value_there_is_no_interval():
     cases = judged([(0.9, True), *((0.1, n % 2 == 0) for n in range(20))])
     found = worth(cases, "from", 0.5)
-    assert found.precision.value == 1.0
-    assert found.precision.interval is None  # a third of the resamples act on nothing
+    assert found.of["precision"].value == 1.0
+    assert found.of["precision"].interval is None  # a third of the resamples act on nothing
 
 
 def test_p_is_that_of_all_exchanges():
@@ -240,8 +248,8 @@ PARTS = Split(tuple(f"d{n}" for n in range(20)), tuple(f"t{n}" for n in range(20
 def test_a_calibration_in_words():
     found = calibrate(whole(), PARTS, "f1")
     assert (found.threshold, found.dev, found.held_out) == (0.68, 20, 20)
-    assert found.chosen.precision.value == found.chosen.recall.value == 1.0
-    assert found.shipped.precision.value == pytest.approx(6 / 10)
+    assert found.chosen.of["precision"].value == found.chosen.of["recall"].value == 1.0
+    assert found.shipped.of["precision"].value == pytest.approx(6 / 10)
     assert found.difference.value == pytest.approx(1 - 0.75)
     said = in_words(found)
     assert said.startswith("0.68 has the highest F1 on 20 dev questions. On 20 held-out questions: precis")
@@ -278,7 +286,7 @@ def test_a_difference_is_shown_by_its_interval_and_by_p_below_five_percent(inter
 
 def test_one_question_has_no_interval_however_many_its_cases():
     found = worth([Judged("q", 0.1, False), Judged("q", 0.9, True)], "from", 0.5)
-    assert (found.precision.value, found.precision.interval) == (1.0, None)
+    assert (found.of["precision"].value, found.of["precision"].interval) == (1.0, None)
 
 
 def test_an_interval_needs_a_value_in_nineteen_of_twenty_resamples():

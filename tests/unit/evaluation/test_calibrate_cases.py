@@ -19,10 +19,17 @@ from core.domain.settings import Settings
 from core.domain.types import Link, Query, Span
 from core.evaluation import experiment_store
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.tuning import threshold_candidates
+from core.evaluation.tuning import threshold_cases
 from core.evaluation.tuning.saving import Setting, changes, in_words, merged, setting, settled
-from core.evaluation.tuning.targets import BEST, NO_GOLD, NO_GRADE, NO_QUOTE, NOT_TOLD, UNLABELLED
-from core.evaluation.tuning.threshold_cases import found
+from core.evaluation.tuning.threshold_cases import (
+    BEST,
+    NO_GOLD,
+    NO_GRADE,
+    NO_QUOTE,
+    NOT_TOLD,
+    UNLABELLED,
+    found,
+)
 from core.store.presets import Preset
 from tests.calibrated import asked, crag, evidence, graded, kept, result
 
@@ -170,12 +177,12 @@ def test_an_evaluation_is_read_from_its_folder(tmp_path):
     kept(tmp_path / "e", labelled, {f"q{n}": [crag(n)] for n in range(6)})
     evaluation = experiment_store.opened(tmp_path / "e")
     seen = []
-    got = threshold_candidates.gathered(
+    got = threshold_cases.gathered(
         Settings(home=tmp_path), evaluation, lambda done, of: seen.append((done, of))
     )
     direct = found([(f"q{n}", crag(n)) for n in range(6)], labelled)
     assert [(t.key, t.cases) for t in got.targets] == [(t.key, t.cases) for t in direct.targets]
-    assert seen == [(n, 6) for n in range(6)]
+    assert seen == [(n, 6) for n in range(7)]
 
 
 def saved(chosen, before=None, **more):

@@ -30,12 +30,11 @@ from core.evaluation.tuning import (
     fusion_weights,
     sweep,
     sweep_grid,
-    sweep_load,
     sweep_run,
     sweep_split,
     sweep_subject,
 )
-from core.evaluation.tuning.sweep_text import counted, found, held, in_words
+from core.evaluation.tuning.sweep import counted, found, held, in_words
 from core.routes.declare import Parameter
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -216,7 +215,7 @@ def test_what_follows_is_not_empty(again):
 
 def test_one_route_is_read_as_the_whole_run_is(evaluation):
     for route in ("memory", "mmr", "crag", "rag_fusion"):
-        found = sweep_load.results(evaluation, route)
+        found = sweep_subject.results(evaluation, route)
         assert list(found) == list(evaluation.questions)
         for question, result in found.items():
             whole = next(one for one in evaluation.run(question).results if one.route == route)
@@ -226,7 +225,7 @@ def test_one_route_is_read_as_the_whole_run_is(evaluation):
             ]
     (evaluation.folder / "elsewhere").mkdir(exist_ok=True)
     with pytest.raises(BadInput, match=r"has no stored runs \(runs.sqlite is missing\)"):
-        sweep_load.results(replace(evaluation, folder=evaluation.folder / "elsewhere"), "mmr")
+        sweep_subject.results(replace(evaluation, folder=evaluation.folder / "elsewhere"), "mmr")
 
 
 def test_the_value_in_use_has_the_figures_of_the_evaluation(evaluation):
