@@ -15,10 +15,10 @@ import sys
 
 from core.backends.evaluators import LIGHTWEIGHT, SHIPPED, trained
 from core.backends.trained_files import write_trained
-from core.cli.common import ProgressBar
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
+from core.domain.progress_bar import ProgressBar
 from core.engine.engine import Engine
 from core.evaluation import sets
 from core.evaluation.model_calibration import of_dev

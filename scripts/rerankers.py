@@ -22,12 +22,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # times are those of one thread
 
 from core.analysis import metrics
 from core.analysis.run_view import recorded
-from core.cli.common import ProgressBar
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
 from core.domain.outputs import Rerank
+from core.domain.progress_bar import ProgressBar
 from core.domain.types import RouteResult, Scored
 from core.engine.engine import Engine
 from core.engine.request import Request

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import COMPARED, HEADLINE, titled
 from core.api import html
@@ -15,7 +15,6 @@ from core.api.arguments import (
     Names,
     Parameters,
     conditions,
-    count,
     flag,
     listed,
     of_routes,
@@ -34,14 +33,15 @@ from core.domain.errors import BadInput
 from core.domain.format import milliseconds, number
 from core.domain.settings import Settings
 from core.engine import engine as engines
-from core.evaluation import dataset, experiment_store, leaderboard, sets
+from core.evaluation import experiment_store, leaderboard, sets
 from core.evaluation import text as words
 from core.evaluation.chunkings import measuring
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.options import options, with_keywords
 from core.evaluation.question_formats import read_columns
 from core.evaluation.runner import Course
-from core.evaluation.spec import SEED, Spec
+from core.evaluation.spec import Spec
 from core.evaluation.summary import check_baseline
 
 if TYPE_CHECKING:
@@ -164,21 +164,10 @@ def evaluate(
     own: Mapping[str, str] | None = None,
     python: File = "",
     name: str | None = None,
-    baseline: str | None = None,
-    split: str = "test",
-    mode: str | None = None,
-    queries: int | None = None,
-    per_mode: int | None = None,
-    seed: int = SEED,
-    questions: File | Sequence[File] = (),
     columns: Mapping[str, str] | None = None,
-    qrels: File | None = None,
-    labels: str | None = None,
     parameters: Parameters = None,
     filters: Sequence[str] = (),
-    timing: Literal["shared", "isolated"] | None = None,
     answers: bool = False,
-    repeats: int = 1,
     chunkings: Names = None,
     out: File | None = None,
     keep: str | None = None,
@@ -188,6 +177,7 @@ def evaluate(
     scheduler: str | None = None,
     build: bool = True,
     progress: Progress | bool = True,
+    **asked: Any,
 ) -> Evaluated:
     """Measure `routes` on the labelled questions of `target`, as the command `eval` does.
 
@@ -209,89 +199,67 @@ def evaluate(
     raises KeyboardInterrupt; finished questions are saved. Raises BadInput and Unavailable.
     """
     settings = settings_module.current()
-    folder = _folder(out, keep)
+    if unknown := [one for one in asked if one not in ASKED]:
+        raise TypeError(f"evaluate() got an unexpected keyword argument {unknown[0]!r}")
+    if keep is not None and out is not None:
+        raise BadInput("keep and out cannot be combined; give one")
+    folder = None if out is None else path(out, "out")
+    if keep is not None:
+        folder = experiment_store.place(settings, text(keep, "keep"))
     if folder is None and (flag(fresh, "fresh") or flag(retry_failed, "retry_failed")):
         raise BadInput("fresh and retry_failed need out or keep")
-    files = paths(questions, "questions") if questions else ()
-    judged = None if qrels is None else path(qrels, "qrels")
-    named = read_columns(f"{name}={column}" for name, column in (columns or {}).items())
-    if labels is not None and (files or judged):
+    if asked.get("questions"):
+        asked["questions"] = tuple(map(str, paths(asked["questions"], "questions")))
+    if asked.get("qrels") is not None:
+        asked["qrels"] = str(path(asked["qrels"], "qrels"))
+    if asked.get("labels") is not None and (asked.get("questions") or asked.get("qrels")):
         raise BadInput("labels cannot be combined with questions or qrels")
-    for value, called in ((queries, "queries"), (per_mode, "per_mode")):
-        if value is not None:
-            count(value, called)
     if chunkings is not None and folder is None:
         raise BadInput("chunkings need out or keep: they are saved with the evaluation")
-    at = place(workers, scheduler)
+    course: Course = {"fresh": fresh, "retry": retry_failed, "workers": place(workers, scheduler)}
     engine = engines.shared_engine()  # it knows the routes that the settings name
     names = () if routes is None else listed(routes)
     added = own_routes(own, python)
     if names:
         names = tuple(dict.fromkeys((*names, *added)))
-        check_baseline(baseline, names)
-    if timing not in (None, "shared", "isolated"):
-        raise BadInput(f"timing={timing!r}; give shared or isolated")
+        check_baseline(asked.get("baseline"), names)
     origin = source(target, name, settings, known=not flag(build, "build"))
     others = () if chunkings is None else _chunkings(origin, chunkings, settings)
-    found = None
-    if labels is None:  # before an index is built: a wrong file is told at once
-        found = sets.read(
-            origin.name, origin.path, split=text(split, "split"), questions=files, qrels=judged, columns=named
-        )
-        if mode:
-            dataset.of_mode(found, mode)
     spec = Spec(
         origin.name,
         names,
         of_routes(parameters),
-        split,
-        mode,
-        queries,
-        per_mode,
-        count(seed, "seed", least=0),
-        labels,
-        tuple(map(str, files)),
-        str(judged) if judged else None,
-        timing,
-        flag(answers, "answers"),
-        baseline=baseline,
-        repeats=count(repeats, "repeats", most=20),
+        answers=flag(answers, "answers"),
         chunkings=tuple(str(variants.key_of(one.name)) for one in others),
         filters=tuple(map(str, conditions(filters))),
-        columns=named,
+        columns=read_columns(f"{name}={column}" for name, column in (columns or {}).items()),
+        **asked,
     )
+    # before an index is built: a wrong file is told at once
+    found = sets.of_spec(spec, origin.path) if spec.labels is None else None
     with reporting(progress) as report:
-        if build:
-            for one in (origin, *others):
-                ensure(one, settings, report)
-        course: Course = {
-            "fresh": fresh,
-            "retry": retry_failed,
-            "progress": partial(report, "questions"),
-            "workers": at,
-        }
+        for one in (origin, *others) if build else ():
+            ensure(one, settings, report)
+        course["progress"] = partial(report, "questions")
         if others and folder is not None:
             group = measuring.prepare(engine, spec, found, origin.path)
-            figures = measuring.perform(engine, group, out=folder, **course)
-            _check_whole(figures, folder)
+            _check_whole(measuring.perform(engine, group, out=folder, **course), folder)
             return evaluation(folder)
         ready = prepare(engine, spec, found, origin.path)
         figures, labelled, outcomes = perform(engine, ready, out=folder, **course)
     _check_whole(figures, folder)
-    return Evaluated(
-        labelled.name if folder is None else folder.name,
-        folder or Path(),
-        spec.document(),
-        labelled,
-        outcomes,
-        figures,
-    )
+    called = labelled.name if folder is None else folder.name
+    return Evaluated(called, folder or Path(), spec.document(), labelled, outcomes, figures)
+
+
+ASKED = {name: one for name, (one, _) in options(Spec).items()}
+# what help and notebooks show
+evaluate.__signature__ = with_keywords(evaluate, ASKED)  # type: ignore[attr-defined]
 
 
 def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:
     """Return the chunkings to measure in addition to `origin`. Raises BadInput if no other is named."""
-    names = given if isinstance(given, Sequence) else (None,)
-    if not all(isinstance(one, str) for one in names):
+    if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
         raise BadInput(f"chunkings={given!r}; give all, or names such as 256 and headings")
     found = catalogue.chosen_variants(origin, settings, given if isinstance(given, str) else ",".join(given))
     if not found:
@@ -329,14 +297,6 @@ def evaluation(name: File) -> Evaluated:
     fresh = leaderboard.against(opened, opened.baseline)  # those of an earlier version lack some
     made = {one.name: getattr(opened, one.name) for one in fields(Evaluation)}
     return Evaluated(**{**made, "figures": fresh})
-
-
-def _folder(out: File | None, keep: str | None) -> Path | None:
-    if keep is None:
-        return None if out is None else path(out, "out")
-    if out is not None:
-        raise BadInput("keep and out cannot be combined; give one")
-    return experiment_store.place(settings_module.current(), text(keep, "keep"))
 
 
 def _mean(row: Mapping[str, Any], metric: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any
 
 from core.api import html
@@ -14,13 +13,14 @@ from core.domain.errors import BadInput
 from core.domain.format import milliseconds
 from core.engine import engine as engines
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.options import with_keywords
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against, failures
 from core.evaluation.release.against import compare as compare_with
 from core.evaluation.release.criteria import Criteria, keywords
 from core.evaluation.release.earlier import earlier
 from core.evaluation.release.gate import Decision, decide
-from core.evaluation.release.measured import Measured, find, of_evaluation
+from core.evaluation.release.measured import find, of_evaluation
 from core.evaluation.release.regression_source import with_regressions
 
 if TYPE_CHECKING:
@@ -128,17 +128,20 @@ def gate(
     asked = Criteria.of_keywords(criteria)
     if against is None and (max_broken is not None or asked.min_effect is not None):
         raise BadInput("max_broken and min_effect need against")
+    settings = settings_module.current()
     before = None
     if against is not None:
-        given = str(path(against, "against"))
-        before = earlier(settings_module.current(), given, asked, "against")
-    found = _measured(measured)
+        before = earlier(settings, str(path(against, "against")), asked, "against")
+    if isinstance(measured, Evaluation):
+        found = of_evaluation(measured)
+    else:
+        found = find(settings, text(str(path(measured, "measured")), "measured"))
     if planned is not None:
         found = found.planned(listed(planned))
     decision = decide(found, asked)
     if regressions is not None:
-        given = regressions if isinstance(regressions, str) else str(path(regressions, "regressions"))
-        decision = with_regressions(engines.shared_engine(), text(given, "regressions"), found, decision)
+        given = text(str(path(regressions, "regressions")), "regressions")
+        decision = with_regressions(engines.shared_engine(), given, found, decision)
     change = None
     if before is not None:
         most = None if max_broken is None else count(max_broken, "max_broken", least=0)
@@ -146,26 +149,5 @@ def gate(
     return GateDecision(**{one.name: getattr(decision, one.name) for one in fields(Decision)}, against=change)
 
 
-def _signature() -> Signature:
-    """Return the signature of `gate` with a keyword for each criterion."""
-    known = signature(gate)
-    limits = [
-        Parameter(
-            name, Parameter.KEYWORD_ONLY, default=name != "allow_loss" and one.default, annotation=one.type
-        )
-        for name, one in keywords().items()
-    ]
-    measured, *others = list(known.parameters.values())[:-1]
-    return known.replace(parameters=[measured, *limits, *others])
-
-
-gate.__signature__ = _signature()  # type: ignore[attr-defined]  # what help and notebooks show
-
-
-def _measured(given: Evaluation | File) -> Measured:
-    if isinstance(given, Evaluation):
-        return of_evaluation(given)
-    return find(
-        settings_module.current(),
-        text(given if isinstance(given, str) else str(path(given, "measured")), "measured"),
-    )
+# what help and notebooks show
+gate.__signature__ = with_keywords(gate, keywords(), allow_loss=False)  # type: ignore[attr-defined]

@@ -99,7 +99,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int, *, debug: bool) -> int:
-    from core.cli.text import one_line
+    from core.domain.text import one_line
 
     if debug:
         click.echo(traceback.format_exc(), err=True)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from core.cli.commands import json_asked
 from core.cli.common import emit, note, warn, working
-from core.cli.text import amount, one_line, table
+from core.cli.text import amount, table
 from core.domain.errors import BadInput
 from core.domain.format import size
+from core.domain.text import one_line
 from core.evaluation.chunkings.report import rows
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import math
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +16,10 @@ from typing import Any
 import click
 
 from core.cli.commands import json_asked
-from core.cli.text import one_line
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import BadInput
-from core.domain.format import size
-
-EVERY_S = 20.0  # between two lines of progress where stderr is no terminal
+from core.domain.progress_bar import ProgressBar
+from core.domain.text import one_line
 
 
 def emit(document: Any, text: Callable[[], str]) -> None:
@@ -127,55 +124,3 @@ def stoppable() -> Iterator[threading.Event]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-class ProgressBar:
-    """Progress on stderr: tqdm's bar on a terminal, else a plain line now and then and at the end.
-
-    `unit` "B" counts bytes. A new `label` begins a new bar.
-    """
-
-    def __init__(self, unit: str) -> None:
-        self._unit = unit
-        self._label = ""
-        self._bar: Any = None
-
-    def __call__(self, label: str, done: int, total: int) -> None:
-        """`done` of `total` units of `label` are finished."""
-        if label != self._label:
-            self.close()
-            self._label, self._first = label, done
-            self._began = self._said = time.monotonic()
-        if sys.stderr.isatty():
-            self._draw(done, total)
-        elif done >= total > 0 or time.monotonic() - self._said >= EVERY_S:
-            self._said = time.monotonic()
-            passed, new = time.monotonic() - self._began, done - self._first
-            ended = done >= total or not total
-            left = f"about {passed / new * (total - done):.0f} s left" if new > 0 else ""
-            count, of = (size(one) if self._unit == "B" else f"{one:,}" for one in (done, total))
-            note(f"{label}: {count}{f' of {of}' if total else ''} {f'in {passed:.0f} s' if ended else left}")
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-    def _draw(self, done: int, total: int) -> None:
-        if self._bar is None:
-            from tqdm import tqdm
-
-            self._bar = tqdm(
-                total=total,
-                initial=done,
-                desc=self._label,
-                unit=self._unit,
-                unit_scale=self._unit == "B",
-                file=sys.stderr,
-                dynamic_ncols=True,
-            )
-        self._bar.total = total or None
-        self._bar.update(done - self._bar.n)
-        if done >= total > 0:
-            self.close()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from core.analysis.rank_overlap import halves
 from core.analysis.remarks import remarks
 from core.cli.common import attributes
-from core.cli.text import WIDTH, columns, cut, one_line, table
+from core.cli.text import WIDTH, columns, cut, table
 from core.domain.outputs import Reply, document
 from core.domain.program import COMMAND
+from core.domain.text import one_line
 from core.engine.request import FILTERS
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from core.cli.commands import command
 from core.cli.common import emit
-from core.cli.text import one_line, table
+from core.cli.text import table
 from core.domain.format import milliseconds, number
 from core.domain.program import COMMAND
+from core.domain.text import one_line
 
 if TYPE_CHECKING:
     from core.api.evaluating import Evaluated

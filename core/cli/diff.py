@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from core.cli.commands import argument, command
 from core.cli.common import emit
-from core.cli.text import one_line
 from core.domain.errors import BadInput
+from core.domain.text import one_line
 from core.evaluation.options import option
 
 if TYPE_CHECKING:

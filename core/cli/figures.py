@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from core.analysis.metrics import KNOWN, UNJUDGED, titled
-from core.cli.text import amount, one_line, table
+from core.cli.text import amount, table
 from core.domain.format import between, number
+from core.domain.text import one_line
 from core.evaluation import judged_ranges as ranges
 from core.evaluation import text
 

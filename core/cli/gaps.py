@@ -9,7 +9,8 @@ from typing import Any
 
 from core.cli.commands import COLUMNS, command
 from core.cli.common import emit, warn, working
-from core.cli.text import one_line, table
+from core.cli.text import table
+from core.domain.text import one_line
 from core.evaluation.options import option
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.cli.commands import command, declared
 from core.cli.common import emit, listed, note, working
-from core.cli.text import amount, one_line, table
+from core.cli.text import amount, table
 from core.domain.errors import BadInput
+from core.domain.text import one_line
 from core.evaluation.options import option
 from core.evaluation.release.criteria import Criteria
 

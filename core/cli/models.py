@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from core.cli.commands import argument, command, output
-from core.cli.common import ProgressBar, attributes, emit, stoppable
+from core.cli.common import attributes, emit, working
 from core.cli.text import table
 from core.domain.format import size
 
@@ -66,14 +66,13 @@ def pull_(name: str) -> None:
     from core.domain import settings
 
     name = {"default": catalogue.DEFAULT, "fast": catalogue.FAST}.get(name, name)
-    bar = ProgressBar("B")
+    with working("B") as (bar, stop):
 
-    def report(at: FetchProgress) -> None:
-        if at.stage in ("downloading", "verifying"):
-            bar(f"{name}: {at.stage}", at.done, at.total)
+        def report(at: FetchProgress) -> None:
+            if at.stage in ("downloading", "verifying"):
+                bar(f"{name}: {at.stage}", at.done, at.total)
 
-    with stoppable() as cancel:
-        path = pull(name, settings=settings.current(), progress=report, cancel=cancel)
+        path = pull(name, settings=settings.current(), progress=report, cancel=stop)
     document = {"model": name, "path": str(path), "bytes": path.stat().st_size}
     emit(document, lambda: f"{name} is downloaded and verified: {path}")
 

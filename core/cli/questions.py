@@ -15,9 +15,10 @@ import click
 
 from core.cli.commands import command, json_asked
 from core.cli.common import emit, listed, note, warn, working
-from core.cli.text import one_line, table
+from core.cli.text import table
 from core.domain.errors import BadInput
 from core.domain.program import COMMAND
+from core.domain.text import one_line
 from core.evaluation.options import option
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from core.cli.commands import command
 from core.cli.common import emit
-from core.cli.text import one_line, table
+from core.cli.text import table
 from core.domain.models import AT
+from core.domain.text import one_line
 from core.engine.availability import why_not
 from core.evaluation.options import option
 

@@ -6,12 +6,9 @@ import shutil
 import unicodedata
 from collections.abc import Sequence
 
+from core.domain.text import one_line
+
 WIDTH = 110  # where stdout is no terminal
-
-
-def one_line(text: str) -> str:
-    """`text` on one line, safe to print: control, format and unassigned characters become spaces."""
-    return " ".join("".join(" " if unicodedata.category(c)[0] == "C" else c for c in text).split())
 
 
 def cut(text: str, width: int) -> str:

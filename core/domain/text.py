@@ -52,3 +52,8 @@ def tokens(text: str) -> int:
 def searchable(title: str, text: str) -> str:
     """Return the searched text of a passage: its document's title and its text."""
     return f"{title} {text}".strip()
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, safe to print: control, format and unassigned characters become spaces."""
+    return " ".join("".join(" " if unicodedata.category(c)[0] == "C" else c for c in text).split())

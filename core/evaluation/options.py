@@ -4,8 +4,10 @@ keyword in Python and of a control on a page. The parameters of commands declare
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from inspect import Parameter, Signature, signature
 from math import isfinite
 from typing import Any
 
@@ -45,6 +47,19 @@ def options(model: Any) -> dict[str, tuple[Field[Any], DeclaredOption]]:
     return {one.name: (one, one.metadata[KEY]) for one in fields(model) if KEY in one.metadata}
 
 
+def with_keywords(
+    function: Callable[..., Any], fields: Mapping[str, Field[Any]], **defaults: Any
+) -> Signature:
+    """Return the signature of a function that takes fields as `**keywords`, with each of them by its name."""
+    known = list(signature(function).parameters.values())[:-1]
+    at = next((n for n, one in enumerate(known) if one.kind is Parameter.KEYWORD_ONLY), len(known))
+    own = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name, one.default), annotation=one.type)
+        for name, one in fields.items()
+    ]
+    return signature(function).replace(parameters=[*known[:at], *own, *known[at:]])
+
+
 def check(one: Field[Any], value: Any, name: str = "") -> None:
     """Check a value by the type and the limits of its field. Raises BadInput."""
     given, kind = one.metadata[KEY], str(one.type)
@@ -60,6 +75,11 @@ def check(one: Field[Any], value: Any, name: str = "") -> None:
         wanted = f" a whole number{to and ','}{to}" if whole else to or " a number"
     elif kind == "bool":
         good, wanted = isinstance(value, bool), " true or false"
+    elif kind.startswith("Literal"):
+        choices = re.findall(r"'([^']+)'", kind)
+        good, wanted = value in choices, f" {' or '.join(choices)}"
+    elif kind.startswith("str"):
+        good, wanted = isinstance(value, str), " a text"
     else:
         return
     if not good:

@@ -369,24 +369,24 @@ def test_an_evaluation_that_was_stopped_raises_and_goes_on(engine, tmp_path):
 
 def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("core.api.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("core.domain.progress_bar.time.monotonic", lambda: now[0])
     with reporting(True) as report:
         for second in range(50):
             now[0] = float(second)
             report("questions", second, 1_000)
-    assert capsys.readouterr().err == "questions: 20 of 1,000\nquestions: 40 of 1,000\n"
+    assert (
+        capsys.readouterr().err
+        == "questions: 20 of 1,000 about 980 s left\nquestions: 40 of 1,000 about 960 s left\n"
+    )
 
 
 def test_progress_in_a_terminal_is_a_bar_from_one_second_on(capsys, monkeypatch):
-    now = [0.0]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr("core.api.progress.time.monotonic", lambda: now[0])
-    with reporting(True) as report:
-        report("questions", 0, 9)
-        assert capsys.readouterr().err == ""
-        now[0] = 2.0
-        report("questions", 3, 9)
-        assert "questions" in capsys.readouterr().err
+    for delay, shown in ((1.0, False), (0.0, True)):
+        monkeypatch.setattr("core.domain.progress_bar.DELAY_S", delay)
+        with reporting(True) as report:
+            report("questions", 3, 9)
+        assert ("questions" in capsys.readouterr().err) == shown
 
 
 def test_everything_is_documented_with_types():
