@@ -76,7 +76,6 @@ def test_an_evaluation_without_an_audit_says_how_to_make_one(view, wary, made):
     experiment.perform(wary, experiment.prepare(wary, Spec("tiny", ("bm25", "wary"))), out=folder)
     app = view("evaluate.py", TAB, evaluation="plain")
     assert "This evaluation has no decision audit." in shown(app)
-    assert app.code[0].value == "python -m core audit tiny --routes wary --queries 40 --seed 13"
     assert app.selectbox(key="evaluate_audit_open").options == ["first"]
     next(one for one in app.button if one.label == "Open the audit").click().run()
     assert address(app, "evaluation") == "first"

@@ -197,7 +197,6 @@ def test_without_other_chunkings_it_says_how_to_make_some(view, shop, spec):
     perform(shop, prepare(shop, replace(spec, chunkings=())), out=place(shop.settings, "one"))
     app = view("evaluate.py", "Chunkings", evaluation="one")
     assert "shop is indexed in one way only" in shown(app)
-    assert any("--chunkings 256,512,headings" in one.value for one in app.code)
 
 
 def test_a_corpus_that_has_gone_leaves_the_table_and_says_so(view, measured, shop, tmp_path):

@@ -485,7 +485,7 @@ AGAINST = "Against another evaluation"
 
 def test_without_another_evaluation_it_says_what_to_do(look, made):
     made()
-    assert "No other evaluation of this corpus is saved. Run one after a change" in shown(look(AGAINST))
+    assert "No other evaluation of this corpus is saved. After a change" in shown(look(AGAINST))
 
 
 def test_what_broke_and_what_was_fixed_is_listed_with_the_step(look, made, engine, questions):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -17,6 +19,7 @@ from ui.app.choice import choice
 from ui.app.markup import md
 
 CHOSEN = "evaluation"
+T = TypeVar("T")
 
 
 def chosen(*, label: str = "Evaluation", noted: bool = True, offer: bool = True) -> Evaluation | None:
@@ -105,11 +108,15 @@ def note(evaluation: Evaluation) -> None:
 
 def reopened(name: str) -> Evaluation:
     """Return an evaluation by name, read again if its folder has changed. Raises BadInput if unreadable."""
-    folder = experiment_store.place(state.engine().settings, name)
+    return opened(experiment_store.place(state.engine().settings, name))
+
+
+def opened(folder: Path) -> Evaluation:
+    """Return the evaluation of a folder, or of a chunking's folder in one, as `reopened` does."""
     return _opened(str(folder), experiment_store.stamp(folder))
 
 
-@st.cache_resource(max_entries=4, show_spinner="Opening the evaluation")
+@st.cache_resource(max_entries=16, show_spinner="Opening the evaluation")
 def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG001 - part of the cache key
     return experiment_store.opened(Path(folder))
 
@@ -129,3 +136,36 @@ def to_sessions(evaluation: Evaluation, question: str, run: str = "") -> str:
         store.save(evaluation.stored(id, question))
         store.flush()
     return id
+
+
+def once(evaluation: Evaluation, *key: Any, compute: Callable[[], T]) -> T:
+    """Return `compute()`, remembered under `key` until the folder of the evaluation changes."""
+    found: T = _computed((str(evaluation.folder), experiment_store.stamp(evaluation.folder), *key), compute)
+    return found
+
+
+@st.cache_resource(max_entries=128, show_spinner="Computing")
+def _computed(key: tuple[Any, ...], _compute: Callable[[], Any]) -> Any:  # noqa: ARG001 - the cache key
+    return _compute()
+
+
+def open_run(
+    evaluation: Evaluation | None,
+    question: str,
+    key: str,
+    *,
+    label: str = "Open in Why",
+    page: str = "why.py",
+    run: str = "",
+    **parameters: str,
+) -> None:
+    """Draw the button that copies a question's run into Sessions and opens it on a page."""
+    if evaluation is None or not (run or evaluation.run_id(question)):
+        st.caption("The evaluation saved no run of this question, so it cannot be opened.")
+    elif st.button(md(label), key=key):
+        try:
+            id = to_sessions(evaluation, question, run)
+        except RouteScopeError as error:
+            st.error(md(str(error)))
+            return
+        st.switch_page(page, query_params={"run": id, **parameters})

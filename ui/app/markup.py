@@ -93,19 +93,25 @@ def cut(text: str, limit: int) -> str:
 
 def table(
     heads: Iterable[object],
-    rows: Iterable[Iterable[object]],
+    rows: Iterable[Markup | Iterable[object]],
     *,
     numbers: Container[int] = (),
     css: str = "",
     foot: Iterable[object] = (),
 ) -> Markup:
-    """Return a table in the common style, with the columns `numbers` aligned to the right."""
+    """Return a table in the common style, with the columns `numbers` aligned to the right.
 
-    def row(kind: str, cells: Iterable[object]) -> Markup:
-        made = (
-            tag(kind, cell, css="num") if at in numbers else tag(kind, cell, dir="auto")
-            for at, cell in enumerate(cells)
-        )
+    A row is its cells or a `tr` element, a cell is a text, or a text and its class.
+    """
+
+    def row(kind: str, cells: Markup | Iterable[object]) -> Markup:
+        if isinstance(cells, Markup):
+            return cells
+        made = []
+        for at, cell in enumerate(cells):
+            text, css = cell if isinstance(cell, tuple) else (cell, "")
+            number = at in numbers
+            made.append(tag(kind, text, css=f"{'num ' * number}{css}".strip(), dir="" if number else "auto"))
         return tag("tr", *made)
 
     last = tag("tfoot", row("td", foot)) if foot else EMPTY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import groupby
@@ -11,6 +12,7 @@ from markupsafe import Markup
 
 from core.domain import people
 from core.domain.needs import Need
+from core.domain.program import COMMAND
 from core.engine.availability import cautions, why_not
 from core.routes.declare import Route
 from core.routes.registry import routes
@@ -18,6 +20,22 @@ from ui.app import state
 from ui.app.glossary import of_source
 from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, tag
+
+_COMMAND = re.compile(
+    rf"(?:run:? )?{re.escape(COMMAND)} (\w+)(?: (?!--)[^\s;,()]+){{0,2}}(?: --[\w-]+(?: [^\s;()]+)?)*"
+)
+PLACES = {
+    "index": "build it on the page Corpus",
+    "models": "fetch it under Settings, Models",
+    "fit": "fit them on the page Tune",
+    "eval": "evaluate it on the page Evaluate",
+    "labels": "measure it on the page Label, Agreement",
+}
+
+
+def on_page(why: str) -> str:
+    """Return a reason with the command that helps replaced by the page that does the same."""
+    return _COMMAND.sub(lambda found: PLACES.get(found[1], found[0]), why)
 
 
 def by_family() -> list[Route]:
@@ -79,7 +97,7 @@ def _drawn(
                         "td",
                         route.summary,
                         tag("div", route.paper, css="dim") if route.paper else EMPTY,
-                        tag("div", "not available: ", lack, css="bad") if lack else EMPTY,
+                        tag("div", "not available: ", on_page(lack), css="bad") if lack else EMPTY,
                         *(tag("div", one, css="dim") for one in warnings.get(route.name, ())),
                     ),
                 )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
 from core.evaluation.labels.csv_format import shielded
+from ui.app.glossary import TERMS
+from ui.app.help_mark import term
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
+MAX_HEIGHT = 420  # pixels of a table; the rest scrolls
 
 # Numbers with a sign, also intervals and with a unit, compute nothing.
 _NUMBERS = re.compile(r"[+-]?[\d.,\s%]*( to [+-]?[\d.,\s%]+| m?s)?")
@@ -54,3 +59,48 @@ def _any(value: Any) -> Any:
     if isinstance(value, str):
         return cell(value)
     return [_any(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def table(
+    rows: Sequence[Mapping[str, Any]],
+    key: str,
+    alt: str,
+    *,
+    formats: Mapping[str, str] | None = None,
+    helps: Mapping[str, str | None] | None = None,
+    widths: Mapping[str, int] | None = None,
+    pinned: str = "",
+    place: Any = st,
+    **options: Any,
+) -> Any:
+    """Draw `rows` as a table as high as its rows, at most MAX_HEIGHT pixels.
+
+    Fractions have three decimals unless `formats` says otherwise (printf); `helps` has a Glossary term or a
+    sentence for a column, `widths` its pixels; `pinned` stays at the left.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    formats, helps, widths = formats or {}, helps or {}, widths or {}
+    config: dict[str, Any] = {}
+    for name, kind in frame.dtypes.items():
+        about = helps.get(name)
+        given: dict[str, Any] = {
+            "help": term(about) if about and about in TERMS else about,
+            "width": widths.get(name),
+            "pinned": True if name == pinned else None,
+        }
+        if name in formats or pd.api.types.is_float_dtype(kind):
+            config[name] = st.column_config.NumberColumn(format=formats.get(name, "%.3f"), **given)
+        elif any(given.values()):
+            config[name] = st.column_config.Column(**given)
+    usual = {"hide_index": True, "width": "stretch", "height": min(MAX_HEIGHT, 38 + 35 * max(1, len(rows)))}
+    return show(frame, place=place, column_config=config, key=key, alt=alt, **{**usual, **options})
+
+
+def pick(
+    rows: Sequence[Mapping[str, Any]], items: Sequence[T], key: str, alt: str, **options: Any
+) -> T | None:
+    """Draw `rows` as `table` does, and return the one of `items` whose row is selected."""
+    event = table(rows, key, alt, on_select="rerun", selection_mode="single-row", **options)
+    return next((items[n] for n in event["selection"]["rows"] if n < len(items)), None)

@@ -7,8 +7,7 @@ import streamlit as st
 from core.analysis.metrics import QUALITY, titled
 from core.evaluation import experiment_store
 from core.evaluation.diff import text
-from core.evaluation.diff.evaluations import EvaluationsDiff, evaluations_diff
-from core.evaluation.experiment_store import Evaluation
+from core.evaluation.diff.evaluations import evaluations_diff
 from ui.app import evaluated
 from ui.app.choice import choice
 from ui.app.help_mark import term
@@ -26,8 +25,8 @@ def draw(look: Look) -> None:
     names = evaluated.others_of_corpus(evaluation)
     if not names:
         st.caption(
-            "No other evaluation of this corpus is saved. Run one after a change, under another name, on the"
-            " same questions; this tab then shows which questions broke and which were fixed."
+            "No other evaluation of this corpus is saved. After a change, evaluate the same questions again: "
+            "this tab then shows which questions broke and which were fixed."
         )
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
@@ -36,50 +35,19 @@ def draw(look: Look) -> None:
         if not other.routes:
             st.info("That evaluation has no finished question yet.")
             return
-        now = choice(
-            "now",
-            NOW,
-            "Route now",
-            list(evaluation.routes),
-            usual=look.baseline,
-            width=230,
-            format_func=title,
-        )
+        routes = list(evaluation.routes), list(other.routes)
+        now = choice("now", NOW, "Route now", routes[0], usual=look.baseline, width=230, format_func=title)
         usual = now if now in other.routes else other.baseline
-        then = choice(
-            "then", THEN, "Route then", list(other.routes), usual=usual, width=230, format_func=title
-        )
+        then = choice("then", THEN, "Route then", routes[1], usual=usual, width=230, format_func=title)
     metric = look.metric if look.metric in QUALITY else QUALITY[0]
-    found = _diff(
-        str(other.folder),
-        experiment_store.stamp(other.folder),
-        *look.key,
-        then,
-        now,
-        metric,
-        other,
+    found = evaluated.once(
         evaluation,
+        *("against", str(other.folder), experiment_store.stamp(other.folder), then, now, metric),
+        compute=lambda: evaluations_diff(other, evaluation, [(then, now)], metric),
     )
     (one,) = found.routes
     show(sentences([*text.summary(found, one, title), *found.notes]))
     st.caption(md(text.rule(found.depth)), help=term("mcnemar"))
     if metric != look.metric:
-        st.caption(
-            md(f"{titled(look.metric)} is of answers; the comparison is of rankings, by {titled(metric)}.")
-        )
+        st.caption(md(f"{titled(look.metric)} is of answers; rankings are compared by {titled(metric)}."))
     question_diff.draw(one.questions, "evaluate_against", {f"in {other.name}": other, "now": evaluation})
-
-
-@st.cache_resource(max_entries=8, show_spinner="Comparing the questions of both evaluations")
-def _diff(
-    before: str,  # noqa: ARG001 - part of the cache key
-    before_stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
-    after: str,  # noqa: ARG001 - part of the cache key
-    after_stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
-    then: str,
-    now: str,
-    metric: str,
-    _before: Evaluation,
-    _after: Evaluation,
-) -> EvaluationsDiff:
-    return evaluations_diff(_before, _after, [(then, now)], metric)

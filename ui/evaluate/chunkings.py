@@ -3,170 +3,173 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from markupsafe import Markup
 
-from core.backends.workers.place import WorkPlace
 from core.corpus import catalogue, variants
 from core.domain.errors import RouteScopeError
-from core.domain.program import COMMAND
+from core.domain.format import between, number, p_value
 from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.chunkings import report, text
-from core.evaluation.chunkings.areas import Area
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import Spec
 from ui.app import state, workers
 from ui.app.choice import choice
+from ui.app.evaluated import once
 from ui.app.help_mark import term
-from ui.app.markup import md, show
+from ui.app.markup import EMPTY, join, md, show, table_of, tag
 from ui.app.routes import title
 from ui.components import tables
 from ui.evaluate import chunkings_question
-from ui.evaluate.chunkings_table import heat_table
 from ui.evaluate.saved import BEGUN
 from ui.evaluate.view import Look, sentences
 
 FIGURE = "evaluate_chunkings_figure"
-
-
-@dataclass(frozen=True)
-class ChunkingFigures:
-    """An evaluation's figures about its chunkings."""
-
-    document: Mapping[str, Any]
-    values: Mapping[str, report.Values]
-    places: Mapping[str, Mapping[str, list[Area]]]
+BEST = {
+    report.IN_USE: "best, in use",
+    "better": "best, shown to be better",
+    "no difference shown": "best, not shown to be better",
+}
 
 
 def draw(look: Look) -> None:
     """Draw it."""
     evaluation = look.evaluation
-    found = _read(str(evaluation.folder), _stamp(evaluation.folder))
-    if found is None:
+    folder, path = evaluation.folder, evaluation.folder / report.FIGURES
+    if not path.is_file():
         _nothing(evaluation)
         return
-    usual = found.document["metric"]
+    key = "chunkings", path.stat().st_mtime
+    document, (values, places) = once(
+        evaluation, *key, compute=lambda: (report.read(folder) or {}, report.read_questions(folder))
+    )
     metric = choice(
         "figure",
         FIGURE,
         "Figure",
         list(text.NAMES),
-        usual=usual,
+        usual=document["metric"],
         width=250,
         help=term("coverage"),
         format_func=lambda name: text.NAMES[name].capitalize(),
     )
-    figures = _figures(str(evaluation.folder), _stamp(evaluation.folder), metric, found)
+    figures = document
+    if metric != document["metric"]:
+        base = document["base"]
+        table = once(evaluation, *key, metric, compute=lambda: report.table(values, base, metric))
+        figures = {**document, **table}
     if figures["interrupted"]:
         st.warning("This evaluation was stopped before its end. Resume it for all chunkings and questions.")
     show(sentences(text.findings(figures, title)))
     show(heat_table(figures))
-    st.caption(md(_about(figures)))
-    _costs(figures)
-    for warning in figures["warnings"]:
-        st.caption(md(f"{warning}."))
-    chunkings_question.draw(evaluation, figures, found.values, found.places)
-
-
-def _stamp(folder: Path) -> float:
-    path = folder / report.FIGURES
-    return path.stat().st_mtime if path.is_file() else 0.0
-
-
-@st.cache_resource(max_entries=4, show_spinner="Opening the chunkings")
-def _read(folder: str, stamp: float) -> ChunkingFigures | None:  # noqa: ARG001 - part of the cache key
-    document = report.read(Path(folder))
-    return None if document is None else ChunkingFigures(document, *report.read_questions(Path(folder)))
-
-
-@st.cache_resource(max_entries=16, show_spinner="Comparing the chunkings")
-def _figures(
-    folder: str,  # noqa: ARG001 - part of the cache key
-    stamp: float,  # noqa: ARG001 - part of the cache key
-    metric: str,
-    _found: ChunkingFigures,
-) -> Mapping[str, Any]:
-    document = _found.document
-    if metric == document["metric"]:
-        return document
-    return {**document, **report.table(_found.values, document["base"], metric)}
-
-
-def _about(figures: Mapping[str, Any]) -> str:
     whole = f"{text.WHOLE} " if "whole" in figures["labels"] else ""
-    return (
+    notes = [
         f"Over {figures['labelled']} of {figures['queries']} questions, those with labelled text: "
-        f"{figures['labels']}. {whole}A token is a word or a punctuation mark. With "
-        f"{figures['budget']:,} tokens a perfect ranking covers {figures['reachable']:.3f}. In brackets: 95% "
-        "interval. Better and worse are "
-        f"against {figures['base']} (paired randomisation test, Holm-adjusted over all routes and chunkings, "
-        "and for the mean of the routes by itself)."
+        f"{figures['labels']}. {whole}With {figures['budget']:,} tokens (words and punctuation marks) a "
+        f"perfect ranking covers {figures['reachable']:.3f}. In brackets: 95% interval. Better and worse: "
+        f"against {figures['base']}, Holm-adjusted.",
+        *(f"{warning}." for warning in figures["warnings"]),
+    ]
+    st.caption(md(" ".join(notes)))
+    _costs(figures)
+    chunkings_question.draw(evaluation, figures, values, places)
+
+
+def heat_table(figures: Mapping[str, Any]) -> Markup:
+    """Return a row for each route, after a row of means, and a column for each chunking, darker if higher."""
+    named = {
+        name: tag("th", row["chunking"], " (in use)" * (name == figures["base"]), title=row["label"])
+        for name, row in figures["chunkings"].items()
+    }
+    body = [
+        tag(
+            "tr",
+            tag("th", "Mean of the routes" if route == report.MEAN else title(route), scope="row"),
+            *(_cell(by.get(name), figures, route, name) for name in named),
+        )
+        for route, by in report.rows(figures).items()
+    ]
+    table = table_of(tag("tr", tag("th", "Route"), *named.values()), body, css="rs-chunkings")
+    return tag("div", table, css="rs rs-wide", tabindex="0", role="region", aria_label="Routes by chunkings")
+
+
+def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str, name: str) -> Markup:
+    value = row[figures["metric"]] if row else None
+    if row is None or value is None:
+        return tag("td", "–", title="not measured")
+    found, best = row["vs_base"], figures["best"][route]
+    verdict = found["verdict"] if found else ""
+    said = verdict if verdict in ("better", "worse", "no difference shown") else ""
+    if best and best["chunking"] == name:
+        said = BEST.get(best["verdict"], "best")
+    note = ", ".join(part for part in (said, f"{row['failed']} failed" if row.get("failed") else "") if part)
+    hint = f"{row['n']} questions"
+    if found:
+        ends = f" ({between(*found['ci95'], signed=True)})" if found["ci95"] else ""
+        hint = (
+            f"{number(found['delta'], signed=True)}{ends} against {figures['base']}, "
+            f"{p_value(found['p_holm'])} (Holm), better on {found['wins']}, worse on {found['losses']} of "
+            f"{found['n']} questions"
+        )
+    ends = f"[{row['ci95'][0]:.3f}, {row['ci95'][1]:.3f}]" if row["ci95"] else ""
+    return tag(
+        "td",
+        join([tag("b", f"{value:.3f}"), tag("span", ends, css="dim nowrap")], " "),
+        tag("div", note, css={"better": "up", "worse": "down"}.get(verdict, "dim")) if note else EMPTY,
+        style=f"--v: {min(1.0, max(0.0, value)):.3f}",
+        title=hint,
     )
 
 
 def _costs(figures: Mapping[str, Any]) -> None:
     """Draw each chunking's size and cost, next to how much of it is read."""
     first = next(iter(report.rows(figures).values()))
-    lines = [
-        {
-            "Chunking": row["chunking"],
-            "Corpus": name,
-            "Passages": row["passages"],
-            "Tokens a passage": row["tokens"],
-            "Passages read": first.get(name, {}).get("passages"),
-            "Coverage per token": first.get(name, {}).get("density"),
-            "Index MB": row["bytes"] / 1e6,
-            "Index seconds": row["seconds"],
-            "Vectors reused": 100 * row["reused"],
-        }
-        for name, row in figures["chunkings"].items()
-    ]
-    number = st.column_config.NumberColumn
-    tables.show(
-        lines,
-        hide_index=True,
-        width="stretch",
-        height="content",
-        key="evaluate_chunkings_costs",
-        column_config={
-            "Tokens a passage": number(format="%.0f"),
-            "Passages read": number(format="%.1f", help=f"Within {figures['budget']:,} tokens"),
-            "Coverage per token": number(format="%.4f", help=term("coverage per token")),
-            "Index MB": number(format="%.1f"),
-            "Index seconds": number(format="%.1f"),
-            "Vectors reused": number(format="%.0f %%"),
+    tables.table(
+        [
+            {
+                "Chunking": row["chunking"],
+                "Corpus": name,
+                "Passages": row["passages"],
+                "Tokens a passage": row["tokens"],
+                "Passages read": first.get(name, {}).get("passages"),
+                "Coverage per token": first.get(name, {}).get("density"),
+                "Index MB": row["bytes"] / 1e6,
+                "Index seconds": row["seconds"],
+                "Vectors reused": 100 * row["reused"],
+            }
+            for name, row in figures["chunkings"].items()
+        ],
+        "evaluate_chunkings_costs",
+        "Chunkings with their passages and cost",
+        formats={
+            **dict.fromkeys(("Passages read", "Index MB", "Index seconds"), "%.1f"),
+            "Tokens a passage": "%.0f",
+            "Coverage per token": "%.4f",
+            "Vectors reused": "%.0f %%",
         },
-        alt="Chunkings with their passages and cost",
+        helps={
+            "Passages read": f"Within {figures['budget']:,} tokens",
+            "Coverage per token": "coverage per token",
+        },
     )
 
 
 def _nothing(evaluation: Evaluation) -> None:
     """Draw how to measure other chunkings if only one was measured."""
-    corpus = str(evaluation.spec["corpus"])
-    base, settings = variants.base_of(corpus), state.engine().settings
+    base, engine = variants.base_of(str(evaluation.spec["corpus"])), state.engine()
     st.info("This evaluation measured one chunking.")
-    made = catalogue.indexed_variants(base, settings)
+    made = catalogue.indexed_variants(base, engine.settings)
     if not made:
-        st.markdown(
-            md(f"{base} is indexed in one way only. Index its source in other ways first, on Corpus or by:")
-        )
-        st.code(f"{COMMAND} index {base} --chunkings 256,512,headings", language="sh")
-        st.page_link("corpus.py", label="Go to Corpus", query_params={"corpus": base, "tab": "Chunkings"})
+        st.caption(md(f"{base} is indexed in one way only. Index its source in other ways first."))
+        st.page_link("corpus.py", label="Add chunkings", query_params={"corpus": base, "tab": "Chunkings"})
         return
-    st.markdown(
-        md(f"Measure the same routes and questions over {base} and its chunkings: {', '.join(made)}.")
-    )
+    st.caption(md(f"Measure the same routes and questions over {base} and its chunkings: {', '.join(made)}."))
     by = workers.choose("ev_workers_chunkings")
-    if st.button(f"Measure {1 + len(made)} chunkings", key="evaluate_chunkings_begin", type="primary"):
-        _begin(evaluation, base, made, by)
-    st.code(f"{COMMAND} eval {base} --chunkings all", language="sh")
-
-
-def _begin(evaluation: Evaluation, base: str, made: list[str], by: WorkPlace | None) -> None:
-    engine = state.engine()
+    if not st.button(f"Measure {1 + len(made)} chunkings", key="evaluate_chunkings_begin", type="primary"):
+        return
     keys = tuple(str(variants.key_of(name)) for name in made)
     try:
         spec = replace(Spec.read(evaluation.spec), corpus=base, chunkings=keys, audit=())

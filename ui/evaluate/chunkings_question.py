@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -12,14 +11,15 @@ from markupsafe import Markup
 from core.corpus import variants
 from core.domain.errors import BadInput
 from core.domain.types import Hit, Passage
-from core.evaluation import experiment_store
 from core.evaluation.chunkings.areas import Area, ranges
 from core.evaluation.chunkings.coverage import COVERAGE, Range, Tokens, passage_by_passage
 from core.evaluation.chunkings.measuring import FOLDER
 from core.evaluation.chunkings.report import Values
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.finding import count
 from ui.app import address, opening, state
 from ui.app.choice import choice
+from ui.app.evaluated import opened
 from ui.app.markup import EMPTY, cut, join, md, show, tag
 from ui.app.names import named
 from ui.app.routes import title
@@ -39,17 +39,34 @@ def draw(
     st.subheader("One question", anchor=False)
     route = choice("route", ROUTE, "Route", list(figures["routes"]), format_func=title, width=280)
     names = [name for name in figures["chunkings"] if route in values.get(name, {})]
-    ids = [
-        id
+    by = {
+        id: {name: values[name][route].get(id, {}).get(COVERAGE) for name in names}
         for id in places[figures["base"]]
         if id in evaluation.questions and any(id in values[name][route] for name in names)
-    ]
-    if not ids:
+    }
+    if not by:
         st.info("No question was measured with this route.")
         return
-    by = {id: {name: values[name][route].get(id, {}).get(COVERAGE) for name in names} for id in ids}
-    ids.sort(key=lambda id: -_spread(by[id].values()))
-    _choose(evaluation, figures, by, ids, route)
+    known = {id: [value for value in row.values() if value is not None] for id, row in by.items()}
+    spread = {id: max(row, default=0.0) - min(row, default=0.0) for id, row in known.items()}
+    ids = sorted(by, key=lambda id: -spread[id])
+    picked = tables.pick(
+        [
+            {
+                "Question": cut(evaluation.questions[id].query.text, 240),
+                "Best to worst": spread[id],
+                **{figures["chunkings"][name]["chunking"]: value for name, value in by[id].items()},
+            }
+            for id in ids
+        ],
+        ids,
+        f"evaluate_chunkings_questions:{evaluation.name}:{route}",
+        "Questions by how much their coverage differs between chunkings",
+        widths={"Question": 420},
+    )
+    if picked is not None:
+        st.session_state[QUESTION] = picked
+    st.caption(f"Coverage by {figures['budget']:,} tokens. Select a row to see its question.")
     address.take("question", QUESTION, address.one_of(ids))
     chosen = st.session_state.get(QUESTION)
     if chosen not in ids:
@@ -58,49 +75,6 @@ def draw(
     own = {name: (name if name in places else figures["base"]) for name in names}
     placed = {name: places[corpus][chosen] for name, corpus in own.items()}
     _side_by_side(evaluation, figures, own, route, chosen, placed)
-
-
-def _spread(values: Any) -> float:
-    known = [value for value in values if value is not None]
-    return max(known) - min(known) if known else 0.0
-
-
-def _choose(
-    evaluation: Evaluation,
-    figures: Mapping[str, Any],
-    by: Mapping[str, Mapping[str, float | None]],
-    ids: Sequence[str],
-    route: str,
-) -> None:
-    number = st.column_config.NumberColumn
-    rows = [
-        {
-            "Question": cut(evaluation.questions[id].query.text, 240),
-            "Best to worst": _spread(by[id].values()),
-            **{figures["chunkings"][name]["chunking"]: value for name, value in by[id].items()},
-        }
-        for id in ids
-    ]
-    event = tables.show(
-        rows,
-        hide_index=True,
-        width="stretch",
-        height=min(320, 38 + 35 * len(rows)),
-        on_select="rerun",
-        selection_mode="single-row",
-        key=f"evaluate_chunkings_questions:{evaluation.name}:{route}",
-        column_config={
-            **{name: number(format="%.3f") for name in rows[0] if name != "Question"},
-            "Question": st.column_config.TextColumn(width=420),
-        },
-        alt="Questions by how much their coverage differs between chunkings",
-    )
-    picked = [ids[n] for n in event["selection"]["rows"] if n < len(ids)]
-    if picked:
-        st.session_state[QUESTION] = picked[0]
-    st.caption(
-        f"Coverage by {figures['budget']:,} tokens. Select a row to see the question under each chunking."
-    )
 
 
 def _side_by_side(
@@ -135,9 +109,8 @@ def _side_by_side(
     documents = sorted({place.doc for place in places if not place.lost})
     st.caption(
         md(
-            f"Marked: labelled text, {len(places)} {'place' if len(places) == 1 else 'places'} in "
-            f"{', '.join(documents[:5])}{' and more' if len(documents) > 5 else ''}. Each ranking is shown "
-            f"as far as {figures['budget']:,} tokens reach."
+            f"Marked: labelled text, {count(len(places), 'places')} in {', '.join(documents[:5])}"
+            f"{' and more' if len(documents) > 5 else ''}."
         )
     )
 
@@ -147,16 +120,11 @@ def _hits(evaluation: Evaluation, name: str, question: str, route: str) -> Seque
     key = variants.key_of(name)
     folder = evaluation.folder / FOLDER / key if key else evaluation.folder
     try:
-        run = _opened(str(folder), experiment_store.stamp(folder)).run(question)
+        run = opened(folder).run(question)
     except BadInput as error:
         return str(error)
     found = next((result for result in run.results if result.route == route), None)
     return found.hits if found is not None else f"{title(route)} was not asked"
-
-
-@st.cache_resource(max_entries=16, show_spinner="Opening the chunkings")
-def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG001 - part of the cache key
-    return experiment_store.opened(Path(folder))
 
 
 def _column(
@@ -179,8 +147,8 @@ def _column(
         css="rs-head",
     )
     body, before = [], 0.0
-    for rank, (hit, (count, upto)) in enumerate(zip(hits, read, strict=False), 1):
-        body.append(_passage(named(corpus, hit.passage), rank, hit.passage, count, upto - before, places))
+    for rank, (hit, (tokens, upto)) in enumerate(zip(hits, read, strict=False), 1):
+        body.append(_passage(named(corpus, hit.passage), rank, hit.passage, tokens, upto - before, places))
         before = upto
     return tag("div", head, tag("div", *body, css="rs-body"), css="rs-col")
 
@@ -188,7 +156,6 @@ def _column(
 def _passage(name: str, rank: int, passage: Passage, count: int, gained: float, places: Places) -> Markup:
     """Return a passage, open if it has labelled text."""
     text = marked(passage, places)
-    holds = text is not None
     gain = tag("span", f"+{gained:.3f}", css="up") if gained > 0 else EMPTY
     summary = tag(
         "summary",
@@ -200,9 +167,8 @@ def _passage(name: str, rank: int, passage: Passage, count: int, gained: float, 
     )
     full = tag("div", passage.text if text is None else text, css="full", dir="auto")
     where = tag("div", passage.doc_id, css="where", dir="auto", title=passage.id)
-    if holds:
-        return tag("details", summary, full, where, css="rs-hit gold", open="open")
-    return tag("details", summary, full, where, css="rs-hit")
+    held = {"css": "rs-hit"} if text is None else {"css": "rs-hit gold", "open": "open"}
+    return tag("details", summary, full, where, **held)
 
 
 def marked(passage: Passage, places: Places) -> Markup | None:

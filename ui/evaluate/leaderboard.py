@@ -17,7 +17,6 @@ from core.evaluation.release.gate import Decision
 from core.evaluation.verdict import Verdict
 from ui.app import help_mark
 from ui.app.choice import choice
-from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import pick_point, plot
 from ui.app.routes import title
@@ -36,6 +35,15 @@ QUALITY, ANSWERED, QUERIED = (
     [one.name for one in KNOWN.values() if one.column and one.kind == kind]
     for kind in ("ranking", "answer", "rows")
 )
+
+HELPS = {
+    "p50 ms": "p50 and p95",
+    "p95 ms": "p50 and p95",
+    "cost of 1,000": "Price of 1,000 questions",
+    "scored": "Questions that the ranking metrics cover",
+    "not scored": "Questions the route completed, but that have no relevant passage",
+    "failed": "Questions the route did not complete; excluded, not counted as 0",
+}
 
 
 def draw(look: Look) -> None:
@@ -62,14 +70,14 @@ def _figure(look: Look, verdict: Verdict, said: str) -> None:
         format_func=lambda name: "Means" if name == MEANS else COSTS[name],
         label_visibility="collapsed",
     )
+    name = titled(look.metric)
     if cost != MEANS:
         said = " ".join(worth(found[cost], look, cost))
-        names = {route: title(route) for route in look.evaluation.routes}
         figure = tradeoff(
             found[cost],
-            names,
+            {route: title(route) for route in look.evaluation.routes},
             look.baseline,
-            metric=titled(look.metric),
+            metric=name,
             cost=COSTS[cost],
             time=cost in TIMES,
         )
@@ -81,7 +89,11 @@ def _figure(look: Look, verdict: Verdict, said: str) -> None:
     lines = {f"leads: {title(best.route)}": best.mean} if best else {}
     if base is not None and (best is None or best.route != look.baseline):
         lines[f"baseline: {title(look.baseline)}"] = base
+<<<<<<< HEAD
     figure = intervals(_standing(look, verdict), titled(look.metric), lines)
+=======
+    figure = intervals(_standing(look, verdict), name, lines)
+>>>>>>> aba46545 (Draw Evaluate's tables, choices and cached figures by shared components, without commands to type)
     pick_point(figure, f"evaluate_means:{look.evaluation.name}:{look.metric}", said, _open)
 
 
@@ -92,16 +104,15 @@ def _standing(look: Look, verdict: Verdict) -> list[IntervalRow]:
         mean = leaderboard.value(look.figures["routes"][route], look.metric)
         if mean is None:
             continue
-        ends, hint, known = None, f"{title(route)}: {number(mean)}", None
+        ends, hint = None, f"{title(route)}: {number(mean)}"
+        kind = BEHIND if route in verdict.behind else OUT if route in verdict.excluded else OPEN
         if best is not None and route == best.route:
             kind = LEADS
-        else:
-            kind = BEHIND if route in verdict.behind else OUT if route in verdict.excluded else OPEN
-            if best is not None:
-                known = pair(best.route, route, differences(by, best.route, route, look.metric))
-        if known is not None:
-            ends = mean - (known.high - known.delta), mean + (known.delta - known.low)
-            hint += f". {verdict_text.compared(known, title)}"
+        elif best is not None:
+            known = pair(best.route, route, differences(by, best.route, route, look.metric))
+            if known is not None:
+                ends = mean - (known.high - known.delta), mean + (known.delta - known.low)
+                hint += f". {verdict_text.compared(known, title)}"
         found.append(IntervalRow(route, title(route), mean, ends, kind, hint))
     return found
 
@@ -123,26 +134,27 @@ def _reading(look: Look, decision: Decision) -> None:
     if "queries_judged_by" in found:
         notes.append(f"{found['queries_judged_by']}.")
     notes.append(
-        f"Sorted by {by}. A route's interval in the figure is that of its difference from the leading "
-        "route: one that reaches the leader's line cannot be told from it. Verdicts are corrected for all "
-        "pairs. Times are for each route on its own, over all questions it completed. Unjudged: the share "
-        "of a metric's passages without a label. They count as not relevant, so a route with many of them "
-        "may be better than its score."
+        f"Sorted by {by}. Intervals in the figure: of the difference from the leader; where one reaches the "
+        "leader's line, the two may be equal. Verdicts are corrected for all pairs. Unjudged passages count "
+        "as not relevant, so a route with many of them may be better than its score."
     )
-    st.caption(md(" ".join(notes)))
     if judge := found.get("judge"):
-        st.caption(
-            md(
-                f"{_ranged(look.metric)}: from every unjudged passage as not relevant to as judged. All "
-                f"other figures are by people's labels alone. {ranges.said(judge)} "
-                f"{ranges.order_said(judge, look.metric, title)}"
-            )
+        notes.append(
+            f"{_ranged(look.metric)}: from every unjudged passage as not relevant to as judged. All "
+            f"other figures are by people's labels alone. {ranges.said(judge)} "
+            f"{ranges.order_said(judge, look.metric, title)}"
         )
+    st.caption(md(" ".join(notes)))
 
 
-def rows(look: Look) -> list[dict[str, Any]]:
-    """Return a row for each route, best first; None stands for missing figures."""
-    table = look.figures["routes"]
+def _ranged(metric: str) -> str:
+    """Return the heading of the column of ranges."""
+    return f"{titled(metric)}, range with judge"
+
+
+def _rows(look: Look) -> list[dict[str, Any]]:
+    """Return a row for each route, best first, the chosen metric first; None stands for missing figures."""
+    table, judge = look.figures["routes"], look.figures.get("judge")
     unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
     equal: dict[str, list[str]] = {}
     for route, row in table.items():
@@ -153,15 +165,22 @@ def rows(look: Look) -> list[dict[str, Any]]:
         row = table[route]
         tokens = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
         cost = price(tokens, *prices_in(row))
-        answers = row.get("answers")
         seen = max(1, sum(row["statuses"].values()))
+        known = {name: row.get(name) for name in QUALITY} | (row.get("answers") or {})
+        known |= {name: value for name, value in row.get("extra", {}).items() if name in QUERIED}
+        named = {titled(name): known[name] for name in (*QUALITY, *ANSWERED, *QUERIED) if name in known}
+        first = titled(look.metric)
+        ranged = {}
+        if judge and look.metric in judge["orders"]:
+            ends = ranges.ends_of(judge, route, look.metric)
+            ranged[_ranged(look.metric)] = "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
         made.append(
             {
                 "Route": " = ".join([title(route), *equal.get(route, ())])
                 + (" (baseline)" if route == look.baseline else ""),
-                **{titled(name): row.get(name) for name in _order(look.metric)},
-                **({titled(name): answers[name] for name in ANSWERED} if answers else {}),
-                **{titled(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
+                **({first: named.pop(first)} if first in named else {}),
+                **ranged,
+                **named,
                 unjudged: row[unjudged],
                 "p50 ms": row["p50_ms"],
                 "p95 ms": row["p95_ms"],
@@ -170,85 +189,32 @@ def rows(look: Look) -> list[dict[str, Any]]:
                 "scored": row["n"],
                 "not scored": row.get("not_scored", look.figures["unlabelled"]),
                 "failed": row["failed"],
-                **_range(look, route),
             }
         )
     return made
 
 
-def _range(look: Look, route: str) -> dict[str, str]:
-    """Return the range of the chosen metric if a model judged the unjudged passages."""
-    judge = look.figures.get("judge")
-    if not judge or look.metric not in judge["orders"]:
-        return {}
-    ends = ranges.ends_of(judge, route, look.metric)
-    return {_ranged(look.metric): "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"}
-
-
-def _ranged(metric: str) -> str:
-    """Return the heading of the column of ranges."""
-    return f"{titled(metric)}, range with judge"
-
-
-def _order(metric: str) -> list[str]:
-    """Return the metrics of rankings, the chosen one first."""
-    return [name for name in QUALITY if name == metric] + [name for name in QUALITY if name != metric]
-
-
 def _table(look: Look) -> None:
-    import pandas as pd
-
-    made = rows(look)
-    frame = pd.DataFrame(made)
-    empty = [name for name in ("cost of 1,000", "tokens a question") if not frame[name].fillna(0).any()]
-    frame = frame.drop(columns=empty)
-    if look.metric in ANSWERED and titled(look.metric) in frame:
-        frame.insert(1, titled(look.metric), frame.pop(titled(look.metric)))
-    if _ranged(look.metric) in frame:  # next to the metric
-        frame.insert(2, _ranged(look.metric), frame.pop(_ranged(look.metric)))
-    helps = {titled(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)}
-    three = {
-        name: st.column_config.NumberColumn(format="%.3f", help=helps.get(name, help_mark.metric(name)))
-        for name in frame
-        if name not in COUNTS
-    }
-    time = term("p50 and p95", "For the route on its own.")
-    tables.show(
-        frame,
-        hide_index=True,
-        width="stretch",
-        key="leaderboard",
+    made = _rows(look)
+    empty = [name for name in ("cost of 1,000", "tokens a question") if not any(row[name] for row in made)]
+    tables.table(
+        [{name: value for name, value in row.items() if name not in empty} for row in made],
+        "leaderboard",
+        f"Routes by {titled(look.metric)}",
         height="content",
-        column_config={
-            **three,
-            "Route": st.column_config.TextColumn(pinned=True),
-            _ranged(look.metric): st.column_config.TextColumn(help=term("LLM judge")),
-            "p50 ms": st.column_config.NumberColumn(format="%.1f", help=time),
-            "p95 ms": st.column_config.NumberColumn(format="%.1f", help=time),
-            "tokens a question": st.column_config.NumberColumn(format="%.0f"),
-            "cost of 1,000": st.column_config.NumberColumn(format="%.4g", help="Price of 1,000 questions"),
-            "scored": st.column_config.NumberColumn(help="Questions that the ranking metrics cover"),
-            "not scored": st.column_config.NumberColumn(
-                help="Questions the route completed, but that have no relevant passage"
-            ),
-            "failed": st.column_config.NumberColumn(
-                help="Questions the route did not complete; excluded, not counted as 0"
-            ),
+        formats={
+            "p50 ms": "%.1f",
+            "p95 ms": "%.1f",
+            "tokens a question": "%.0f",
+            "cost of 1,000": "%.4g",
         },
-        alt=f"Routes by {titled(look.metric)}",
+        helps={
+            **{name: help_mark.metric(name) for name in made[0]},
+            **{titled(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)},
+            **HELPS,
+            _ranged(look.metric): "LLM judge",
+        },
+        pinned="Route",
     )
     if "cost of 1,000" in empty and "tokens a question" not in empty:
         st.caption(md(f"No prices are set: {HOW}."))
-
-
-COUNTS = (
-    "Route",
-    "p50 ms",
-    "p95 ms",
-    "tokens a question",
-    "cost of 1,000",
-    "scored",
-    "not scored",
-    "failed",
-    "asked",
-)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core.analysis.latency_percentiles import Latency, by_route
 from core.corpus import catalogue, cautions
@@ -20,155 +20,109 @@ from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import background, dataset, experiment_index, experiment_store, sets
 from core.evaluation.audit import loops
-from core.evaluation.labels import origins
+from core.evaluation.finding import count as counted
+from core.evaluation.labels import desk, origins
+from core.evaluation.labels.final import labelled_set
 from core.evaluation.spec import SEED, Spec
-from core.routes.registry import routes
 from ui.app import account, address, opening, state, workers
 from ui.app.help_mark import term
 from ui.app.markup import md, show
-from ui.app.routes import by_family, directory, title
+from ui.app.routes import by_family, directory, on_page, title
 from ui.components import question_file
-from ui.evaluate.options import hold, how
+from ui.evaluate.options import how, select
 from ui.evaluate.saved import BEGUN
 
+NEW = "evaluate_new"  # whether the form is open
 UPLOADED = "evaluate_new_file"  # name and content of the chosen file of questions
 CLOSE = "evaluate_new_close"  # the form is to be closed before it is drawn again
-OWN = ""
-FILE = "\0file"  # no label set is called so
+OWN, FILE = "", "\0file"  # no label set is called so
 ANY = "all modes"
 ALL, SPLITS = "all", ("dev", "test")
 Kinds = dict[str, Counter[str | None]]  # split -> mode -> questions
 
 
-def choose() -> None:
-    """Draw the form as a fragment, so that its choices redraw nothing else."""
-    _form()
+def open_form(**choices: object) -> None:
+    """Open the form with some of its choices made."""
+    st.session_state[NEW] = True
+    st.session_state.update(choices)
 
 
 @st.fragment
-def _form() -> None:
+def form() -> None:
+    """Draw the form as a fragment, so that its choices redraw nothing else."""
     engine = state.engine()
     known = catalogue.known(engine.settings)
     names = [one.name for one in known if one.askable and one.state in ("ready", "stale")]
     if not names:
         st.info("No corpus is indexed yet. Build one in the sidebar first.")
         return
-    _asked_for()
-    hold("corpus", names, st.session_state.get(state.CORPUS))
+    made = {one.name: one for one in desk.sets(engine.store)} if engine.store is not None else {}
+    address.take("labels", "ev_asked", made.__getitem__)
+    if asked := st.session_state.pop("ev_asked", None):
+        st.session_state["ev_questions"], st.session_state["ev_corpus"] = asked.name, asked.corpus
     top = st.container(horizontal=True, vertical_alignment="bottom")
-    corpus = top.selectbox("Corpus", names, key="ev_corpus", persist_state="session", width=200)
+    corpus = select(top, "corpus", "Corpus", names, usual=st.session_state.get(state.CORPUS), width=200)
     opening.wait_for(corpus)
-    asked = _questions(top, corpus)
-    if asked is None:
+    found = _questions(top, corpus, [name for name, of in made.items() if _same(of.corpus, corpus)])
+    if found is None:
         return
-    for caution in _cautions(corpus):
+    info = catalogue.describe(corpus, engine.settings).info
+    for caution in cautions.of_corpus(info) if info is not None else ():
         st.warning(md(f"{caution.line()}."))
-    spec, count = _sample(*asked)
-    gaps = missing(engine, corpus)
-    chosen = _routes(gaps)
+    spec, count = _sample(*found)
+    chosen = _routes(missing(engine, corpus))
     if not chosen:
         st.info("Choose at least one route.")
         return
-    spec = how(replace(spec, routes=tuple(chosen)), corpus)
-    _begin(_audited(spec), count)
+    _begin(_audited(how(replace(spec, routes=tuple(chosen)), corpus)), count)
 
 
-def _cautions(corpus: str) -> tuple[cautions.Caution, ...]:
-    """Return the warnings about the corpus to be searched."""
-    info = catalogue.describe(corpus, state.engine().settings).info
-    return cautions.of_corpus(info) if info is not None else ()
+def _same(one: str, other: str) -> bool:
+    """Return whether two corpora are chunkings of the same source."""
+    return base_of(one) == base_of(other)
 
 
-def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
+def _questions(place: Any, corpus: str, made: list[str]) -> tuple[Spec, Counter[str | None]] | None:
     """Draw which questions are asked, and count those of each mode; None, with the reason, if none."""
-    made = _label_sets(corpus)
-    options = [OWN, FILE, *made]
-    named = {OWN: "from the corpus", FILE: "from a file"}
-    hold("questions", options)
-    source = place.selectbox(
-        "Questions",
-        options,
-        key="ev_questions",
-        persist_state="session",
-        width=280,
-        format_func=lambda one: named.get(one, f"label set: {one}"),
-    )
+    named = {OWN: "from the corpus", FILE: "from a file"} | {name: f"label set: {name}" for name in made}
+    source = select(place, "questions", "Questions", list(named), named=named, width=280)
     if source == FILE:
-        return _of_file(place, corpus)
+        given = question_file.choose("ev")
+        if given is None:
+            return None
+        if not any(given.written.evidence.values()):
+            st.info("No question of this file has a label. Choose the column that names what is relevant, or")
+            st.page_link("label.py", label="Label these questions")
+            return None
+        st.session_state[UPLOADED] = given.name, given.content  # stored when the evaluation begins
+        spec = Spec(corpus, questions=(given.name,), columns=given.columns)
+        return _part(place, spec, _counted(given.written))
     try:
-        kinds = _kinds(corpus, None if source == OWN else source, str(state.engine().settings.home))
+        kinds = _kinds(corpus, source or None, str(state.engine().settings.home))
     except RouteScopeError as error:
+        st.info("This corpus has no labelled questions yet." if source == OWN else md(str(error)))
         if source == OWN:
-            st.info("This corpus has no labelled questions yet.")
             st.page_link(
                 "corpus.py", label="Compare routes on my questions", query_params={"tab": "My questions"}
             )
-        else:
-            st.info(md(str(error)))
         st.page_link("label.py", label="Label questions")
         return None
-    return _part(place, Spec(corpus, labels=None if source == OWN else source), kinds)
+    return _part(place, Spec(corpus, labels=source or None), kinds)
 
 
-def _of_file(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
-    """Draw the choice of a file of questions with labels; it is stored when the evaluation begins."""
-    given = question_file.choose("ev")
-    if given is None:
-        return None
-    if not any(given.written.evidence.values()):
-        st.info("No question of this file has a label. Choose the column that names what is relevant, or")
-        st.page_link("label.py", label="Label these questions")
-        return None
-    st.session_state[UPLOADED] = given.name, given.content
-    return _part(place, Spec(corpus, questions=(given.name,), columns=given.columns), _counted(given.written))
-
-
-def _part(place: DeltaGenerator, spec: Spec, kinds: Kinds) -> tuple[Spec, Counter[str | None]]:
+def _part(place: Any, spec: Spec, kinds: Kinds) -> tuple[Spec, Counter[str | None]]:
     """Draw the choice of a split and of a mode, and return the spec with them."""
     splits = [*sorted(kinds.keys() - {ALL}), ALL]
-    hold("split", splits, "test" if "test" in splits else ALL)
-    split = place.selectbox(
-        "Split",
-        splits,
-        key="ev_split",
-        persist_state="session",
-        width=130,
-        help=term("held-out questions", "Tune on dev; use test once, at the end."),
-    )
+    about = term("held-out questions", "Tune on dev; use test once, at the end.")
+    usual = "test" if "test" in splits else ALL
+    split = select(place, "split", "Split", splits, usual=usual, width=130, help=about)
     counts = Counter(kinds[split])
-    modes = sorted(mode for mode in counts if mode)
-    hold("mode", [ANY, *modes])
-    mode = place.selectbox(
-        "Modes",
-        [ANY, *modes],
-        key="ev_mode",
-        persist_state="session",
-        width=280,
-        format_func=lambda one: f"{ANY} ({counts.total()})" if one == ANY else f"{one} ({counts[one]})",
-    )
+    named = {ANY: f"{ANY} ({counts.total()})"}
+    named |= {mode: f"{mode} ({counts[mode]})" for mode in sorted(mode for mode in counts if mode)}
+    mode = select(place, "mode", "Modes", list(named), named=named, width=280)
     if mode != ANY:
         counts = Counter({mode: counts[mode]})
     return replace(spec, split=split, mode=None if mode == ANY else mode), counts
-
-
-def _label_sets(corpus: str) -> list[str]:
-    """Return the names of the corpus' label sets."""
-    from core.evaluation.labels import desk
-
-    store = state.engine().store
-    made = desk.sets(store) if store is not None else ()
-    return [one.name for one in made if base_of(one.corpus) == base_of(corpus)]
-
-
-def _asked_for() -> None:
-    """Take over the set of labels that the address names, with its corpus; before either is drawn."""
-    from core.evaluation.labels import desk
-
-    store = state.engine().store
-    made = {one.name: (one.name, one.corpus) for one in desk.sets(store)} if store is not None else {}
-    address.take("labels", "ev_asked", made.__getitem__)
-    if asked := st.session_state.pop("ev_asked", None):
-        st.session_state["ev_questions"], st.session_state["ev_corpus"] = asked
 
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")
@@ -179,8 +133,6 @@ def _kinds(corpus: str, labels: str | None, home: str) -> Kinds:  # noqa: ARG001
         origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
         found: dataset.Found = sets.read(origin.name, origin.path, split="all")
     else:
-        from core.evaluation.labels.final import labelled_set
-
         if engine.store is None:
             return {ALL: Counter()}
         found, _ = labelled_set(engine.store, labels, engine.corpus(corpus), split="all")
@@ -206,7 +158,7 @@ def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
     whole = counts.total()
     options = {"all": f"All {whole}", "some": "A sample", "each": "A sample of each mode"}
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        hold("sample", list(options))
+        st.session_state.setdefault("ev_sample", "all")
         kind = st.segmented_control(
             "How many",
             list(options),
@@ -214,72 +166,52 @@ def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
             key="ev_sample",
             required=True,
             persist_state="session",
+            help="A sample of each mode includes only questions with a relevant passage",
         )
         if kind not in ("some", "each"):
             return spec, whole
-        most = whole if kind == "some" else max(counts.values())
-        st.session_state.setdefault(f"ev_{kind}", min(most, 40 if kind == "some" else 5))
-        st.session_state[f"ev_{kind}"] = min(most, st.session_state[f"ev_{kind}"])
-        size = int(
-            st.number_input(
-                "Questions" if kind == "some" else "Of each mode",
-                1,
-                most,
-                key=f"ev_{kind}",
-                width=160,
-                persist_state="session",
-            )
-        )
+        some, key = kind == "some", f"ev_{kind}"
+        most = whole if some else max(counts.values())
+        st.session_state[key] = min(most, st.session_state.get(key, 40 if some else 5))
+        label = "Questions" if some else "Of each mode"
+        size = int(st.number_input(label, 1, most, key=key, width=160, persist_state="session"))
         st.session_state.setdefault("ev_seed", SEED)
-        seed = int(
-            st.number_input(
-                "Seed",
-                0,
-                key="ev_seed",
-                width=130,
-                persist_state="session",
-                help="The same seed selects the same questions",
-            )
-        )
-        st.caption("A sample of each mode includes only questions with a relevant passage.")
-    if kind == "some":
+        about = "The same seed selects the same questions"
+        seed = int(st.number_input("Seed", 0, key="ev_seed", width=130, persist_state="session", help=about))
+    if some:
         return replace(spec, queries=size, seed=seed), size
     return replace(spec, per_mode=size, seed=seed), sum(min(size, count) for count in counts.values())
 
 
 def _routes(gaps: Mapping[Need, str]) -> list[str]:
     """Draw the choice of routes to measure, with the reasons for those that cannot run."""
-    able = [route for route in by_family() if why_not(route, gaps) is None]
-    free = [route.name for route in able if not route.asks()]
+    known = {route.name: route for route in by_family()}
+    lacks = {name: why_not(route, gaps) for name, route in known.items()}
+    able = [name for name in known if lacks[name] is None]
+    free = [name for name in able if not known[name].asks()]
     st.session_state.setdefault("ev_routes", free)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        for label, names in (
-            ("Without a language model", free),
-            ("All that can run", [r.name for r in able]),
-        ):
-            st.button(f"{label} ({len(names)})", key=f"ev_choose:{label}", on_click=_choose, args=(names,))
+        for label, names in (("Without a language model", free), ("All that can run", able)):
+            st.button(
+                f"{label} ({len(names)})",
+                key=f"ev_choose:{label}",
+                on_click=st.session_state.__setitem__,
+                args=("ev_routes", names),
+            )
         with st.popover("About the routes"), st.container(width=620, height=360):
             show(directory(gaps))
 
     def in_words(name: str) -> str:
-        lack = " · cannot run now" if why_not(routes()[name], gaps) else ""
-        return title(name) + (" · calls the model" if routes()[name].asks() else "") + lack
+        model = " · calls the model" if known[name].asks() else ""
+        return title(name) + model + (" · cannot run now" if lacks[name] else "")
 
     chosen: list[str] = st.multiselect(
-        "Routes",
-        [route.name for route in by_family()],
-        key="ev_routes",
-        format_func=in_words,
-        persist_state="session",
+        "Routes", list(known), key="ev_routes", format_func=in_words, persist_state="session"
     )
     for name in chosen:
-        if lack := why_not(routes()[name], gaps):
-            st.caption(md(f"{title(name)} cannot run now and will count as failed: {lack}"))
+        if lack := lacks[name]:
+            st.caption(md(f"{title(name)} cannot run now and will count as failed: {on_page(lack)}"))
     return chosen
-
-
-def _choose(names: list[str]) -> None:
-    st.session_state["ev_routes"] = names
 
 
 def _audited(spec: Spec) -> Spec:
@@ -293,8 +225,7 @@ def _audited(spec: Spec) -> Spec:
         persist_state="session",
         help=term(
             "decision audit",
-            f"Of {', '.join(map(title, deciding))}. Hybrid (RRF) and Hybrid + rerank "
-            "are asked, too. It takes longer than estimated; equal model calls are free.",
+            f"Of {', '.join(map(title, deciding))}. Takes longer than estimated.",
         ),
     )
     if not wanted:
@@ -309,11 +240,11 @@ def _begin(spec: Spec, count: int) -> None:
     taken = experiment_store.names(engine.settings)
     usual = experiment_index.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        name = st.text_input("Name", value=usual, max_chars=80, key=f"ev_name:{usual}", width=320)
+        given = st.text_input("Name", value=usual, max_chars=80, key=f"ev_name:{usual}", width=320)
+        name = given.strip()
         by = None if spec.audit else workers.choose("ev_workers")
         begun = st.button(
-            f"Evaluate {len(spec.routes)} {'route' if len(spec.routes) == 1 else 'routes'} on {count} "
-            f"{'question' if count == 1 else 'questions'}",
+            f"Evaluate {counted(len(spec.routes), 'routes')} on {counted(count)}",
             type="primary",
             key="ev_begin",
             **account.needs("edit"),
@@ -321,25 +252,25 @@ def _begin(spec: Spec, count: int) -> None:
     st.caption(md(_describe_spec(spec, count)))
     if background.active(engine):
         st.caption("Another evaluation is running. Latencies measured at the same time are not comparable.")
-    if begun:
-        try:
-            with st.spinner("Checking the questions and the routes"):
-                experiment_store.place(engine.settings, name.strip())
-                if name.strip() in taken:
-                    st.error(md(f"The name {name.strip()} is taken. Choose another one."))
-                    return
-                if spec.questions:
-                    file, content = st.session_state[UPLOADED]
-                    kept = origins.keep(file, content, engine.settings)
-                    spec = replace(spec, questions=(str(kept),))
-                background.begin(engine, name.strip(), spec, workers=by)
-        except RouteScopeError as error:
-            st.error(md(str(error)))
-            return
-        st.session_state[BEGUN] = name.strip()
-        st.session_state[CLOSE] = True
-        address.keep("labels", None)
-        st.rerun()
+    if not begun:
+        return
+    try:
+        with st.spinner("Checking the questions and the routes"):
+            experiment_store.place(engine.settings, name)
+            if name in taken:
+                st.error(md(f"The name {name} is taken. Choose another one."))
+                return
+            if spec.questions:
+                file, content = st.session_state[UPLOADED]
+                spec = replace(spec, questions=(str(origins.keep(file, content, engine.settings)),))
+            background.begin(engine, name, spec, workers=by)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    st.session_state[BEGUN] = name
+    st.session_state[CLOSE] = True
+    address.keep("labels", None)
+    st.rerun()
 
 
 def _describe_spec(spec: Spec, count: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from core.analysis.metrics import titled
@@ -19,19 +21,28 @@ from ui.evaluate import (
     audit,
     chunkings,
     differences,
-    modes,
     new,
     questions,
     routers,
     saved,
-    stability,
     tradeoffs,
 )
 from ui.evaluate import leaderboard as leaderboard_view
 from ui.evaluate.view import Look, figures
 
-NEW = "evaluate_new"  # whether the form is open
 METRIC, BASELINE = "evaluate_metric", "evaluate_baseline:{}"
+VIEWS = {
+    "Leaderboard": leaderboard_view.draw,
+    "Differences": differences.draw,
+    "By failure mode": differences.by_mode,
+    "Questions": questions.draw,
+    "Against another evaluation": against.draw,
+    "Best per question": tradeoffs.draw,
+    "Routers": routers.draw,
+    "Stability": differences.stability,
+    "Decision audit": audit.draw,
+    "Chunkings": chunkings.draw,
+}
 
 
 def draw() -> None:
@@ -58,26 +69,22 @@ def draw() -> None:
 
 def _new(none: bool) -> None:
     """Draw the form if it is open: by a click, without an evaluation, or for the address' label set."""
-    asked = (
-        "labels" in st.query_params and st.session_state.get("evaluate_asked") != st.query_params["labels"]
-    )
+    wanted = st.query_params.get("labels")
+    asked = wanted is not None and st.session_state.get("evaluate_asked") != wanted
     if asked:
-        st.session_state["evaluate_asked"] = st.query_params["labels"]
-    if asked or NEW not in st.session_state:
-        st.session_state[NEW] = asked
+        st.session_state["evaluate_asked"] = wanted
+    if asked or new.NEW not in st.session_state:
+        st.session_state[new.NEW] = asked
     if st.session_state.pop(new.CLOSE, False):
-        st.session_state[NEW] = False
-    elif none or st.session_state[NEW]:
-        with st.expander("New evaluation", expanded=True, key="evaluate_form", on_change=_close):
-            new.choose()
-
-
-def _close() -> None:
-    st.session_state[NEW] = False
-
-
-def _begin() -> None:
-    st.session_state[NEW] = True
+        st.session_state[new.NEW] = False
+    elif none or st.session_state[new.NEW]:
+        with st.expander(
+            "New evaluation",
+            expanded=True,
+            key="evaluate_form",
+            on_change=lambda: st.session_state.__setitem__(new.NEW, False),
+        ):
+            new.form()
 
 
 def _opened(entries: list[Entry]) -> None:
@@ -87,15 +94,19 @@ def _opened(entries: list[Entry]) -> None:
         evaluation = evaluated.chosen(noted=False, offer=False)
         if evaluation is not None and evaluation.outcomes and evaluation.figures:
             look = _look(evaluation)
-        if entries and not st.session_state[NEW]:
-            st.button("New evaluation", key="evaluate_begin", on_click=_begin)
+        if entries and not st.session_state[new.NEW]:
+            st.button(
+                "New evaluation",
+                key="evaluate_begin",
+                on_click=new.open_form,
+            )
     entry = next((one for one in entries if one.name == st.session_state.get(evaluated.CHOSEN)), None)
     if evaluation is not None:
         evaluated.note(evaluation)
     if entry is not None:
         saved.ended(entry)
     if look is not None:
-        _views(look)
+        tabs({name: partial(draw, look) for name, draw in VIEWS.items()}, leaderboard_view.TAB)
     elif evaluation is not None:
         under_way = entry is not None and entry.state == "under way"
         st.info(
@@ -106,24 +117,6 @@ def _opened(entries: list[Entry]) -> None:
     if entry is not None:
         with st.expander("About this evaluation"):
             saved.about(entry, evaluation)
-
-
-def _views(look: Look) -> None:
-    tabs(
-        {
-            "Leaderboard": lambda: leaderboard_view.draw(look),
-            "Differences": lambda: differences.draw(look),
-            "By failure mode": lambda: modes.draw(look),
-            "Questions": lambda: questions.draw(look),
-            "Against another evaluation": lambda: against.draw(look),
-            "Best per question": lambda: tradeoffs.draw(look),
-            "Routers": lambda: routers.draw(look),
-            "Stability": lambda: stability.draw(look),
-            "Decision audit": lambda: audit.draw(look),
-            "Chunkings": lambda: chunkings.draw(look),
-        },
-        leaderboard_view.TAB,
-    )
 
 
 def _look(evaluation: Evaluation) -> Look:

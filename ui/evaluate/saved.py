@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.domain.format import milliseconds
 from core.evaluation import background, experiment_index, experiment_store
-from core.evaluation.background import Evaluating
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
 from ui.app import account, redraw, state, workers
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
+from ui.app.progress import progress as bar
 from ui.app.routes import title
 from ui.components import tables
 
@@ -57,12 +56,9 @@ def progress() -> None:
     """Draw the progress of running evaluations, each with its Stop."""
     active = background.active(state.engine())
     st.session_state[FOLLOWED] = {one.name for one in active}
+    if len(active) > 1:
+        st.warning(f"{len(active)} evaluations are running at once, which distorts their latencies.")
     if active:
-        if len(active) > 1:
-            st.warning(
-                f"{len(active)} evaluations are running at once. Their latencies are not comparable with"
-                " those of an evaluation that runs alone."
-            )
         _follow()
 
 
@@ -72,23 +68,15 @@ def _follow() -> None:
     if st.session_state.get(FOLLOWED, set()) - {one.name for one in active}:
         redraw.page()
     for one in active:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(one.finished / max(1, one.total), text=md(describe_progress(one)))
-            st.button("Stop", key=f"evaluate_stop:{one.name}", on_click=one.cancel)
+        stopping = " · stopping" if one.cancelled else ""
+        text = f"{one.name}: {one.finished} of {one.total} questions done{stopping}"
+        bar(one, text, key=f"evaluate_stop:{one.name}")
     st.caption("The evaluation continues when you close this tab. Results are saved after each question.")
 
 
-def describe_progress(one: Evaluating) -> str:
-    """Describe the progress of an evaluation."""
-    left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
-    stopping = " · stopping" if one.cancelled else ""
-    return f"{one.name}: {one.finished} of {one.total} questions done{left}{stopping}"
-
-
 def table(found: Sequence[Entry]) -> None:
-    """Return the saved evaluations as a table."""
-    import pandas as pd
-
+    """Draw the saved evaluations as a table."""
+    why = any(one.why for one in found)
     rows = [
         {
             "Name": one.name,
@@ -99,12 +87,11 @@ def table(found: Sequence[Entry]) -> None:
             "State": STATES.get(one.state, one.state),
             "Failed results": one.failed,
             "Changed (UTC)": one.changed[:16].replace("T", " "),
-            "Error": one.why,
+            **({"Error": one.why} if why else {}),
         }
         for one in found
     ]
-    columns = [key for key in rows[0] if key != "Error" or any(one.why for one in found)]
-    tables.show(pd.DataFrame(rows)[columns], hide_index=True, width="stretch", key="evaluate_kept")
+    tables.table(rows, "evaluate_kept", "Saved evaluations")
 
 
 def ended(one: Entry) -> None:
@@ -122,13 +109,15 @@ def ended(one: Entry) -> None:
         workers.choose(RESUME_BY)
         if resumes:
             label = f"Resume ({one.done} of {one.total} done)"
-            st.button(label, key="evaluate_resume", type="primary", on_click=_resume, args=(one.name, False))
+            st.button(
+                label, key="evaluate_resume", type="primary", on_click=_change, args=("resume", one.name)
+            )
         if retries:
             st.button(
                 f"Retry failed ({one.failed})",
                 key="evaluate_retry",
-                on_click=_resume,
-                args=(one.name, True),
+                on_click=_change,
+                args=("resume", one.name, True),
                 help="Reruns the questions on which at least one route failed",
             )
 
@@ -137,9 +126,15 @@ def about(one: Entry, evaluation: Evaluation | None) -> None:
     """Draw what was measured, and the button that deletes it."""
     if evaluation is not None:
         st.caption(md(_facts(one, evaluation)))
+    contents = f"the results of {one.done} questions: rankings, answers, figures and runs"
+    what = "the contents of its damaged folder" if one.state == "damaged" else contents
+    minutes = state.engine().settings.delete_undo_minutes
+    undo = f"It can be undone for {minutes:g} minutes." if minutes else "It cannot be undone."
     with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
-        st.markdown(md(lost(one)))
-        st.button(f"Delete {md(one.name)}", key="evaluate_remove", on_click=_remove, args=(one.name,))
+        st.markdown(md(f"This deletes {what}. {undo} Runs that you opened in Why stay in Sessions."))
+        st.button(
+            f"Delete {md(one.name)}", key="evaluate_remove", on_click=_change, args=("remove", one.name)
+        )
 
 
 def _facts(one: Entry, evaluation: Evaluation) -> str:
@@ -170,18 +165,18 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def lost(one: Entry) -> str:
-    """Describe what deleting the evaluation loses."""
-    contents = f"the results of {one.done} questions: rankings, answers, figures and runs"
-    what = "the contents of its damaged folder" if one.state == "damaged" else contents
-    minutes = state.engine().settings.delete_undo_minutes
-    undo = f"It can be undone for {minutes:g} minutes." if minutes else "It cannot be undone."
-    return f"This deletes {what}. {undo} Runs that you opened in Why stay in Sessions."
-
-
-def _resume(name: str, retry: bool) -> None:
+def _change(how: str, name: str, retry: bool = False) -> None:
+    """Resume, delete or restore an evaluation; its error is drawn with the page."""
+    engine = state.engine()
     try:
-        background.resume(state.engine(), name, retry=retry, workers=workers.chosen(RESUME_BY))
+        if how == "resume":
+            background.resume(engine, name, retry=retry, workers=workers.chosen(RESUME_BY))
+        elif how == "restore":
+            del st.session_state[DELETED]
+            experiment_store.restore(engine.settings, name)
+        else:
+            experiment_store.remove(engine.settings, name)
+            st.session_state[DELETED] = name
     except RouteScopeError as error:
         st.session_state["evaluate_said"] = str(error)
 
@@ -194,21 +189,4 @@ def undo() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.info(md(f"Evaluation “{name}” is deleted."), width="stretch")
-        st.button("Undo", key="evaluate_undo", on_click=_restore, args=(name,))
-
-
-def _restore(name: str) -> None:
-    del st.session_state[DELETED]
-    try:
-        experiment_store.restore(state.engine().settings, name)
-    except RouteScopeError as error:
-        st.session_state["evaluate_said"] = str(error)
-
-
-def _remove(name: str) -> None:
-    try:
-        experiment_store.remove(state.engine().settings, name)
-    except RouteScopeError as error:
-        st.session_state["evaluate_said"] = str(error)
-    else:
-        st.session_state[DELETED] = name
+        st.button("Undo", key="evaluate_undo", on_click=_change, args=("restore", name))

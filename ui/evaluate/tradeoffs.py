@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import streamlit as st
 
 from core.analysis.metrics import titled
 from core.analysis.token_usage import Totals, price, prices_in
 from core.evaluation import leaderboard, oracle, pareto, text
-from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
+from ui.app.evaluated import once
 from ui.app.markup import show
 from ui.app.routes import title
 from ui.components import tables
@@ -28,26 +27,20 @@ PAIRS = 5  # pairs of routes that are listed
 
 
 def points(look: Look, cost: str) -> dict[str, Point] | None:
-    """Return each route's quality and cost; None stands for an unknown cost."""
+    """Return each route's quality and cost, or None if the cost is unknown or 0 for all."""
     rows = look.figures["routes"]
+    costs: dict[str, float | None]
     if cost == "price":
-        costs = {
-            route: _thousand(
-                price(Totals(prompt=r["prompt_tokens"], completion=r["completion_tokens"]), *prices_in(r)),
-                r,
-            )
-            for route, r in rows.items()
-        }
+        costs = {}
+        for route, row in rows.items():
+            used = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
+            whole, asked = price(used, *prices_in(row)), sum(row["statuses"].values())
+            costs[route] = None if whole is None or not asked else 1000 * whole / asked
     else:
         costs = {route: at for route, (_, at) in pareto.points(look.figures, look.metric, cost).items()}
     if cost not in TIMES and not any(costs.values()):
         return None
     return {route: (leaderboard.value(row, look.metric), costs[route]) for route, row in rows.items()}
-
-
-def _thousand(whole: float | None, row: Mapping[str, Any]) -> float | None:
-    asked = sum(row["statuses"].values())
-    return None if whole is None or not asked else 1000 * whole / asked
 
 
 def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
@@ -58,8 +51,7 @@ def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
     said = [
         f"{len(on)} of {len(found)} routes are worth their cost, cheapest first: {', '.join(map(title, on))}."
     ]
-    better = pareto.beaten_by(found, look.baseline)
-    if better:
+    if better := pareto.beaten_by(found, look.baseline):
         said.append(
             f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: "
             f"{titled(look.metric)} at least as high for no more {'time' if cost in TIMES else 'cost'}."
@@ -71,20 +63,17 @@ def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
 
 def draw(look: Look) -> None:
     """Draw what choosing the best route for each question would give."""
-    found = _computed(*look.key, look.metric, look)
+    found = once(
+        look.evaluation,
+        "oracle",
+        look.metric,
+        compute=lambda: oracle.oracle(values(look), look.metric),
+    )
     if found is None or len(found.lost) < 2:
         st.info("It takes two routes with scores to compare what each is best at.")
         return
     show(sentences(text.oracle(oracle.block(found), title)))
-    left, right = st.columns(2)
-    _regret(left, found)
-    _complement(right, found)
-
-
-def _regret(place: Any, found: Oracle) -> None:
-    import pandas as pd
-
-    rows = [
+    regret = [
         {
             "Route": title(one.route),
             "Regret": one.mean,
@@ -95,23 +84,7 @@ def _regret(place: Any, found: Oracle) -> None:
         }
         for one in found.lost
     ]
-    place.caption("Regret: how far each route falls short of the best route for each question, on average.")
-    tables.show(
-        pd.DataFrame(rows),
-        place=place,
-        hide_index=True,
-        key="evaluate_regret",
-        column_config=dict.fromkeys(
-            ("Regret", "95% from", "to"), st.column_config.NumberColumn(format="%.3f")
-        ),
-        alt="Regret of each route",
-    )
-
-
-def _complement(place: Any, found: Oracle) -> None:
-    import pandas as pd
-
-    rows = [
+    pairs = [
         {
             "Routes": " + ".join(map(title, pair.routes)),
             "Better of the two": pair.mean,
@@ -121,26 +94,8 @@ def _complement(place: Any, found: Oracle) -> None:
         }
         for pair in found.pairs[:PAIRS]
     ]
-    place.caption(
-        f"The {len(rows)} of {len(found.pairs)} pairs that gain most over the better of their two routes."
-    )
-    tables.show(
-        pd.DataFrame(rows),
-        place=place,
-        hide_index=True,
-        key="evaluate_pairs",
-        column_config=dict.fromkeys(
-            ("Better of the two", "Gain", "95% from", "to"), st.column_config.NumberColumn(format="%.3f")
-        ),
-        alt="Pairs of routes that complement each other",
-    )
-
-
-@st.cache_resource(max_entries=16, show_spinner="Finding the best route for each question")
-def _computed(
-    folder: str,  # noqa: ARG001 - part of the cache key
-    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
-    metric: str,
-    _look: Look,
-) -> Oracle | None:
-    return oracle.oracle(values(_look), metric)
+    left, right = st.columns(2)
+    left.caption("Regret: how far each route falls short of the best route for each question, on average.")
+    tables.table(regret, "evaluate_regret", "Regret of each route", place=left)
+    right.caption(f"The {len(pairs)} of {len(found.pairs)} pairs that gain most over their better route.")
+    tables.table(pairs, "evaluate_pairs", "Pairs of routes that complement each other", place=right)
