@@ -99,7 +99,6 @@ def test_questions_come_from_a_file_and_a_broken_line_is_named(visit, engine):
     assert "q.jsonl line 2: not valid JSON" in shown(app)
     lines = b"".join(b'{"id": "%d", "text": "Question %d?"}\n' % (n, n) for n in range(60))
     app.file_uploader(key="label_file").set_value(("q.jsonl", lines, "text/plain")).run()
-    assert "A random sample, always the same for 50" in shown(app)
     app.text_input(key="label_name").set_value("filed").run()
     app.button(key="label_make").click().run()
     ids = [int(q.id) for q in stored(engine, "filed").questions]
@@ -288,7 +287,7 @@ def test_back_forward_and_a_jump_go_where_they_say(visit, engine):
     first = at(app)
     press(app, "grade_2")
     second = at(app)
-    press(app, "backward")
+    press(app, "back")
     assert at(app) == first
     (given,) = [one for one in app.button if (one.key or "").startswith("label_grade_2")]
     assert given.proto.type == "primary"

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 ROW = 24  # pixels
 LEADS, BEHIND, OPEN, OUT = "leads", "shown worse", "cannot be told apart", "not a candidate"
+KAPPA = "Cohen's kappa"
 WITHIN, BEYOND = "within the margin", "may be worse by more than the margin"
 STYLES = {  # verdict: colour, symbol
     LEADS: (KINDS["EMBEDDING"][1], "diamond"),
+    KAPPA: (KINDS["RETRIEVER"][1], "circle"),
     "shown better": (KINDS["CHAIN"][1], "circle"),
     WITHIN: (KINDS["CHAIN"][1], "circle"),
     OPEN: (KINDS["GUARDRAIL"][1], "circle-open"),

@@ -157,18 +157,6 @@ def _decisions(decisions: Sequence[Mapping[str, Any]], metric: str) -> None:
         plot(of_findings(gains), "evaluate_audit_forest", " ".join(texts))
     else:
         st.caption("No decision fired on a question where this figure is known both ways.")
-<<<<<<< HEAD
-        return
-    texts = [f"{one.subject}: {finding.figures(one)} when fired." for one in rows]
-    show(sentences(texts[:MAX_SENTENCES]))
-    plot(of_findings(rows), "evaluate_audit_forest", " ".join(texts))
-
-
-def _decisions(document: Mapping[str, Any], metric: str) -> None:
-    import pandas as pd
-
-=======
->>>>>>> aba46545 (Draw Evaluate's tables, choices and cached figures by shared components, without commands to type)
     made = []
     for row in decisions:
         found, price = row["figures"].get(metric) or {}, row["price"]

@@ -45,11 +45,6 @@ def draw(look: Look) -> None:
     if none := [one.subject for one in rows if not one.shown]:
         texts.append(f"No difference from {base} found for {finding.listed(none)}; they may still differ.")
     show(sentences(texts))
-<<<<<<< HEAD
-    plot(of_findings(rows), "evaluate_forest", " ".join(texts), table=False)
-    _table(found)
-    statistics = look.figures["statistics"]
-=======
     plot(of_findings(rows), "evaluate_forest", " ".join(texts), table=False)
     tables.table(
         [
@@ -102,7 +97,6 @@ def by_mode(look: Look) -> None:
     plot(mode_heatmap(by_mode, routes, names, metric), "evaluate_modes", " ".join(texts))
     left = [mode for mode in by_mode if mode not in modes]
     rest = f" Not shown, because none of their questions was scored: {', '.join(left)}." if left else ""
->>>>>>> aba46545 (Draw Evaluate's tables, choices and cached figures by shared components, without commands to type)
     st.caption(
         md(
             f"{titled(metric)}, with the number of scored questions after each mode. ▲ and ▼: better or "

@@ -89,11 +89,7 @@ def _figure(look: Look, verdict: Verdict, said: str) -> None:
     lines = {f"leads: {title(best.route)}": best.mean} if best else {}
     if base is not None and (best is None or best.route != look.baseline):
         lines[f"baseline: {title(look.baseline)}"] = base
-<<<<<<< HEAD
-    figure = intervals(_standing(look, verdict), titled(look.metric), lines)
-=======
     figure = intervals(_standing(look, verdict), name, lines)
->>>>>>> aba46545 (Draw Evaluate's tables, choices and cached figures by shared components, without commands to type)
     pick_point(figure, f"evaluate_means:{look.evaluation.name}:{look.metric}", said, _open)
 
 

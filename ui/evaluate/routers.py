@@ -32,16 +32,8 @@ def draw(look: Look) -> None:
         said = _in_words(route, one)
         show(sentences(said))
         if one["asked"]:
-<<<<<<< HEAD
-            plot(
-                confusion(one["classes"], one["confusion"]),
-                f"evaluate_router:{route}",
-                " ".join(said),
-            )
-=======
             figure = confusion(one["classes"], one["confusion"])
             plot(figure, f"evaluate_router:{route}", " ".join(said))
->>>>>>> aba46545 (Draw Evaluate's tables, choices and cached figures by shared components, without commands to type)
             st.caption("Rows: the class that the question's author gave. Columns: the class that was chosen.")
         _mistakes(look, route)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
@@ -13,8 +16,9 @@ from core.evaluation.questions.write import KINDS, Kind
 from ui.app import account, address, state
 from ui.app.markup import md, show, tag
 from ui.app.names import named
-from ui.app.progress import progress
-from ui.label.desk import annotator, store
+from ui.app.progress import follow
+from ui.label.desk import annotator, attempt, store
+from ui.label.keys import button
 
 AT = "generated_at"  # the id of the question that is shown
 KIND = "generated_kind"  # "", or the kind or state that is listed
@@ -22,14 +26,13 @@ OUTCOME = "generated_said"
 DONE = "generated_done"  # (set, question as it is now, its state and text before), for Undo
 TEXT = "generated_text"  # of a question, as it is being changed
 OPEN, EASY, EVERY = "not reviewed", "easy", "all"
-LOOK_S = 1.0
 
 
 def draw(desk: Desk) -> None:
     """Draw the review of the set's generated questions, and what makes more of them."""
     st.caption(
-        "The language model writes questions about passages of the corpus and checks them. Figures made of"
-        " them say so. Accept what somebody could ask; drop the rest."
+        "The language model writes questions about passages of the corpus and checks them. Accept what "
+        "somebody could ask; drop the rest."
     )
     if account.notice("edit"):
         _make(desk)
@@ -41,9 +44,10 @@ def draw(desk: Desk) -> None:
 
 
 def _make(desk: Desk) -> None:
-    running = label_set.latest(state.engine(), desk.set.name)
+    running, engine = label_set.latest(state.engine(), desk.set.name), state.engine()
     if running is not None and not running.done:
-        _follow(desk)
+        one = running
+        follow(one, lambda: f"{one.finished} of {one.total} questions", key="generated_stop")
         return
     if running is not None:
         _ended(running)
@@ -57,28 +61,19 @@ def _make(desk: Desk) -> None:
                 key="generated_kinds",
                 width=520,
                 format_func=lambda kind: kind.replace("_", " "),
+                help="About four short model calls per question (10–30 s each on a laptop CPU)",
             )
-            if st.button("Write", key="generated_write", type="primary", disabled=not kinds):
-                _begin(desk, count, kinds)
-        st.caption("About four short model calls per question (10–30 s each on a laptop CPU).")
-        given = st.file_uploader("A file of `questions generate`", type=["jsonl"], key="generated_file")
+            begun = st.button("Write", key="generated_write", type="primary", disabled=not kinds)
+            if begun and attempt(
+                lambda: label_set.begin(engine, desk.set.name, desk.set.corpus, count, kinds)
+            ):
+                st.rerun()
+        given = st.file_uploader("A file of generated questions", type=["jsonl"], key="generated_file")
         if given is not None and st.button("Add its questions", key="generated_add"):
             _add(desk, given.getvalue())
 
 
-def _begin(desk: Desk, count: int, kinds: list[Kind]) -> None:
-    try:
-        label_set.begin(state.engine(), desk.set.name, desk.set.corpus, count, kinds)
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    st.rerun()
-
-
 def _add(desk: Desk, content: bytes) -> None:
-    from pathlib import Path
-    from tempfile import TemporaryDirectory
-
     try:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "questions.jsonl"
@@ -90,15 +85,6 @@ def _add(desk: Desk, content: bytes) -> None:
         return
     st.session_state[OUTCOME] = f"{new} of {len(lines)} questions were new and are in the set."
     st.rerun()
-
-
-@st.fragment(run_every=LOOK_S)
-def _follow(desk: Desk) -> None:
-    running = label_set.latest(state.engine(), desk.set.name)
-    if running is None or running.done:
-        st.rerun()
-        return
-    progress(running, f"{running.finished} of {running.total} questions", key="generated_stop")
 
 
 def _ended(last: label_set.Generating) -> None:
@@ -127,112 +113,73 @@ def _review(desk: Desk, found: tuple[Question, ...]) -> None:
         st.session_state[AT] = ids[0]
     at = ids.index(st.session_state[AT])
     address.keep("generated", ids[at])
-    _question(listed[at], at, len(ids))
-    _keys(desk, listed, at)
-    _passages(desk, listed[at])
-
-
-def _listed(found: tuple[Question, ...]) -> list[Question]:
-    counts = {
-        OPEN: sum(_state(one) == "proposed" for one in found),
-        EASY: sum(map(_easy, found)),
-        EVERY: len(found),
-    }
-    kinds = list(dict.fromkeys(one.mode or "" for one in found))
-    chosen = st.segmented_control(
-        "Show",
-        [*counts, *kinds],
-        default=OPEN,
-        key=KIND,
-        required=True,
-        format_func=lambda one: f"{one} ({counts[one]})" if one in counts else one.replace("_", " "),
-    )
-    if chosen == OPEN:
-        return [one for one in found if _state(one) == "proposed"]
-    if chosen == EASY:
-        return [one for one in found if _easy(one)]
-    return [one for one in found if chosen in (EVERY, one.mode)]
-
-
-def _question(question: Question, at: int, of: int) -> None:
-    made = question.generated
-    assert made is not None
-    told = f"{at + 1} of {of} · {(question.mode or '').replace('_', ' ')} · {_word(question)}"
-    show(
-        tag(
-            "div",
-            tag("p", told, css="dim"),
-            tag("h3", question.query.text),
-            tag("p", f"Answer: {question.answer}" if question.answer else "The documents do not answer it."),
-            tag("p", _checks(made.checks), css="dim"),
-            css="rs",
-        )
-    )
-
-
-def _passages(desk: Desk, question: Question) -> None:
-    """Draw the passages that the question was written about, and the one with its label."""
-    made = question.generated
-    for id in made.passages if made else ():
+    question = listed[at]
+    told = f"{at + 1} of {len(ids)} · {(question.mode or '').replace('_', ' ')} · {_word(question)}"
+    answer = f"Answer: {question.answer}" if question.answer else "The documents do not answer it."
+    checks = _checks(question.generated.checks if question.generated else {})
+    parts = tag("p", told, css="dim"), tag("h3", question.query.text), tag("p", answer)
+    show(tag("div", *parts, tag("p", checks, css="dim"), css="rs"))
+    st.text_input("Question", question.query.text, key=f"{TEXT}:{question.id}", max_chars=2000)
+    with st.container(horizontal=True):
+        button("Accept", "generated_accept", "a", _decide, desk, listed, at, "accepted", lit=True)
+        button("Drop", "generated_drop", "d", _decide, desk, listed, at, "dropped", lit=False)
+        button("Skip", "generated_skip", "s", _go, listed, at + 1, lit=False)
+        button("Back", "generated_back", "b", _go, listed, at - 1, lit=False)
+        _undo_button()
+    for id in question.generated.passages if question.generated else ():
         pooled = desk.pool.get(question.id, {}).get(id)
         passage = pooled.passage if pooled else state.engine().corpus(desk.set.corpus).by_ids([id]).get(id)
         if passage is not None:
-            show(
-                tag(
-                    "div",
-                    tag("p", tag("strong", named(desk.set.corpus, passage)), title=passage.id),
-                    tag("p", passage.text, css="rs-passage-text"),
-                    css="rs rs-box",
-                )
-            )
+            head = tag("p", tag("strong", named(desk.set.corpus, passage)), title=passage.id)
+            show(tag("div", head, tag("p", passage.text, css="rs-passage-text"), css="rs rs-box"))
 
 
-def _keys(desk: Desk, listed: list[Question], at: int) -> None:
-    question = listed[at]
-    st.text_input("Question", question.query.text, key=f"{TEXT}:{question.id}", max_chars=2000)
-    with st.container(horizontal=True):
-        st.button(
-            "Accept",
-            key="generated_accept",
-            type="primary",
-            shortcut="a",
-            on_click=_decide,
-            args=(desk, listed, at, "accepted"),
-        )
-        st.button(
-            "Drop", key="generated_drop", shortcut="d", on_click=_decide, args=(desk, listed, at, "dropped")
-        )
-        st.button("Skip", key="generated_skip", shortcut="s", on_click=_go, args=(listed, at + 1))
-        st.button("Back", key="generated_back", shortcut="b", on_click=_go, args=(listed, at - 1))
-        _undo_button()
+def _listed(found: tuple[Question, ...]) -> list[Question]:
+    """Draw the choice of a state or kind of questions, and return those of it."""
+    by = {
+        OPEN: [one for one in found if _state(one) == "proposed"],
+        EASY: [one for one in found if _easy(one)],
+        EVERY: list(found),
+    }
+    kinds = {one.mode or "": [each for each in found if each.mode == one.mode] for one in found}
+    chosen = st.segmented_control(
+        "Show",
+        [*by, *kinds],
+        default=OPEN,
+        key=KIND,
+        required=True,
+        format_func=lambda one: f"{one} ({len(by[one])})" if one in by else one.replace("_", " "),
+    )
+    return {**kinds, **by}[chosen or OPEN]
 
 
 def _undo_button() -> None:
     if DONE in st.session_state:
-        st.button("Undo", key="generated_undo", shortcut="u", on_click=_undo)
+        button("Undo", "generated_undo", "u", _undo, lit=False)
 
 
 def _decide(desk: Desk, listed: list[Question], at: int, to: State) -> None:
     before = listed[at]
     text = str(st.session_state.get(f"{TEXT}:{before.id}") or "") if to == "accepted" else ""
-    try:
-        now = label_set.decide(store(), desk.set.name, before, to, annotator(), text)
-    except RouteScopeError as error:
-        st.session_state[OUTCOME] = str(error)
-        return
-    st.session_state[DONE] = desk.set.name, now, before
-    st.session_state[OUTCOME] = f"{to.capitalize()}: {now.query.text}"
-    _go(listed, at + 1)
+    if (now := _store(desk.set.name, before, to, text)) is not None:
+        st.session_state[DONE] = desk.set.name, now, before
+        st.session_state[OUTCOME] = f"{to.capitalize()}: {now.query.text}"
+        _go(listed, at + 1)
 
 
 def _undo() -> None:
     name, now, before = st.session_state.pop(DONE)
+    if _store(name, now, _state(before), before.query.text) is not None:
+        st.session_state[AT] = before.id
+
+
+def _store(name: str, question: Question, to: State, text: str) -> Question | None:
+    """Store a decision on a question and return the question, or None with the error for the page."""
     try:
-        label_set.decide(store(), name, now, _state(before), annotator(), before.query.text)
+        return label_set.decide(store(), name, question, to, annotator(), text)
     except RouteScopeError as error:
         st.session_state[OUTCOME] = str(error)
-        return
-    st.session_state[AT] = before.id
+        return None
 
 
 def _go(listed: list[Question], at: int) -> None:
@@ -256,14 +203,11 @@ def _word(question: Question) -> str:
 
 def _checks(checks: object) -> str:
     """Describe the results of the checks in one line."""
-    if not isinstance(checks, dict):
-        return ""
     said = []
-    for name, value in checks.items():
+    for name, value in checks.items() if isinstance(checks, dict) else ():
         if isinstance(value, dict):
-            value = ", ".join(
-                f"{key} {one if one is not None else 'not found'}" for key, one in value.items()
-            )
+            parts = (f"{key} {one if one is not None else 'not found'}" for key, one in value.items())
+            value = ", ".join(parts)
         if value not in ([], "", None) and name != "easy":
             said.append(f"{name}: {value}")
     return " · ".join(said)

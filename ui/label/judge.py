@@ -10,29 +10,24 @@ from core.evaluation.judge import record as records
 from core.evaluation.judge.measure import Measuring
 from core.evaluation.judge.record import JudgeRecord
 from core.evaluation.labels.desk import Desk
-from ui.app import redraw, state
+from ui.app import state
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import plot
-from ui.app.progress import progress
+from ui.app.progress import follow
 from ui.charts.confusion import confusion
+from ui.label.desk import attempt
 
 OF: source.Of = "label set"
-POLL_S = 0.5  # seconds between looks at one that is running
 
 
 def draw(desk: Desk) -> None:
     """Draw what was measured last for the set, and the button that measures."""
     st.markdown("**The language model as a judge**", help=term("LLM judge"))
-    st.caption(
-        "A judge may grade passages that nobody labelled, if it agrees with people. To check that, the model "
-        "judges passages with a final grade by the guidelines of this set: one half of the questions chooses "
-        "its thresholds, and the other half is held out for the figures."
-    )
     engine, name = state.engine(), desk.set.name
     one = measure.under_way(engine, OF, name)
     if one is not None and not one.done:
-        _follow(name)
+        follow(one, lambda: f"{one.finished:,} of {one.total:,} passages judged", key="label_judge_stop")
         return
     if one is not None:
         _ended(one)
@@ -42,32 +37,20 @@ def draw(desk: Desk) -> None:
     except RouteScopeError as error:
         st.error(md(str(error)))
     if record is None:
-        st.caption(md(f"{model} has not been measured on this set yet."))
+        st.caption(
+            md(
+                f"{model} has not been measured on this set yet. A judge that agrees with people may grade "
+                "what nobody labelled. One half of the questions sets its thresholds, the other tests them."
+            )
+        )
     else:
         _result(record, records.out_of_date(record, model, desk.set.guidelines))
     label = "Measure the judge" if record is None else "Measure the judge again"
     if st.button(label, key="label_judge", help=f"Judges up to {measure.COUNT} passages with a final grade."):
-        _begin(name)
-
-
-def _begin(name: str) -> None:
-    engine = state.engine()
-    try:
         with st.spinner("Reading the labels"):
-            measure.begin(engine, source.of_set(engine, name))
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-    else:
-        st.rerun()
-
-
-@st.fragment(run_every=POLL_S)
-def _follow(name: str) -> None:
-    one = measure.under_way(state.engine(), OF, name)
-    if one is None or one.done:
-        redraw.page()
-        return
-    progress(one, f"{one.finished:,} of {one.total:,} passages judged", key="label_judge_stop")
+            begun = attempt(lambda: measure.begin(engine, source.of_set(engine, name)))
+        if begun:
+            st.rerun()
 
 
 def _ended(one: Measuring) -> None:
@@ -85,7 +68,11 @@ def _result(record: JudgeRecord, why: str | None) -> None:
     """Draw what was measured and what it allows; `why` tells why it is no longer valid."""
     if why:
         st.warning(md(f"Not calibrated for these guidelines: {why}. Measure the judge again."))
-    said = [words.agreement(record), words.leaves_open(record), *([] if why else [words.use(record)])]
+    said = [
+        words.agreement(record),
+        words.leaves_open(record),
+        *([] if why else [words.use(record)]),
+    ]
     show(tag("div", *(tag("p", one, css="rs-label-line") for one in said), css="rs"))
     grades = [str(grade) for grade in range(len(record.confusion))]
     plot(

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, listing
@@ -16,6 +17,7 @@ from core.evaluation.labels.listing import Counts, Line
 from ui.app import account, opening, state
 from ui.app.choice import choice
 from ui.app.markup import md
+from ui.app.routes import on_page
 from ui.components import tables
 from ui.label.desk import store
 from ui.label.keys import SHORT
@@ -25,6 +27,17 @@ GIVEN = "label_given"  # grows when a file was imported, to empty the uploader
 IMPORT_RESULT = "label_import_told"
 ALL = "all"
 IMPORTER = "imported"  # the annotator of imported judgements without a name
+ORIGINS = {
+    "one grade": "by one person",
+    "all agree": "by several people who agree",
+    "adjudicated": "adjudicated",
+    "median": "by the lower median of different grades",
+}
+CHANGED = {  # by the first word of a line's state
+    "carried": "labels moved to the passages that now contain their text",
+    "its": "judged passages have changed and need to be judged again",
+    "lost:": "labels are lost because the corpus no longer has their text",
+}
 
 
 def draw(desk: Desk) -> None:
@@ -32,54 +45,44 @@ def draw(desk: Desk) -> None:
     if result := st.session_state.pop(IMPORT_RESULT, None):
         st.success(md(result))
     opening.wait_for(desk.set.corpus)
-    found, counts, lacking = _lines(desk, _version(desk))
+    labels, settings = store(), state.engine().settings
+    version = (
+        str(labels.path),
+        *desks.version(labels, desk.set.name),
+        current_fingerprint(desk.set.corpus, settings=settings),
+    )
+    found, counts, lacking = _lines(desk, version)
     if lacking:
-        st.warning(md(f"The labels could not be checked against the corpus: {lacking}"))
+        st.warning(md(f"The labels could not be checked against the corpus: {on_page(lacking)}"))
     if not found:
         st.caption("No passages yet. Find some under Pool, or import labels below.")
     else:
-        st.markdown(md(words(counts, desk)))
-        _changes(found)
+        st.markdown(md(_in_words(counts, desk)))
+        kinds = Counter(one.now.split(" ")[0] for one in found if one.now)
+        effects = [f"{kinds[kind]:,} {what}" for kind, what in CHANGED.items() if kinds[kind]]
+        if effects:
+            st.warning(md(f"The corpus was reindexed. {'; '.join(effects)}."))
         _table(found)
     _out(desk)
     _in(desk)
 
 
-def words(counts: Counts, desk: Desk) -> str:
+def _in_words(counts: Counts, desk: Desk) -> str:
     """Describe the number of labels by origin."""
     graded = counts.passages - counts.how.get("unjudged", 0)
-    kinds = [
-        f"{counts.how[how]:,} {origin}"
-        for how, origin in (
-            ("one grade", "by one person"),
-            ("all agree", "by several people who agree"),
-            ("adjudicated", "adjudicated"),
-            ("median", "by the lower median of different grades"),
-        )
-        if counts.how.get(how)
-    ]
-    parts = [
-        f"{graded:,} of {counts.passages:,} passages have a label"
-        + (f": {', '.join(kinds)}." if kinds else ".")
-    ]
+    kinds = [f"{counts.how[how]:,} {origin}" for how, origin in ORIGINS.items() if counts.how.get(how)]
+    text = f"{graded:,} of {counts.passages:,} passages have a label"
+    text += f": {', '.join(kinds)}." if kinds else "."
     if left := counts.passages - graded:
-        parts.append(f"{left:,} are unjudged; Evaluate shows their share beside each metric.")
+        text += f" {left:,} are unjudged; Evaluate shows their share beside each metric."
     if counts.without:
-        parts.append(
-            f"{counts.without} judged questions have no passage of grade {desk.set.relevant_from} or higher, "
-            "so rankings cannot be measured on them."
+        text += (
+            f" {counts.without} judged questions have no passage of grade {desk.set.relevant_from} or "
+            "higher, so rankings cannot be measured on them."
         )
     if counts.unasked:
-        parts.append(f"{counts.unasked} questions have no judgements yet.")
-    return " ".join(parts)
-
-
-def _version(desk: Desk) -> tuple[Any, ...]:
-    engine = state.engine()
-    from core.corpus.catalogue import current_fingerprint
-
-    now = desks.version(store(), desk.set.name)
-    return (str(store().path), *now, current_fingerprint(desk.set.corpus, settings=engine.settings))
+        text += f" {counts.unasked} questions have no judgements yet."
+    return text
 
 
 @st.cache_resource(max_entries=4, show_spinner="Matching the labels to the corpus")
@@ -95,23 +98,7 @@ def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, s
     return listing.lines(_desk, finals, tied, corpus), listing.counts(_desk, finals), lacking
 
 
-def _changes(found: list[Line]) -> None:
-    """Draw how reindexing the corpus affected the labels."""
-    kinds = Counter(one.now.split(" ")[0] for one in found if one.now)
-    effects = []
-    if kinds["carried"]:
-        effects.append(f"{kinds['carried']:,} labels moved to the passages that now contain their text")
-    if kinds["its"]:
-        effects.append(f"{kinds['its']:,} judged passages have changed and need to be judged again")
-    if kinds["lost:"]:
-        effects.append(f"{kinds['lost:']:,} labels are lost because the corpus no longer has their text")
-    if effects:
-        st.warning(md(f"The corpus was reindexed. {'; '.join(effects)}."))
-
-
 def _table(found: list[Line]) -> None:
-    import pandas as pd
-
     kinds = {
         ALL: found,
         "graded": [one for one in found if one.grade is not None],
@@ -130,49 +117,53 @@ def _table(found: list[Line]) -> None:
         format_func=lambda one: f"{one} ({len(some[one]):,})",
     )
     lines = some[name]
-    frame = pd.DataFrame(
+    moved = any(one.now for one in lines)
+    rows = [
         {
-            "Question": [one.text for one in lines],
-            "Passage": [one.title or one.passage for one in lines],
-            "Document": [one.doc for one in lines],
-            "Grade": [f"{one.grade} {SHORT[one.grade]}" if one.grade is not None else "" for one in lines],
-            "Origin": [one.how for one in lines],
-            "Judgements": [one.said for one in lines],
-            "In the corpus now": [one.now for one in lines],
+            "Question": one.text,
+            "Passage": one.title or one.passage,
+            "Document": one.doc,
+            "Grade": f"{one.grade} {SHORT[one.grade]}" if one.grade is not None else "",
+            "Origin": one.how,
+            "Judgements": one.said,
+            **({"In the corpus now": one.now} if moved else {}),
         }
-    )
-    if not any(one.now for one in lines):
-        frame = frame.drop(columns="In the corpus now")
-    tables.show(
-        frame,
-        hide_index=True,
-        height=min(38 + 35 * len(lines), 420),
-        key=f"label_lines:{name}",
-        alt=f"{len(lines)} passages with their grade and its origin",
-    )
+        for one in lines
+    ]
+    about = f"{len(lines)} passages with their grade and its origin"
+    tables.table(rows, f"label_lines:{name}", about)
 
 
 def _out(desk: Desk) -> None:
     name = desk.set.name
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.download_button(
-            "TREC qrels",
-            account.by_me(lambda: exchange.qrels(desk)),
-            f"{name}.qrels",
-            "text/plain",
-            key="label_qrels",
-            on_click="ignore",
-            **account.needs("export", help="Final grades, one per line: question, 0, passage, grade"),
-        )
-        st.download_button(
-            "CSV",
-            account.by_me(lambda: exchange.table(desk, unjudged=True)),
-            f"{name}.csv",
-            "text/csv",
-            key="label_csv",
-            on_click="ignore",
-            **account.needs("export", help="Every judgement with its passage, annotator and note"),
-        )
+        for label, made, ending, mime, key, about in (
+            (
+                "TREC qrels",
+                lambda: exchange.qrels(desk),
+                "qrels",
+                "text/plain",
+                "label_qrels",
+                "Final grades, one per line: question, 0, passage, grade",
+            ),
+            (
+                "CSV",
+                lambda: exchange.table(desk, unjudged=True),
+                "csv",
+                "text/csv",
+                "label_csv",
+                "Every judgement with its passage, annotator and note",
+            ),
+        ):
+            st.download_button(
+                label,
+                account.by_me(made),
+                f"{name}.{ending}",
+                mime,
+                key=key,
+                on_click="ignore",
+                **account.needs("export", help=about),
+            )
         st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": name})
 
 
@@ -180,10 +171,7 @@ def _in(desk: Desk) -> None:
     with st.expander("Import labels", key="label_import", on_change="rerun") as panel:
         if not panel.open:
             return
-        st.caption(
-            "A CSV file exported here, or TREC qrels: question, 0, passage, grade. If a line is invalid, "
-            "nothing is imported. Existing labels stay."
-        )
+        st.caption("A CSV file exported here, or TREC qrels. If a line is invalid, nothing is imported.")
         given = st.file_uploader(
             "File",
             type=["csv", "qrels", "txt", "tsv"],

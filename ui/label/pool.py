@@ -13,16 +13,15 @@ from core.evaluation.labels import pool
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.pool import Coverage, Pooling, coverage
 from core.routes.registry import routes
-from ui.app import account, corpora, redraw, state
+from ui.app import account, corpora, state
 from ui.app.evaluated import reopened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md
-from ui.app.progress import progress
+from ui.app.progress import follow
 from ui.app.routes import by_family, title
 from ui.components import tables
-from ui.label.desk import store
+from ui.label.desk import attempt, store
 
-POLL_S = 0.4  # seconds between looks at one that is running
 SESSIONS = "stored sessions that asked these questions"
 IMPORT_RESULT = "label_pool_told"  # the result of the last import
 
@@ -42,7 +41,15 @@ def draw(desk: Desk) -> None:
         )
     under_way = pool.under_way(state.engine(), desk.set.name)
     if under_way is not None and not under_way.done:
-        _follow(desk.set.name)
+        one = under_way
+        follow(
+            one,
+            lambda: (
+                f"{one.finished} of {one.total} questions run on {len(one.routes)} routes, {one.new:,} "
+                "new passages"
+            ),
+            key="label_pool_stop",
+        )
         return
     if under_way is not None:
         _ended(under_way)
@@ -52,35 +59,23 @@ def draw(desk: Desk) -> None:
 
 
 def _held(found: Coverage) -> None:
-    import pandas as pd
-
     spread = f"{found.least} to {found.most}, median {found.middle:g}"
-    by = "1 route" if len(found.shares) == 1 else f"{len(found.shares)} routes"
-    lines = [
-        f"{found.passages:,} passages to judge: {spread} per question. "
-        f"{by} found them; {found.several:,} were found by more than one route."
-    ]
+    text = (
+        f"{found.passages:,} passages to judge: {spread} per question. {count(len(found.shares), 'routes')} "
+        f"found them; {found.several:,} were found by more than one route."
+    )
     if found.empty:
-        lines.append(f"{found.empty} questions have none yet.")
+        text += f" {found.empty} questions have none yet."
     if found.unnamed:
-        lines.append(f"{found.unnamed:,} were imported with labels; no route found them.")
-    st.markdown(md(" ".join(lines)), help=term("pool"))
-    if found.shares:
-        frame = pd.DataFrame(
-            {
-                "Route": [title(one.route) for one in found.shares],
-                "Found": [one.found for one in found.shares],
-                "Only by this route": [one.alone for one in found.shares],
-            }
-        )
-        tables.show(
-            frame,
-            hide_index=True,
-            width=560,
-            height=min(38 + 35 * len(frame), 318),
-            key="label_pool_routes",
-            alt="How many passages of the pool each route found, and how many no other route found",
-        )
+        text += f" {found.unnamed:,} were imported with labels; no route found them."
+    st.markdown(md(text), help=term("pool"))
+    rows = [
+        {"Route": title(one.route), "Found": one.found, "Only by this route": one.alone}
+        for one in found.shares
+    ]
+    if rows:
+        about = "How many passages of the pool each route found, and how many no other route found"
+        tables.table(rows, "label_pool_routes", about, width=560)
 
 
 def _begin(desk: Desk) -> None:
@@ -98,16 +93,10 @@ def _begin(desk: Desk) -> None:
             key=f"label_routes:{name}",
             help="By default, all routes that run without a language model, except controls and pipelines",
         )
-        depth = st.number_input(
-            "Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth", width=150
-        )
-        if st.button("Find passages", key="label_pool_begin", type="primary", disabled=not chosen):
-            try:
-                pool.begin(engine, name, chosen, depth=int(depth))
-            except RouteScopeError as error:
-                st.error(md(str(error)))
-            else:
-                st.rerun()
+        depth = _depth("label_depth")
+        begun = st.button("Find passages", key="label_pool_begin", type="primary", disabled=not chosen)
+        if begun and attempt(lambda: pool.begin(engine, name, chosen, depth=depth)):
+            st.rerun()
     asking = [title(one) for one in chosen if one in routes() and routes()[one].asks()]
     more = f" These call the language model for each question: {', '.join(asking)}." if asking else ""
     asked = len(pool.worth_labelling(desk.questions))
@@ -116,15 +105,8 @@ def _begin(desk: Desk) -> None:
     st.caption(md(f"Runs {len(chosen)} routes on {count(asked)}. Existing passages stay.{more}"))
 
 
-@st.fragment(run_every=POLL_S)
-def _follow(name: str) -> None:
-    """Draw progress with Stop, and redraw the page at the end."""
-    one = pool.under_way(state.engine(), name)
-    if one is None or one.done:
-        redraw.page()
-        return
-    told = f"{one.finished} of {one.total} questions run on {len(one.routes)} routes, {one.new:,} new"
-    progress(one, f"{told} passages", key="label_pool_stop")
+def _depth(key: str) -> int:
+    return int(st.number_input("Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key=key, width=150))
 
 
 def _ended(one: Pooling) -> None:
@@ -140,8 +122,8 @@ def _ended(one: Pooling) -> None:
         st.caption(md(done))
     if one.failed:
         why = "; ".join(
-            f"{title(route)} on {count} ({cut(one.why.get(route, ''), 160)})"
-            for route, count in one.failed.most_common()
+            f"{title(route)} on {times} ({cut(one.why.get(route, ''), 160)})"
+            for route, times in one.failed.most_common()
         )
         st.warning(md(f"Some routes failed on some questions: {why}."))
 
@@ -164,18 +146,16 @@ def _found_before(desk: Desk) -> None:
             width=420,
             placeholder="Choose stored sessions or an evaluation",
         )
-        depth = st.number_input(
-            "Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth_from", width=150
-        )
+        depth = _depth("label_depth_from")
         if not st.button("Add passages", key="label_pool_take", disabled=origin is None) or origin is None:
             return
     try:
         with st.spinner("Reading the passages"):
             if origin == SESSIONS:
-                added = pool.from_sessions(store(), name, depth=int(depth))
+                added = pool.from_sessions(store(), name, depth=depth)
             else:
                 corpus = engine.corpus(desk.set.corpus)
-                added = pool.from_evaluation(store(), name, reopened(origin), corpus, depth=int(depth))
+                added = pool.from_evaluation(store(), name, reopened(origin), corpus, depth=depth)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return

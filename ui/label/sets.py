@@ -37,18 +37,26 @@ WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
 
 def choose() -> str | None:
     """Draw the choice of a set and of the annotator; return None, with the next step, if there is no set."""
-    undo()
+    gone = st.session_state.get(DELETED)
+    if gone is not None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            text = f"Label set “{gone}” was deleted. Its judgements remain stored."
+            st.info(md(text), width="stretch")
+            if st.button("Undo", key="label_undelete"):
+                _restore(gone)
     made = {one.name: one for one in desks.sets(store())}
     wanted = st.query_params.get("set")
-    if wanted and wanted not in made and wanted != st.session_state.get(DELETED):
+    if wanted and wanted not in made and wanted != gone:
         st.warning(md(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it."))
         address.keep("set", None)
     known = _offered(made)
     if not known:
         _empty()
         return None
-    if st.session_state.get(SET) not in known:
-        st.session_state[SET] = _mine(known)
+    if st.session_state.get(SET) not in known:  # the newest of the chosen corpus, else of all
+        here = st.session_state.get(state.CORPUS)
+        newest = max(known.values(), key=lambda one: (one.corpus == here, one.created))
+        st.session_state[SET] = newest.name
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name: str = st.selectbox(
             "Labelled set",
@@ -108,14 +116,12 @@ def make() -> None:
         questions = ()
     if questions:
         questions = _chosen(questions)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        ready = bool(name.strip() and questions)
-        made = st.button("Create set", key="label_make", type="primary", disabled=not ready)
-        if made and attempt(lambda: _create(name, corpus, questions, given)):
-            st.session_state[WANTED] = " ".join(name.split())
-            st.rerun()
-        if not ready:
-            st.caption("Enter a name." if questions else "Choose questions first.")
+    ready = bool(name.strip() and questions)
+    lacking = "" if ready else "Enter a name" if questions else "Choose questions first"
+    made = st.button("Create set", key="label_make", type="primary", disabled=not ready, help=lacking or None)
+    if made and attempt(lambda: _create(name, corpus, questions, given)):
+        st.session_state[WANTED] = " ".join(name.split())
+        st.rerun()
 
 
 def _create(name: str, corpus: str, questions: Sequence[Question], given: QuestionFile | None) -> None:
@@ -131,46 +137,33 @@ def _create(name: str, corpus: str, questions: Sequence[Question], given: Questi
             st.toast(md(line))
 
 
-def undo() -> None:
-    """Undo for the set that was deleted last."""
-    name = st.session_state.get(DELETED)
-    if name is None:
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(md(f"Label set “{name}” was deleted. Its judgements remain stored."), width="stretch")
-        if st.button("Undo", key="label_undelete") and attempt(lambda: desks.undelete(store(), name)):
-            st.session_state.pop(DELETED)
-            st.session_state[WANTED] = name
-            st.rerun()
+def _restore(name: str) -> None:
+    """Restore a deleted set and choose it."""
+    if attempt(lambda: desks.undelete(store(), name)):
+        st.session_state.pop(DELETED, None)
+        st.session_state[WANTED] = name
+        st.rerun()
 
 
 def about(desk: Desk) -> None:
     """Draw what the set is, its guidelines to be edited, and Delete; below it sets that were deleted."""
-    one = desk.set
-    reported = sum(bool(question.complaints) for question in desk.questions)
+    one, reported = desk.set, sum(bool(question.complaints) for question in desk.questions)
     if reported:
-        st.caption(
-            md(
-                f"A regression set: people reported {reported} of its questions. Release and `gate "
-                f"--regressions '{one.name}'` check them."
-            ),
-            help=term("regression set"),
-        )
+        text = f"A regression set: people reported {reported} of its questions. Release checks them."
+        st.caption(md(text), help=term("regression set"))
+    by = account.by(store(), "label set made", one.name)
     st.caption(
         md(
-            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}"
-            f"{account.by(store(), 'label set made', one.name)}. "
+            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}{by}. "
             f"A passage counts as relevant from grade {one.relevant_from}."
         )
     )
     guidelines(one, height=260)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Delete this set", key="label_delete") and attempt(
-            lambda: desks.delete(store(), one.name)
-        ):
-            st.session_state[DELETED] = one.name
-            st.rerun()
-        st.caption("Removes the set from the list. Its judgements remain stored, and Undo restores it.")
+    about = "Removes the set from the list. Its judgements remain stored, and Undo restores it."
+    gone = st.button("Delete this set", key="label_delete", help=about)
+    if gone and attempt(lambda: desks.delete(store(), one.name)):
+        st.session_state[DELETED] = one.name
+        st.rerun()
     _deleted()
 
 
@@ -181,28 +174,16 @@ def guidelines(one: LabelSet, *, height: int = 200) -> None:
         st.session_state[f"{key}:of"] = st.session_state[key] = one.guidelines
     st.session_state.setdefault(key, one.guidelines)
     text = st.text_area("Guidelines for the annotators of this set", key=key, height=height, max_chars=20_000)
-    if st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines) and attempt(
-        lambda: desks.set_guidelines(store(), one.name, text)
-    ):
+    saved = st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines)
+    if saved and attempt(lambda: desks.set_guidelines(store(), one.name, text)):
         st.rerun()
 
 
-def _mine(known: dict[str, LabelSet]) -> str:
-    """Return the newest set of the chosen corpus, else the newest of all."""
-    corpus = st.session_state.get(state.CORPUS)
-    return max(known.values(), key=lambda one: (one.corpus == corpus, one.created)).name
-
-
 def _empty() -> None:
-    here = st.session_state.get(state.CORPUS)
-    st.subheader(md(f"No labelled set of {here} yet"), anchor=False)
+    st.subheader(md(f"No labelled set of {st.session_state.get(state.CORPUS)} yet"), anchor=False)
     st.caption(
-        "A labelled set records which passages answer which question. People grade the passages that routes "
-        "find. Evaluate measures every route on it, and Release decides with it."
-    )
-    st.caption(
-        "First choose its questions here. Then find passages for them under Pool, "
-        "and grade the passages one by one with the keys A, S, D and F."
+        "A labelled set records which passages answer which question. Choose its questions, find passages "
+        "under Pool, and grade them with the keys A, S, D and F; Evaluate then measures every route on it."
     )
     with st.container(border=True):
         make()
@@ -211,32 +192,26 @@ def _empty() -> None:
 
 def _deleted() -> None:
     gone = [one.name for one in desks.sets(store(), deleted=True)]
-    if not gone:
-        return
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
-        back = st.button("Restore", key="label_back", disabled=name is None)
-    if back and name and attempt(lambda: desks.undelete(store(), name)):
-        st.session_state.pop(DELETED, None)
-        st.session_state[WANTED] = name
-        st.rerun()
+    if gone:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
+            if st.button("Restore", key="label_restore", disabled=name is None) and name:
+                _restore(name)
 
 
 def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
-    engine = state.engine()
     if origin == FILE:
         return ()
     if origin == PASTED:
-        return origins.of_lines(
-            st.text_area("Questions, one a line", key="label_pasted", max_chars=MAX_PASTED, height=160)
-        )
+        text = st.text_area("Questions, one a line", key="label_pasted", max_chars=MAX_PASTED, height=160)
+        return origins.of_lines(text)
     if origin == ASKED:
         found = origins.of_sessions(store(), corpus)
         if not found:
             st.caption(md(f"No stored session has asked corpus {corpus} a question yet."))
         return found
-    home = str(engine.settings.home)
-    return _of_corpus(corpus, home, current_fingerprint(corpus, settings=engine.settings))
+    settings = state.engine().settings
+    return _of_corpus(corpus, str(settings.home), current_fingerprint(corpus, settings=settings))
 
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the questions")
@@ -245,7 +220,7 @@ def _of_corpus(corpus: str, home: str, fingerprint: str | None) -> tuple[Questio
 
 
 def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
-    """Return the questions of a split, or a sample of them if fewer are wanted."""
+    """Return the questions of a split, or a sample of them, always the same, if fewer are wanted."""
     splits = sorted({one.split for one in questions if one.split})
     with st.container(horizontal=True, vertical_alignment="bottom"):
         split = st.selectbox("Split", ["all", *splits], key="label_split", width=150) if splits else "all"
@@ -257,12 +232,8 @@ def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
             min(ENOUGH, len(some)),
             width=180,
             key=f"label_count:{len(some)}",
+            help="Fewer than all are a random sample, always the same for the same number",
         )
-    st.caption(
-        "All of them."
-        if count == len(some)
-        else f"A random sample, always the same for {count}, in the original order."
-    )
     return sample(some, int(count))
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.domain.errors import RouteScopeError
 from core.evaluation.labels import suggest
 from core.evaluation.labels.desk import Desk
 from core.evaluation.labels.suggest import Suggesting
 from core.store.labels import GRADES, MODEL, Pair
-from ui.app import address, redraw, state
+from ui.app import address, state
 from ui.app.markup import cut, md, show, tag
-from ui.app.progress import progress
+from ui.app.progress import follow
+from ui.label.desk import attempt
 
 SHOW_KEY = "label_suggest"
-POLL_S = 0.5  # seconds between looks at one that is running
 
 
 def switch(desk: Desk) -> None:
@@ -52,7 +51,11 @@ def ask(desk: Desk) -> None:
     engine, name = state.engine(), desk.set.name
     one = suggest.under_way(engine, name)
     if one is not None and not one.done:
-        _follow(name)
+        follow(
+            one,
+            lambda: f"{one.finished:,} of {one.total:,} passages sent to the model",
+            key="label_suggest_stop",
+        )
         return
     if one is not None:
         _ended(one)
@@ -64,22 +67,10 @@ def ask(desk: Desk) -> None:
             ("judged", held, f"Suggest grades for {len(held):,} judged passages"),
             ("all", without, f"Suggest grades for all {len(without):,} passages"),
         ):
-            if st.button(label, key=f"label_suggest_{key}", disabled=not pairs):
-                try:
-                    suggest.begin(engine, name, pairs)
-                except RouteScopeError as error:
-                    st.error(md(str(error)))
-                else:
-                    st.rerun()
-
-
-@st.fragment(run_every=POLL_S)
-def _follow(name: str) -> None:
-    one = suggest.under_way(state.engine(), name)
-    if one is None or one.done:
-        redraw.page()
-        return
-    progress(one, f"{one.finished:,} of {one.total:,} passages sent to the model", key="label_suggest_stop")
+            if st.button(label, key=f"label_suggest_{key}", disabled=not pairs) and attempt(
+                lambda pairs=pairs: suggest.begin(engine, name, pairs)
+            ):
+                st.rerun()
 
 
 def _ended(one: Suggesting) -> None:
