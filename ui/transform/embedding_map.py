@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
 
 from core.analysis.embedding_map import Plane, cosine, nearest, nearest_on, points
+from core.domain.format import number
 from core.domain.types import Run
 from ui.app import picked
 from ui.app.markup import cut, md
@@ -19,6 +19,7 @@ from ui.components import tables
 from ui.transform.vectors import Space, placed, space
 
 CLICKED = "transform_clicked"
+KINDS = {"question": "question", "text": "query variant", "imagined": "hypothetical passage"}
 
 
 def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
@@ -45,17 +46,16 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
 def describe_space(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
     """Describe how far to trust the map, where it misleads, and which passages it shows."""
     at = _row(known, chosen)
-    name, among = (
-        ("the question", _passages(known)) if at is None else ("the selected passage", _texts(known))
-    )
-    at = 0 if at is None else at
+    among = [n for n, one in enumerate(known.points) if (one.kind == "passage") == (at is None)]
+    name, at = ("the question", 0) if at is None else ("the selected passage", at)
     really, seemingly = nearest(at, among, known.vectors), nearest_on(at, among, plane.xy)
     sentences = [describe_map(plane)]
     if really is not None and seemingly is not None:
         near = cosine(known.vectors[at], known.vectors[really])
-        sentences.append(f"Nearest to {name} by true cosine: {_named(known, really)} ({near:.3f})")
         on_map = ", also on the map." if really == seemingly else f"; on the map: {_named(known, seemingly)}."
-        sentences[-1] += on_map
+        sentences.append(
+            f"Nearest to {name} by true cosine: {_named(known, really)} ({number(near)}){on_map}"
+        )
     sentences.append(f"The map shows the top {depth} passages of every route and the labelled passages.")
     return [*sentences, *([known.note] if known.note else [])]
 
@@ -71,50 +71,33 @@ def clicked(ids: list[str]) -> None:
         st.session_state.pop(CLICKED, None)
 
 
-def table(known: Space, chosen: str) -> pd.DataFrame:
-    """Return the exact cosines of the chosen passage with each text, highest first."""
-    at = _row(known, chosen)
-    if at is None:
-        return pd.DataFrame(columns=["Cosine", "Text", "Kind", "Routes"])
-    rows = [
-        (cosine(known.vectors[at], known.vectors[n]), one.key, one.kind, ", ".join(one.routes))
-        for n, one in enumerate(known.points)
-        if one.kind != "passage"
-    ]
-    rows.sort(key=lambda row: -row[0])
-    return pd.DataFrame(
-        [(round(value, 4), cut(text, 200), _KINDS[kind], by) for value, text, kind, by in rows],
-        columns=["Cosine", "Text", "Kind", "Routes"],
-    )
-
-
-_KINDS = {"question": "question", "text": "query variant", "imagined": "hypothetical passage"}
-
-
 def _cosines(known: Space, chosen: str | None) -> None:
+    """Draw the exact cosines of the chosen passage with each text, highest first."""
+    at = _row(known, chosen)
     if chosen is None:
         st.caption("Select a passage, or click one on the map, to see its true cosine with each query.")
-        return
-    rows = table(known, chosen)
-    if rows.empty:
+    elif at is None:
         st.caption("The selected passage has no label and is in no route's top, so it is not on the map.")
-        return
-    st.caption("True cosine of the selected passage with each query. The map only approximates these values.")
-    tables.show(rows, hide_index=True, width="stretch", key="map_cosines")
+    else:
+        st.caption("True cosine of the selected passage with each query, which the map approximates.")
+        rows = [
+            {
+                "Cosine": round(cosine(known.vectors[at], known.vectors[n]), 4),
+                "Text": cut(one.key, 200),
+                "Kind": KINDS[one.kind],
+                "Routes": ", ".join(one.routes),
+            }
+            for n, one in enumerate(known.points)
+            if one.kind != "passage"
+        ]
+        rows.sort(key=lambda row: -float(str(row["Cosine"])))
+        tables.show(rows, hide_index=True, width="stretch", key="map_cosines")
 
 
 def _row(known: Space, chosen: str | None) -> int | None:
     return next(
         (n for n, one in enumerate(known.points) if one.kind == "passage" and one.key == chosen), None
     )
-
-
-def _passages(known: Space) -> list[int]:
-    return [n for n, one in enumerate(known.points) if one.kind == "passage"]
-
-
-def _texts(known: Space) -> list[int]:
-    return [n for n, one in enumerate(known.points) if one.kind != "passage"]
 
 
 def _named(known: Space, at: int) -> str:

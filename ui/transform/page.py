@@ -49,28 +49,20 @@ def describe_rewrites(run: Run, found: SearchOutcome, gold: Mapping[str, int]) -
     summary = [f"{len(found.changed)} of {count} routes searched with a rewrite."]
     if not gold:
         return [*summary, "The question has no labels. The table shows which passages only one query found."]
-    wins = [f"Only “{cut(one, 90)}” found {ids}" for one, ids in _by_first(run, found.finds)]
-    losses = [f"{one} lost {ids}" for one, ids in _by_first(run, found.losses)]
+    wins = _by_first(run, found.finds, "Only “{}” found {}")
+    losses = _by_first(run, found.losses, "{} lost {}")
     return [
         *summary,
-        _some(wins)
-        or f"No rewrite found a labelled passage in its top {DEPTH} that every other query missed.",
-        _some(losses) or "No rewrite lost a labelled passage that the same search finds with the question.",
+        wins or f"No rewrite found a labelled passage in its top {DEPTH} that every other query missed.",
+        losses or "No rewrite lost a labelled passage that the same search finds with the question.",
     ]
 
 
-def _by_first(run: Run, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Describe passages by the query that found or lost them."""
+def _by_first(run: Run, pairs: Sequence[tuple[str, str]], sentence: str) -> str:
+    """Describe passages by the query that found or lost them; "" without any."""
     ids: dict[str, list[str]] = {}
     for one, id in pairs:
-        ids.setdefault(one, []).append(_title(run, id))
-    return [(one, " and ".join(dict.fromkeys(titles))) for one, titles in ids.items()]
-
-
-def _some(parts: list[str]) -> str:
+        ids.setdefault(cut(one, 90), []).append(f"“{cut(title_of(run, id), 70)}”")
+    parts = [sentence.format(one, " and ".join(dict.fromkeys(titles))) for one, titles in ids.items()]
     more = f"; and {len(parts) - MAX_NAMED} more" if len(parts) > MAX_NAMED else ""
     return f"{'; '.join(parts[:MAX_NAMED])}{more}." if parts else ""
-
-
-def _title(run: Run, id: str) -> str:
-    return f"“{cut(title_of(run, id), 70)}”"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import streamlit as st
 from markupsafe import Markup
@@ -10,12 +11,13 @@ from markupsafe import Markup
 from core.analysis.embedding_map import Nearness, Point, nearest, nearness, points
 from core.analysis.searches import searched_keys, standing_for
 from core.analysis.term_contributions import Marker
+from core.domain.format import number
 from core.domain.text import searchable
-from core.domain.types import Passage, Run
+from core.domain.types import Run
 from ui.app import picked
 from ui.app.help_mark import mark
-from ui.app.markup import EMPTY, join, show, tag
-from ui.components.rewrites import passage as titled
+from ui.app.markup import EMPTY, fragment, show
+from ui.app.names import title_of
 from ui.transform.vectors import Space, space
 
 MAX_TEXTS = 12  # texts that are set beside the passage
@@ -46,7 +48,7 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
         more.append(Point(id, "passage", run.passages[id].title))
     known = space(run, [*found, *more])
     if known is not None:
-        show(tag("div", *_beside(run, known, id, gold, proxies, more, asked=chosen == id), css="rs"))
+        show(_beside(run, known, id, gold, proxies, more, asked=chosen == id))
 
 
 def fallback(known: Space, gold: Mapping[str, int]) -> str | None:
@@ -71,7 +73,8 @@ def _beside(
     keys: list[Point],
     *,
     asked: bool,
-) -> list[Markup]:
+) -> Markup:
+    """Return each text next to the passage, with common words marked and cosines above."""
     vectors = dict(zip(((one.kind, one.key) for one in known.points), known.vectors, strict=True))
     question, beside = vectors["question", run.query.text], vectors["passage", id]
     near = {one.key: nearness(question, vectors[one.kind, one.key], beside) for one in (*proxies, *keys)}
@@ -80,44 +83,28 @@ def _beside(
         "" if asked else " (the best labelled passage)" if gold.get(id) else " (the nearest passage found)"
     )
     nearer = sum(near[one.key].nearer for one in proxies)
-    lead = tag(
-        "div",
-        f"{nearer} of {len(proxies)} hypothetical passages are nearer to " if proxies else "Compared with ",
-        titled(run, id, gold),
+    lead = f"{nearer} of {len(proxies)} hypothetical passages are nearer to " if proxies else "Compared with "
+    passage = run.passages[id]
+    by_passage = Marker(searchable(passage.title, passage.text), (), known.analyzer)
+    pairs = []
+    for one in texts[:MAX_TEXTS]:
+        at, imagined = near[one.key], one.kind == "imagined"
+        kind = "hypothetical passage" if imagined else "text in the index for this passage"
+        good, comparison = verdict(at) if imagined else verdict_of_key(at)
+        sides = by_passage.pieces(one.key), Marker(one.key, (), known.analyzer).pieces(passage.text)
+        pairs.append((one, kind, good, comparison, at, *sides))
+    return fragment(
+        "transform.proxies",
+        lead,
         f"{which} than the question is." if proxies else f"{which}.",
-        " ",
+        id,
+        pairs,
+        len(texts) - MAX_TEXTS,
+        known,
         mark("HyDE") if proxies else EMPTY,
-        tag("span", f" Cosines by {known.embedder}. {known.note} ", mark("cosine similarity"), css="dim"),
-        dir="auto",
-    )
-    more = [f"{len(texts) - MAX_TEXTS} more texts are not shown."] if len(texts) > MAX_TEXTS else []
-    pairs = [_pair(one, near[one.key], run.passages[id], known) for one in texts[:MAX_TEXTS]]
-    return [lead, *pairs, *[tag("div", one, css="dim") for one in more]]
-
-
-def _pair(one: Point, near: Nearness, passage: Passage, known: Space) -> Markup:
-    """Return the text next to the passage, with common words marked and cosines above."""
-    by = ", ".join(one.routes)
-    hypothetical = one.kind == "imagined"
-    kind = (
-        "hypothetical passage" if hypothetical else "text in the index for this passage, as stored in the run"
-    )
-    good, comparison = verdict(near) if hypothetical else verdict_of_key(near)
-    by_text, by_passage = (
-        Marker(text, (), known.analyzer) for text in (one.key, searchable(passage.title, passage.text))
-    )
-    return tag(
-        "div",
-        tag("h4", by, tag("span", f"  {kind}", css="dim")),
-        tag("div", comparison, css="" if good else "bad"),
-        _figures(near),
-        tag(
-            "div",
-            tag("div", *_marked(by_passage, one.key), css="rs-quote", dir="auto"),
-            tag("div", *_marked(by_text, passage.text), css="rs-quote", dir="auto"),
-            css="rs-transform-pair",
-        ),
-        css="rs-block",
+        mark("cosine similarity"),
+        partial(title_of, run),
+        gold,
     )
 
 
@@ -132,25 +119,8 @@ def verdict_of_key(near: Nearness) -> tuple[bool, str]:
 
 
 def _compared(value: float, other: float, goal: str, rival: str) -> tuple[bool, str]:
-    by, figures = value - other, f"{value:.3f} against {other:.3f}"
+    by, figures = value - other, f"{number(value)} against {number(other)}"
     if abs(by) < 0.0005:
         return True, f"As near to {goal} as {rival}: {figures}."
-    sign = f"{'+' if by > 0 else '−'}{abs(by):.3f}"
-    return by > 0, f"{'Nearer to' if by > 0 else 'Farther from'} {goal} than {rival}: {figures}, {sign}."
-
-
-def _figures(near: Nearness) -> Markup:
-    cells = (
-        ("question – passage", near.question),
-        ("this text – passage", near.own),
-        ("this text – question", near.drift),
-    )
-    return tag(
-        "div",
-        *[tag("span", f"{name} ", tag("b", f"{value:.3f}"), css="chip") for name, value in cells],
-        css="rs-transform-chips",
-    )
-
-
-def _marked(marker: Marker, text: str) -> list[Markup]:
-    return [tag("mark", piece) if kind else join([piece]) for piece, kind in marker.pieces(text)]
+    how = "Nearer to" if by > 0 else "Farther from"
+    return by > 0, f"{how} {goal} than {rival}: {figures}, {number(by, signed=True)}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -14,7 +13,7 @@ from core.backends.terms import Analyzer, analyzer
 from core.corpus.corpus import Corpus
 from core.domain.errors import RouteScopeError, Unavailable
 from core.domain.types import Run
-from ui.app import opening, state
+from ui.app import opening, say, state
 from ui.app.markup import md
 
 
@@ -46,9 +45,13 @@ def space(run: Run, points: list[Point]) -> Space | None:
         if any((one.kind, one.key) not in known for one in points):
             with st.spinner(f"Loading the embedder {md(name)}"):
                 embedder = engine.embedder(name)
-            _fill(run, points, embedder, corpus, known)
+            bar = st.progress(0.0)
+            for done in embed(run, points, embedder, corpus, known):
+                text = f"Embedding: {done} of {len(points)} texts and passages"
+                bar.progress(done / len(points), text=text)
+            bar.empty()
     except Unavailable as error:
-        st.warning(md(f"Similarities need the embedder {name}: {error}"))
+        say.warning(f"Similarities need the embedder {name}: {error}")
         return None
     words = corpus.analyzer if corpus else analyzer("english")
     return Space(tuple(points), np.stack([known[one.kind, one.key] for one in points]), name, note, words)
@@ -56,8 +59,7 @@ def space(run: Run, points: list[Point]) -> Space | None:
 
 def placed(run: Run, found: Space) -> Plane:
     """Return the points on a plane, computed once for a run."""
-    with st.spinner("Placing the points", show_time=False):
-        return _placed(run.id, found.embedder, len(found.points), found.note, found.vectors)
+    return _placed(run.id, found.embedder, len(found.points), found.note, found.vectors)
 
 
 def _corpus(run: Run) -> tuple[Corpus | None, str]:
@@ -73,25 +75,12 @@ def _corpus(run: Run) -> tuple[Corpus | None, str]:
     return corpus, ""
 
 
-def _fill(
-    run: Run,
-    points: list[Point],
-    embedder: Any,
-    corpus: Corpus | None,
-    known: dict[tuple[str, str], Vector],
-) -> None:
-    bar = st.progress(0.0)
-    for done in embed(run, points, embedder, corpus, known):
-        bar.progress(done / len(points), text=f"Embedding: {done} of {len(points)} texts and passages")
-    bar.empty()
-
-
 @st.cache_resource(max_entries=50, show_spinner=False)
 def _kept(run_id: str, embedder: str, fingerprint: str) -> dict[tuple[str, str], Vector]:  # noqa: ARG001 - the cache's key
     """Return the cache of vectors for a run and an embedder; its vectors never change."""
     return {}
 
 
-@st.cache_data(max_entries=50, show_spinner=False)
+@st.cache_data(max_entries=50, show_spinner="Placing the points")
 def _placed(run_id: str, embedder: str, count: int, note: str, _vectors: Matrix) -> Plane:  # noqa: ARG001 - the cache's key
     return plane(_vectors)
