@@ -69,7 +69,7 @@ def test_what_cannot_be_saved_is_said_and_what_was_typed_stays(visit, stored, en
     field["answer"].set_value("42 days")
     field["set"].set_value("taken")
     save(app, "wrong_here").click().run()
-    assert "Not saved: label set 'taken' is over corpus elsewhere" in shown(app)
+    assert "Not done: label set 'taken' is over corpus elsewhere" in shown(app)
     values = {one.key.rpartition(":")[2]: one.value for one in app.text_input}
     assert (values["answer"], values["set"]) == ("42 days", "taken")
 

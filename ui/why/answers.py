@@ -9,9 +9,10 @@ import streamlit as st
 from core.analysis.answers import checked
 from core.analysis.label_flow import ORDER, Reading
 from core.domain.types import RouteResult, Run
+from core.evaluation.finding import count
 from core.evaluation.gold import Gold
 from core.evaluation.judged_answers import JudgedAnswer
-from ui.app.markup import EMPTY, cut, show, tag
+from ui.app.markup import cut, fragment, show
 from ui.components.citations import said
 from ui.why import keeping
 
@@ -40,24 +41,19 @@ def draw(run: Run, known: Gold, judged: Sequence[JudgedAnswer]) -> None:
     """Draw the right answer and all answers, equal ones once; right ones are folded if others are not."""
     left, beside = st.columns([1, 2], gap="medium")
     with left:
-        lines = [tag("div", cut(one, 600), css="said", dir="auto") for one in known.answers]
-        if known.answerable is False:
-            lines = [tag("div", "The documents have no answer: abstaining is right.")]
-        none = tag("div", "Not known. Mark an answer as right to compare the others with it.", css="dim")
-        show(tag("div", tag("h3", "Right answer", css="rs-part"), *(lines or [none]), css="rs"))
+        show(fragment("why.right", known))
     groups: dict[tuple[str, bool | None], list[JudgedAnswer]] = {}
     for one in judged:
         groups.setdefault((one.text, one.right), []).append(one)
-    rest = [group for group in groups.values() if group[0].right]
-    first = [group for group in groups.values() if not group[0].right] or rest
+    good = [group for group in groups.values() if group[0].right]
+    first = [group for group in groups.values() if not group[0].right]
     results = {result.route: result for result in run.results}
     with beside:
-        for group in first:
+        for group in first or good:
             _answer(run, results[group[0].route], group)
-        if rest and first is not rest:
-            count = sum(map(len, rest))
-            with st.expander(f"{count} right {'answer' if count == 1 else 'answers'}"):
-                for group in rest:
+        if first and good:
+            with st.expander(count(sum(map(len, good)), "right answers")):
+                for group in good:
                     _answer(run, results[group[0].route], group)
 
 
@@ -66,17 +62,9 @@ def _answer(run: Run, result: RouteResult, group: Sequence[JudgedAnswer]) -> Non
     found, one = checked(result), group[0]
     if found is None:
         return
-    verdict, css = VERDICTS[one.right]
-    how = f", {HOW[one.how]}" if one.how else ""
     names = cut(", ".join(each.title for each in group), 120)
-    head = tag("div", tag("b", names), ": ", tag("b", verdict, css=css), tag("span", how, css="dim"))
     flaws = [
-        tag(
-            "li",
-            tag("span", f"“{cut(claim.text, 200)}” ") if len(one.claims) > 1 else EMPTY,
-            tag("span", claim.why, css="bad" if claim.right is False else "dim"),
-            dir="auto",
-        )
+        (claim.text if len(one.claims) > 1 else "", claim.why, claim.right is False)
         for claim in one.claims
         if claim.why and claim.right is not True
     ]
@@ -84,18 +72,11 @@ def _answer(run: Run, result: RouteResult, group: Sequence[JudgedAnswer]) -> Non
     for each in group:
         if each.evidence:
             came.setdefault(min(each.evidence.values(), key=ORDER.index), []).append(each.title)
-    evidence = [
-        tag(
-            "div",
-            "Relevant passages: ",
-            tag("b", EVIDENCE[reading], css="up" if reading == "cited" else "bad"),
-            tag("span", f" ({cut(', '.join(titles), 90)})", css="dim") if len(came) > 1 else EMPTY,
-        )
-        for reading, titles in sorted(came.items(), key=lambda pair: ORDER.index(pair[0]))
-    ]
-    body = tag("div", said(run, found), css="said", dir="auto")
+    readings = sorted(came, key=ORDER.index)
+    evidence = [(EVIDENCE[reading], reading == "cited", came[reading]) for reading in readings]
+    how = f", {HOW[one.how]}" if one.how else ""
     with st.container(border=True):
-        show(tag("div", head, body, tag("ul", *flaws) if flaws else EMPTY, *evidence, css="rs"))
+        show(fragment("why.answer", names, *VERDICTS[one.right], how, said(run, found), flaws, evidence))
         with st.container(horizontal=True):
             if not one.right and not found.written.abstained:
                 keeping.right(run, one.route, found.written.text)

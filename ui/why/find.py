@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import streamlit as st
-from markupsafe import Markup
 
 from core.analysis import diagnosis_text as words
 from core.analysis.rank_overlap import contenders
 from core.corpus.corpus import Corpus
-from core.corpus.markdown import name_of
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage, Run
-from ui.app import opening, state
+from ui.app import opening, picked, state
 from ui.app.markup import cut, md, show, tag
-from ui.app.picked import PASSAGE
+from ui.components import complaint
 from ui.why import keeping
 from ui.why.diagnoses import DiagnosisView
 
-WORDS = "why_find"
-MAX_RESULTS = 10  # passages that are offered
 OFFERED = 8  # hits to mark
 
 
@@ -37,30 +33,22 @@ def beyond(corpus: Corpus | None, run: Run, ids: list[str]) -> dict[str, Passage
     return corpus.by_ids(missing) if corpus is not None and missing else {}
 
 
-def find(corpus: Corpus | None, run: Run) -> None:
+def find(run: Run) -> None:
     """Draw a search by words or id; the chosen result becomes the selected passage."""
     with st.popover("Find a passage", key="why_find_box"):
-        if corpus is None:
-            st.caption(md(f"Corpus {run.corpus} is not indexed here, so you cannot search it."))
-            return
         st.caption("Find any passage in the corpus, even one that no route found.")
-        words = st.text_input("Words or a passage id", key=WORDS).strip()
-        if not words:
+        words = st.text_input("Words or a passage id", key="why_find").strip()
+        if not words or not (found := complaint.search(run, words)):
             return
-        known = corpus.by_ids([words])
-        found = [*known.values()] or [hit.passage for hit in corpus.search_sparse(words, MAX_RESULTS)]
-        if not found:
-            st.caption("No passage contains any of these words.")
-            return
-        titles = {one.id: f"{cut(name_of(corpus, one), 90)}" for one in found}
-        st.radio(
-            "Top BM25 matches" if not known else "Passage with this id",
-            list(titles),
-            index=None,
-            format_func=lambda id: md(titles[id]),
-            key=f"why_found:{words}",
-            on_change=lambda: _take(f"why_found:{words}"),
-        )
+        key = f"why_found:{words}"
+
+        def take() -> None:
+            st.session_state[picked.PASSAGE] = st.session_state[key]
+
+        def named(id: str) -> str:
+            return md(picked.named(run, id, {}, found))
+
+        st.radio("Best matches", list(found), index=None, format_func=named, key=key, on_change=take)
 
 
 def expected(run: Run, view: DiagnosisView) -> None:
@@ -72,27 +60,19 @@ def expected(run: Run, view: DiagnosisView) -> None:
         st.caption("No route found a passage. Search the corpus for the one you expected.")
     for id in hits:
         inside = sum(funnel.flow.final.get(id, view.depth + 1) <= view.depth for funnel in view.funnels)
-        where = f"{inside} of {len(view.funnels)} routes"
         with st.container(horizontal=True, vertical_alignment="center"):
             text = tag("span", cut(view.passages[id].text, 140), css="dim")
-            head = tag("b", view.title(id, 90))
-            show(tag("div", tag("div", head, f" {where}"), text, css="rs", dir="auto"))
+            head = tag("div", tag("b", view.title(id, 90)), f" {inside} of {len(view.funnels)} routes")
+            show(tag("div", head, text, css="rs", dir="auto"))
             keeping.expected(run, view.passages[id], f"expected:{id}", "Expected")
 
 
-def _take(key: str) -> None:
-    st.session_state[PASSAGE] = st.session_state[key]
-
-
-def unfound(corpus: Corpus | None, run: Run, id: str) -> Markup:
-    """Describe why no list of the run contains a passage, as far as the index shows."""
-    if corpus is None or id not in corpus.by_ids([id]):
-        return tag(
-            "div",
-            "The current index does not contain this passage, so there is no further explanation.",
-            css="rs dim",
-        )
-    found = words.unfound(words.relation(corpus, run.query.text, corpus.by_ids([id])[id]))
-    return tag(
-        "div", found, tag("span", " Computed from the current index.", css="dim"), css="rs", dir="auto"
-    )
+def unfound(corpus: Corpus | None, run: Run, id: str) -> None:
+    """Draw why no list of the run contains a passage, as far as the index shows."""
+    if corpus is None or id not in (known := corpus.by_ids([id])):
+        why = "The current index does not contain this passage, so there is no further explanation."
+        show(tag("div", why, css="rs dim"))
+        return
+    found = words.unfound(words.relation(corpus, run.query.text, known[id]))
+    note = tag("span", " Computed from the current index.", css="dim")
+    show(tag("div", found, note, css="rs", dir="auto"))

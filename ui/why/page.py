@@ -20,14 +20,14 @@ from core.domain.relevance import RelevantLabel
 from core.domain.types import Run
 from core.evaluation.gold import Gold
 from core.evaluation.judged_answers import JudgedAnswer, judge_answers
-from ui.app import opened, picked
+from ui.app import opened, picked, say
 from ui.app.choice import choice
-from ui.app.markup import cut, join, md, show, tag
+from ui.app.markup import cut, join, show, tag
 from ui.app.plot import pick_point
 from ui.charts.label_flow import describe_flow, label_flow
 from ui.components import complaint, gold
 from ui.components.view import DEPTHS
-from ui.why import answers, diagnoses, find, keeping, rank_steps
+from ui.why import answers, diagnoses, find, keeping
 
 LINKS = 3
 DRAWN = 4  # labelled passages that are drawn at once
@@ -60,7 +60,7 @@ def draw(run: Run) -> None:
         none = "All labelled passages" if wanted else "Choose a passage to follow"
         chosen = picked.pick(run, known.grades, none=none, also=beyond)
         depth = choice("depth", "depth", "Top", DEPTHS, usual=10, segmented=True)
-        find.find(corpus, run)
+        find.find(run)
         looked_at = {**run.passages, **beyond}.get(chosen or "")
         complaint.popover(run, "wrong_here", known.grades, wanted=looked_at)
     passages = {**run.passages, **beyond}
@@ -73,7 +73,8 @@ def draw(run: Run) -> None:
             find.expected(run, view)
     if judged and not wanted:
         answers.draw(run, known, judged)
-    _depths(run)
+    if depths := " ".join(filter(None, map(external.depth, run.results))):
+        say.caption(depths)  # how far external pipelines can be inspected
     ids = [chosen] if chosen else [_shown(funnels, label) for label in wanted]
     if looked_at is not None and not known.grades.get(looked_at.id):
         keeping.expected(run, looked_at, "expected", "Mark this passage as expected")
@@ -82,24 +83,17 @@ def draw(run: Run) -> None:
     show(join([diagnoses.passage(id, view) for id in ids]))
     for id in ids:
         if not held(funnels, id):
-            show(find.unfound(corpus, run, id))
+            find.unfound(corpus, run, id)
     if looked_at is not None:
         text = tag("div", looked_at.text, css="rs-why-text", dir="auto")
         show(tag("details", tag("summary", "Show passage text"), text, css="rs rs-why-none"))
-    _pictures(ids, view)
+    show(diagnoses.pictures(ids, view, DRAWN))
 
 
 def _shown(funnels: Sequence[PassageTrace], label: RelevantLabel) -> str:
     """Return the passage of a label that some route ranks best."""
     ranks = {id: [one.flow.final[id] for one in funnels if id in one.flow.final] for id in label.passages}
     return min(ranks, key=lambda id: min(ranks[id], default=10**9))
-
-
-def _depths(run: Run) -> None:
-    """Draw how far external pipelines can be inspected."""
-    said = [words for result in run.results if (words := external.depth(result))]
-    if said:
-        st.caption(md(" ".join(said)))
 
 
 def _diagnosed(
@@ -125,7 +119,7 @@ def _diagnosed(
     made = [one for one in made if one.result.route in routes]
     show(diagnoses.diagnoses(made, view))
     if mode is not None:
-        st.caption(md(f"What makes this question hard: {mode.name} ({words.hard(mode)})."))
+        say.caption(f"What makes this question hard: {mode.name} ({words.hard(mode)}).")
     _look_closer(made)
 
 
@@ -146,7 +140,7 @@ def _flow(
     chosen = pick_point(label_flow(rows, len(wanted)), "why_flow", told)
     if not chosen:
         return every
-    st.caption(md(f"Only {funnels[chosen[0]].result.title} is shown below. Double-click the figure for all."))
+    say.caption(f"Only {funnels[chosen[0]].result.title} is shown below. Double-click the figure for all.")
     return {chosen[0]}
 
 
@@ -167,25 +161,3 @@ def _look_closer(made: Sequence[Diagnosis]) -> None:
             label = f"{cut(one.result.title, 30)}: open “{cut(step, 34)}” in {view or 'Compare'}"
             at = {"view": view} if view else {}
             opened.to("steps.py" if view else "compare.py", label, passage=one.lost[0][0], **at)
-
-
-def _pictures(ids: Sequence[str], view: diagnoses.DiagnosisView) -> None:
-    """Draw the first passage open and the other labelled ones folded."""
-    parts = [tag("h3", "Rank after each step", css="rs-part")]
-    for at, id in enumerate(ids[:DRAWN]):
-        summary = tag("summary", view.title(id, 140), dir="auto")
-        parts.append(
-            tag(
-                "details",
-                summary,
-                rank_steps.picture(id, view),
-                css="rs-why-none",
-                open="" if at else "open",
-            )
-        )
-    more = len(ids) - DRAWN
-    if more > 0:
-        parts.append(
-            tag("div", f"{more} more labelled passages. Select one above to show its ranks.", css="dim")
-        )
-    show(tag("div", *parts, css="rs"))
