@@ -10,8 +10,9 @@ from core.analysis.token_usage import Prices, Totals, add, price, totals
 from core.domain.format import milliseconds
 from core.domain.models import PARAMETER
 from core.domain.types import RouteResult, Run
+from core.evaluation.finding import count
 from ui.app import state
-from ui.app.markup import EMPTY, join, tag
+from ui.app.markup import join, table, tag
 
 HOW = "set llm_price_prompt and llm_price_completion, the prices per million tokens, to see costs"
 
@@ -24,19 +25,28 @@ def costs(run: Run) -> Markup:
         return tag("div", "No route in this run did any work.", css="rs dim")
     prices = {result.route: _prices(run, result) for result, _ in found}
     priced = any(None not in one for one in prices.values())
-    heads = ["Calls", "Prompt", "Cached prompt", "Completion", "Reasoning", "Reused calls", "Time alone"]
-    if priced:
-        heads += ["Price", "Of it reasoning"]
-    head = tag("tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads))
-    rows = [_row(result, used, prices[result.route], priced) for result, used in found]
+    heads = ["Route", "Calls", "Prompt", "Cached prompt", "Completion", "Reasoning", "Reused calls"]
+    heads += ["Time alone", *(["Price", "Of it reasoning"] if priced else [])]
+    rows, paid = [], []
+    for result, used in found:
+        parts = {"shared": used.shared_calls, "stored": used.stored_calls}
+        reused = ", ".join(f"{calls} {kind}" for kind, calls in parts.items() if calls)
+        own = _costs(used, prices[result.route])
+        paid.append(_costs(used.spent, prices[result.route]))
+        rows.append(_cells(result.title, used, reused, result.ms, own if priced else ()))
+    known = [[one for one in column if one is not None] for column in zip(*paid, strict=True)]
+    total = [sum(column) if column else None for column in known]
     spent = add(used.spent for _, used in found)
-    cost = _sum(price(used.spent, *prices[result.route]) for result, used in found)
-    thought = _sum(price(_reasoning(used.spent), *prices[result.route]) for result, used in found)
-    total = _cells("Total for this run", spent, "", milliseconds(run.wall_ms))
-    foot = tag("tr", *total, _price(cost, priced), _price(thought, priced))
-    table = tag("table", tag("thead", head), tag("tbody", *rows), tag("tfoot", foot), css="rs-table rs-costs")
+    foot = _cells("Total for this run", spent, "", run.wall_ms, total if priced else ())
+    made = table(heads, rows, numbers=range(1, len(heads)), css="rs-costs", foot=foot)
+    notes = [
+        "Tokens of each route as if it ran alone. Shared calls were made by another route, stored ones came"
+        " from the cache or a recording; the total leaves out both. Reasoning is paid as completion.",
+        "Cached prompt tokens count at the full price." if priced else f"Prices are not set: {HOW}.",
+    ]
+    body = tag("div", made, css="rs-wide")
     return tag(
-        "div", tag("p", describe_costs(found)), tag("div", table, css="rs-wide"), _notes(not priced), css="rs"
+        "div", tag("p", describe_costs(found)), body, tag("div", join(notes, " "), css="dim"), css="rs"
     )
 
 
@@ -46,8 +56,7 @@ def describe_costs(found: list[tuple[RouteResult, Totals]]) -> str:
     if not asking:
         return "No route in this run called a language model."
     result, used = asking[0]
-    calls = "1 call" if used.calls == 1 else f"{used.calls} calls"
-    most = f"{result.title} uses the most: {used.tokens:,} tokens in {calls}."
+    most = f"{result.title} uses the most: {used.tokens:,} tokens in {count(used.calls, 'calls')}."
     quiet = len(found) - len(asking)
     return f"{most} {quiet} of {len(found)} routes call no language model." if quiet else most
 
@@ -62,50 +71,17 @@ def _prices(run: Run, result: RouteResult) -> Prices:
     return now.llm_price_prompt, now.llm_price_completion
 
 
-def _sum(costs: Iterable[float | None]) -> float | None:
-    """Return the sum of the known costs, or None if none is known."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None
+def _costs(used: Totals, prices: Prices) -> tuple[float | None, float | None]:
+    """Return the price of all tokens, and of the reasoning tokens alone, which are priced as completion."""
+    return price(used, *prices), price(Totals(completion=used.reasoning), *prices)
 
 
-def _reasoning(used: Totals) -> Totals:
-    """Return the reasoning tokens alone, which are priced as completion."""
-    return Totals(completion=used.reasoning)
-
-
-def _row(result: RouteResult, used: Totals, prices: Prices, priced: bool) -> Markup:
-    parts = {"shared": used.shared_calls, "stored": used.stored_calls}
-    reused = ", ".join(f"{count} {kind}" for kind, count in parts.items() if count)
-    paid = [_price(price(one, *prices), priced) for one in (used, _reasoning(used))]
-    return tag("tr", *_cells(result.title, used, reused, milliseconds(result.ms)), *paid)
-
-
-def _cells(name: str, used: Totals, reused: str, took: str) -> list[Markup]:
+def _cells(name: str, used: Totals, reused: str, ms: float, paid: Iterable[float | None]) -> list[str]:
     numbers = [used.calls, used.prompt, used.cached_prompt, used.completion, used.reasoning]
-    shown = [*(f"{number:,}" if number else "–" for number in numbers), reused or "–", took]
-    return [tag("td", name), *(tag("td", text, css="num") for text in shown)]
-
-
-def _price(cost: float | None, priced: bool) -> Markup:
-    if not priced:
-        return EMPTY
-    return tag("td", "–" if cost is None else money(cost), css="num")
+    shown = [f"{number:,}" if number else "–" for number in numbers]
+    return [name, *shown, reused or "–", milliseconds(ms), *("–" if c is None else money(c) for c in paid)]
 
 
 def money(cost: float) -> str:
     """Format an amount in the currency of the prices, with enough digits for a fraction of a cent."""
     return f"{cost:.2f}" if cost >= 1 or cost == 0 else f"{cost:.4g}"
-
-
-def _notes(unpriced: bool) -> Markup:
-    notes = [
-        "Prompt and completion are in tokens, for each route as if it ran alone. Shared calls were made by"
-        " another route of this run. Stored calls came from the cache or a recording. The total leaves out"
-        " both and shows the time of the whole run. Reasoning is the part of the completion that a model"
-        " spent before its answers; it is paid as completion."
-    ]
-    if unpriced:
-        notes.append(f"Prices are not set: {HOW}.")
-    else:
-        notes.append("Cached prompt tokens count at the full price.")
-    return tag("div", join(notes, " "), css="dim")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import streamlit as st
-from markupsafe import Markup
 
 from core.corpus import catalogue
-from core.corpus.metadata import Field
-from core.domain.errors import RouteScopeError
-from ui.app import state
-from ui.app.markup import cut, md, show, table_of, tag
+from ui.app import say, state
+from ui.app.markup import cut, show, table, tag
 
 VALUES, VALUE_CHARACTERS = 3, 32  # of a field, and characters of one, that the list shows
 NO_METADATA = (
@@ -23,30 +20,19 @@ def fields(corpus: str) -> None:
     if catalogue.describe(corpus, state.engine().settings).info is None:
         st.caption("The corpus is not indexed yet, so its fields are not known.")
         return
-    try:
+    with say.errors():
         known = state.engine().corpus(corpus).metadata.fields
-    except RouteScopeError as error:
-        st.error(md(str(error)))
-        return
-    if not known:
-        st.caption(NO_METADATA)
-        return
-    head = tag(
-        "tr",
-        tag("th", "Field"),
-        tag("th", "Kind"),
-        tag("th", "Documents", css="num"),
-        tag("th", "Most frequent values"),
-    )
-    show(tag("div", table_of(head, map(_row, known)), css="rs"))
-
-
-def _row(field: Field) -> Markup:
-    values = ", ".join(cut(value, VALUE_CHARACTERS) for value in field.values[:VALUES])
-    return tag(
-        "tr",
-        tag("th", field.name, scope="row"),
-        tag("td", field.kind),
-        tag("td", f"{field.documents:,}", css="num"),
-        tag("td", values, dir="auto"),
-    )
+        if not known:
+            st.caption(NO_METADATA)
+            return
+        rows = [
+            (
+                field.name,
+                field.kind,
+                f"{field.documents:,}",
+                ", ".join(cut(value, VALUE_CHARACTERS) for value in field.values[:VALUES]),
+            )
+            for field in known
+        ]
+        heads = ("Field", "Kind", "Documents", "Most frequent values")
+        show(tag("div", table(heads, rows, numbers=(2,)), css="rs"))

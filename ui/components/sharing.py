@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+
 import streamlit as st
 
 from core.domain import people
 from core.domain.errors import RouteScopeError
 from core.store import SessionRow, Store
-from ui.app import state
-from ui.app.markup import md
+from ui.app import outcome, say, state
 
-FAILED = "sharing_failed"
+PLACE = "sharing"
 
 
 def words(row: SessionRow) -> str:
@@ -25,30 +27,21 @@ def words(row: SessionRow) -> str:
 
 def draw(run_id: str) -> None:
     """Draw who sees a finished run, with Share or Make private for its maker; nothing without a login."""
-    store = state.engine().store
-    if store is None or not people.current().account:
+    store, me = state.engine().store, people.current().account
+    if store is None or not me:
         return
-    if failed := st.session_state.pop(FAILED, None):
-        st.error(md(failed))
-    try:
+    outcome.draw(PLACE)
+    with suppress(RouteScopeError):  # not stored yet, or not at all
         row = store.session(run_id)
-    except RouteScopeError:  # not stored yet, or not at all
-        return
-    if told := words(row):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="sharing"):
-            st.caption(md(told), width="content")
-            if row.maker == people.current().account and row.status != "running":
-                button(store, row, "sharing_button")
+        if told := words(row):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small", key="sharing"):
+                say.caption(told, width="content")
+                if row.maker == me and row.status != "running":
+                    button(store, row, "sharing_button")
 
 
 def button(store: Store, row: SessionRow, key: str) -> None:
     """Draw a button that shares the run, or makes it private again."""
+    given = (PLACE, partial(store.share, row.id, row.private))
     label = "Share" if row.private else "Make private"
-    st.button(label, key=key, on_click=_change, args=(store, row.id, row.private), type="tertiary")
-
-
-def _change(store: Store, run_id: str, shared: bool) -> None:
-    try:
-        store.share(run_id, shared)
-    except RouteScopeError as error:
-        st.session_state[FAILED] = str(error)
+    st.button(label, key=key, on_click=outcome.act, args=given, type="tertiary")
