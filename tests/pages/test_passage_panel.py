@@ -336,7 +336,9 @@ def test_costs_are_the_stores_and_priced_where_prices_are_told(visit, engine, st
     most = max(used.values(), key=lambda one: one.tokens)
     assert f"uses the most: {most.tokens:,} tokens in {most.calls} calls" in page
     assert "Prices are not set: set llm_price_prompt" in page
-    assert f'<td dir="auto">CRAG</td><td class="num">{most.calls}</td><td class="num">{most.prompt}</td>' in page
+    assert (
+        f'<td dir="auto">CRAG</td><td class="num">{most.calls}</td><td class="num">{most.prompt}</td>' in page
+    )
     assert "1 stored" in page
     priced = engine.settings.model_copy(update={"llm_price_prompt": 2.0, "llm_price_completion": 8.0})
     monkeypatch.setattr(engine, "settings", priced)

@@ -12,8 +12,7 @@ from core.domain.format import milliseconds
 from core.domain.types import RouteResult
 from core.evaluation.tuning import batch_run as batches
 from core.evaluation.tuning.batch_run import BatchRun
-from ui.app import opening, redraw, state
-from ui.app.markup import md
+from ui.app import opening, redraw, say, state
 from ui.app.progress import progress
 
 AUTOMATIC_S = 10.0  # seconds: what takes no longer starts by itself
@@ -47,12 +46,12 @@ def batch_ran(
             known = batches.survey(engine, corpus, routes, models=models)
         elif known.done and not known.complete:
             why = f"The batch run failed: {known.error}." if known.error else "The batch run was stopped."
-            st.caption(md(f"{why} It ran {known.finished} of {known.total} labelled questions."))
+            say.caption(f"{why} It ran {known.finished} of {known.total} labelled questions.")
             if not st.button("Run again", key=f"{key}:again"):
                 return None
             known = batches.survey(engine, corpus, routes, models=models)
     except RouteScopeError as error:
-        st.info(md(str(error)))
+        say.info(error)
         return None
     if known.complete:
         return known

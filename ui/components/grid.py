@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
@@ -16,14 +17,14 @@ from core.analysis.run_view import Reuse, reuse, top, worked
 from core.analysis.searches import rewrites
 from core.analysis.term_contributions import Marker
 from core.domain.format import milliseconds
-from core.domain.rank_changes import Moves, moves
+from core.domain.rank_changes import moves
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
 from ui.app import state
 from ui.app.data import style
-from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.markup import EMPTY, cut, fragment, tag
 from ui.components import citations
-from ui.components.hits import Scene, hits
+from ui.components.hits import Scene, hits, lost
 
 STATUS = {
     "failed": "failed",
@@ -31,7 +32,7 @@ STATUS = {
     "unavailable": "not available",
     "cancelled": "stopped",
 }
-FOLD = "Queries, generated texts and notes of each route"
+MOVES = {"better": ("▲", "up"), "worse": ("▼", "down"), "new": ("+", "new")}  # sign and style
 MAX_NAMED = 4  # routes that one line names
 WHOLE_HITS = 400  # hits up to which each opens and holds its whole text; beyond, each is as little as can be
 LINES = 7  # of a text, at the widest density
@@ -78,15 +79,32 @@ def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker |
     scene = Scene(
         run, base, view.depth, view.gold, LINES * wide, whole, marker, numbered(run), gradable=view.gradable
     )
-    columns = [_column(scene, result) for result in results] + [_waiting(one) for one in waiting]
-    foldable = any(made_of(run, one) for one in results)
-    fold = tag("details", tag("summary", FOLD), css="rs-fold") if foldable else EMPTY
-    return tag(
-        "div",
-        tag("style", _light(scene.shared())),
-        fold,
-        tag("div", *columns, css="rs-grid", role="list", aria_label="routes side by side", tabindex="0"),
-        css="rs" if whole else "rs rs-large",
+    columns = [_column(scene, result) for result in results]
+    foldable = any(notes or texts for _, _, notes, texts, *_ in columns)
+    return fragment("grid.grid", columns, waiting, scene, foldable, scene.shared())
+
+
+def _column(scene: Scene, result: RouteResult) -> tuple[Any, ...]:
+    """Return what a column shows: its head, what it was made of, its answer, its hits and the lost ones."""
+    is_base = result is scene.base
+    moved = moves(scene.base.hits, result.hits, scene.depth) if scene.base and not is_base else None
+    counts = {str(kind): n for kind, n in moved.counts.items()} if moved else {}
+    marks = [(counts.get(kind, 0), *look, kind) for kind, look in MOVES.items()]
+    marks.append((len(moved.lost) if moved else 0, "−", "dim", "lost"))
+    notes = [*external.facts(result), *_reused(reuse(scene.run, result)), *remarks(result, scene.run.corpus)]
+    notes += [found.line()] if (found := halves(result)) is not None else []
+    texts = [" · ".join(cut(text, 220) for text in one.texts) for _, one in rewrites(result) if one.changed]
+    return (
+        result,
+        is_base,
+        notes,
+        texts,
+        found_relevant(scene.gold, result, scene.depth),
+        [one for one in marks if one[0]],
+        citations.note(scene.run, result),
+        hits(scene, result, moved),
+        lost(scene, result, moved),
+        min(scene.depth, len(result.hits)),
     )
 
 
@@ -98,20 +116,8 @@ def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
         for one in run.results
     ]
     named = state.engine().opened(run.corpus) is not None
-    shown = repr(
-        (
-            run.id,
-            run.created,
-            run.fingerprint,
-            view.baseline,
-            view.depth,
-            dict(view.gold),
-            view.gradable,
-            named,
-            by,
-            results,
-        )
-    )
+    seen = (view.baseline, view.depth, dict(view.gold), view.gradable)
+    shown = repr((run.id, run.created, run.fingerprint, seen, named, by, results))
     return _kept(hashlib.blake2b(shown.encode(), digest_size=16).hexdigest(), run, view, marker)
 
 
@@ -137,71 +143,15 @@ def lit(run: Run, id: str | None) -> Markup:
     thousand hits is slow in a browser.
     """
     number = numbered(run).get(id) if id is not None else None
-    if number is None:
-        return tag("style", Markup(".rs-none{}"))
-    return tag(
-        "style",
-        Markup(
-            f'.rs :is(.rs-grid,.rs-matrix) [data-p="{number}"]{{background:var(--lit);'
-            "border-left-color:var(--lit-line)}"
-            f'.rs .rs-grid [data-p="{number}"] mark{{background:var(--lit-mark)}}'
-        ),
+    rules = (
+        '.rs :is(.rs-grid,.rs-matrix) [data-p="{0}"]{{background:var(--lit);'
+        "border-left-color:var(--lit-line)}}"
+        '.rs .rs-grid [data-p="{0}"] mark{{background:var(--lit-mark)}}'
     )
+    return tag("style", Markup(".rs-none{}" if number is None else rules.format(number)))
 
 
-def _light(numbers: Sequence[int]) -> Markup:
-    """Return a style that highlights a passage in every route while it is pointed at or open."""
-    return Markup(
-        "".join(
-            f'.rs-grid:has([data-p="{n}"]:is(:hover,:focus-within,[open])) [data-p="{n}"]'
-            "{background:var(--lit);border-left-color:var(--lit-line)}"
-            for n in numbers
-        )
-    )
-
-
-def _column(scene: Scene, result: RouteResult) -> Markup:
-    is_base = result is scene.base
-    moved = moves(scene.base.hits, result.hits, scene.depth) if scene.base and not is_base else None
-    return tag(
-        "section",
-        _head(scene, result, moved),
-        tag("div", *made_of(scene.run, result), css="rs-made"),
-        tag(
-            "div",
-            citations.note(scene.run, result),
-            hits(scene, result, moved),
-            css="rs-body",
-            style=f"--hits:{min(scene.depth, len(result.hits))}",
-        ),
-        css="rs-col base" if is_base else "rs-col",
-        role="listitem",
-    )
-
-
-def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
-    """Return the two lines of a column's head: name and time, then relevant passages found and movements."""
-    alone = milliseconds(result.ms)
-    time = tag("span", alone, css="ms dim nowrap", title=f"{alone} if this route runs alone")
-    marks = [found_relevant(scene.gold, result, scene.depth)]
-    marks.append(_counts(moved) if moved is not None else EMPTY)
-    marks.append(tag("span", "baseline", css="chip accent") if result is scene.base else EMPTY)
-    name = tag("div", tag("span", result.title, title=result.title), time, css="name")
-    return tag("header", name, tag("div", *marks, css="marks"), css="rs-head")
-
-
-def made_of(run: Run, result: RouteResult) -> list[Markup]:
-    """Return what a column's fold holds: what was reused, remarks, and the texts that were searched with."""
-    notes = [*external.facts(result), *marks(reuse(run, result)), *remarks(result, run.corpus)]
-    notes += [found.line()] if (found := halves(result)) is not None else []
-    texts = [" · ".join(cut(text, 220) for text in one.texts) for _, one in rewrites(result) if one.changed]
-    return [
-        *(tag("div", note, css="dim") for note in notes),
-        *(tag("div", text, css="query", dir="auto", title="Query") for text in texts),
-    ]
-
-
-def marks(used: Reuse) -> list[str]:
+def _reused(used: Reuse) -> list[str]:
     """Describe which parts of a route's time were recorded, cached or reused."""
     found = []
     when = f", made {used.made[:10]}" if used.made else ""
@@ -212,25 +162,6 @@ def marks(used: Reuse) -> list[str]:
     if used.shared_ms:
         found.append(f"{milliseconds(used.shared_ms)} reused from other routes")
     return found
-
-
-def _counts(moved: Moves) -> Markup:
-    """Return the non-zero movements against the baseline as small marks."""
-    counts = moved.counts
-    found = [
-        (counts.get("better", 0), "▲", "up", "better"),
-        (counts.get("worse", 0), "▼", "down", "worse"),
-        (counts.get("new", 0), "+", "new", "new"),
-        (len(moved.lost), "−", "dim", "lost"),
-    ]
-    return join(
-        [
-            tag("span", f"{sign}{n}", css=f"{css} nowrap", title=f"{n} {kind} against the baseline")
-            for n, sign, css, kind in found
-            if n
-        ],
-        " ",
-    )
 
 
 def found_relevant(gold: Mapping[str, int], result: RouteResult, depth: int) -> Markup:
@@ -252,39 +183,5 @@ def troubles(results: Sequence[RouteResult]) -> Markup:
         if why:
             status = STATUS.get(result.status, "could not write an answer")
             groups.setdefault((status, cut(why, 600)), []).append(result)
-    lines = []
-    for (status, reason), those in groups.items():
-        names = ", ".join(one.title for one in those[:MAX_NAMED])
-        more = f" and {len(those) - MAX_NAMED} more" if len(those) > MAX_NAMED else ""
-        says = tag("b", names, more, css="bad"), tag("span", f" {status}: "), tag("span", reason, dir="auto")
-        lines.append(tag("details", tag("summary", *says), *map(_steps, those), css="rs-trouble"))
-    return tag("div", *lines, css="rs") if lines else EMPTY
-
-
-def _steps(result: RouteResult) -> Markup:
-    """Return the steps that a route without a ranking ran."""
-    steps = [
-        tag(
-            "li",
-            tag("span", cut(span.name, 60), css="bad" if span.error else ""),
-            tag("span", milliseconds(span.ms), css="dim nowrap"),
-        )
-        for span in top(result)
-    ]
-    head = tag("div", result.title, "" if steps else ": no step was run", css="dim")
-    return tag("div", head, tag("ul", *steps, css="rs-steps") if steps else EMPTY)
-
-
-def _waiting(one: Waiting) -> Markup:
-    doing = one.step or ("starting" if one.running else "waiting to start")
-    status = tag("span", "running", css="chip accent") if one.running else tag("span", "waiting", css="chip")
-    bars = [tag("div", css="bar")] * 3
-    return tag(
-        "section",
-        tag("header", tag("div", tag("span", one.title), status, css="name"), css="rs-head"),
-        tag("div", css="rs-made"),
-        tag("div", doing, *bars, css="rs-wait"),
-        tag("div", one.text, css="rs-note said", dir="auto") if one.text else EMPTY,
-        css="rs-col",
-        role="listitem",
-    )
+    told = [(*key, [(one, top(one)) for one in those]) for key, those in groups.items()]
+    return fragment("grid.troubles", told, MAX_NAMED)

@@ -1,4 +1,4 @@
-"""A route's hits: rank, movement against the baseline, score, and text on demand; and its lost passages."""
+"""A route's hits: rank, movement against the baseline, score, and text on demand; and lost passages."""
 
 from __future__ import annotations
 
@@ -30,9 +30,15 @@ _HIT = Markup(
 # One of very many: a browser takes its time by the element, so the style puts rank, movement and score there.
 # Filled in as plain text, which is four times as quick: every part of it is Markup, or a number.
 _FLAT = '<div class="{}" data-p="{}" data-s="{}"{}>{}{}<span class="snip" data-r="{}">{}</span></div>'
-_MOVED = Markup(' data-m="{}"')
+_MOVED = ' data-m="{}"'
 _STILL = Markup('<span class="move"></span>')
 _MOVE = Markup('<span class="move {}" title="{}">{}</span>')
+ORIGINS = {  # of passages that are not in the corpus, by how their ids begin
+    "web/": "from outside the corpus · ",
+    "memory/": "from the conversation · ",
+    "sql/": "rows of a database query · ",
+    UNMATCHED: "not in the corpus · ",
+}
 FLAT_TITLE, FLAT_SNIP = 90, 160  # characters
 SEEN, BEFORE = 120, 40  # characters that two lines show, and those of them before the first search word
 _BUTTON = Markup('<button type="button" class="grade g{0}{1}" data-press="grade {2} {0}"{3}>{0}</button>')
@@ -63,18 +69,14 @@ class Scene:
         """Return the numbers of passages that were drawn more than once."""
         return [number for id, number in self.numbers.items() if self.seen[id] > 1]
 
-    def title(self, id: str) -> str:
-        """Return a passage's title, or its id if the run does not contain it."""
-        return title_of(self.run, id)
-
     def parts(self, passage: Passage) -> tuple[Markup, Markup]:
         """Return the closed and the opened part of hits on `passage`, made once."""
         if passage not in self.made:
             snip = tag("span", excerpt(passage, self.marker, self.snip), css="snip", dir="auto")
             full = tag("div", marked(passage.text, self.marker), css="full", dir="auto")
-            where = tag(
-                "div", _where(passage), title=f"characters {passage.start}–{passage.end}", css="where"
-            )
+            origin = next((words for start, words in ORIGINS.items() if passage.id.startswith(start)), "")
+            at = f"characters {passage.start}–{passage.end}"
+            where = tag("div", f"{origin}{passage.doc_id}", title=at, css="where")
             self.made[passage] = snip, full + where
         return self.made[passage]
 
@@ -82,7 +84,10 @@ class Scene:
         """Return the title and the beginning of `passage` for hits that do not open, made once."""
         if passage not in self.made:
             title = cut(named(self.run.corpus, passage), FLAT_TITLE)
-            self.made[passage] = join([title]), join([_short(passage, FLAT_SNIP)])
+            self.made[passage] = (
+                join([title]),
+                join([cut(_MARKS.sub("", passage.text[: 3 * FLAT_SNIP]), FLAT_SNIP)]),
+            )
         return self.made[passage]
 
 
@@ -106,10 +111,6 @@ def excerpt(passage: Passage, marker: Marker | None, size: int) -> Markup:
     return join(["…" if begin else "", marked(cut(text[begin:], size), marker)])
 
 
-def _short(passage: Passage, size: int) -> str:
-    return cut(_MARKS.sub("", passage.text[: 3 * size]), size)
-
-
 def marked(text: str, marker: Marker | None) -> Markup:
     """Return `text` with the search words marked, or unchanged without a marker."""
     if marker is None:
@@ -119,35 +120,32 @@ def marked(text: str, marker: Marker | None) -> Markup:
 
 
 def hits(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
-    """Return the top of the ranking as elements that open, then the passages lost against the baseline."""
+    """Return the top of the ranking as elements that open."""
     if not result.hits:
         return tag("div", "No hits: no passage matches the query.", css="rs-note dim")
-    rows = []
-    ranks_alone = only_ranks(result.hits[: scene.depth])
+    ranks_alone, rows = only_ranks(result.hits[: scene.depth]), []
     for rank, hit in enumerate(result.hits[: scene.depth], 1):
         move = moved.of.get(hit.passage.id) if moved else None
         score = "" if ranks_alone else score_text(hit.score)
         rows.append(_hit(scene, hit, rank, move, score, cited=hit.passage.id in result.citations))
-    return join([*rows, _lost(scene, result, moved)])
+    return join(rows)
 
 
 def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, score: str, *, cited: bool) -> Markup:
     passage, grade = hit.passage, scene.gold.get(hit.passage.id)
-    chips = []
-    if cited:
-        chips.append(tag("span", "cited", css="chip"))
+    chips = tag("span", "cited", css="chip") if cited else EMPTY
     if is_unmatched(passage.id):
-        chips.append(tag("span", "outside", css="chip", title="not in the corpus: returned by a pipeline"))
+        chips += tag("span", "outside", css="chip", title="not in the corpus: returned by a pipeline")
     # One template for a thousand hits: an element made part by part takes four times as long.
     css, number = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id)
     if not scene.whole:
         title, snip = scene.flat(passage)
-        moved = _moved(_move_text(move)) if move else EMPTY
-        return Markup(_FLAT.format(css, number, score, moved, mark(grade) + join(chips), title, rank, snip))
+        at = Markup(_MOVED.format(_move_text(move))) if move else EMPTY
+        return Markup(_FLAT.format(css, number, score, at, mark(grade) + chips, title, rank, snip))
     snip, opened = scene.parts(passage)
     title = join([cut(named(scene.run.corpus, passage), 140)])
     graded = buttons(number, grade) if scene.gradable else mark(grade)
-    return _HIT.format(css, number, rank, title, _arrow(move), snip, score, join(chips), opened, graded)
+    return _HIT.format(css, number, rank, title, _arrow(move), snip, score, chips, opened, graded)
 
 
 def mark(grade: int | None) -> Markup:
@@ -183,17 +181,6 @@ def only_ranks(hits: Sequence[Hit]) -> bool:
     return min(steps) > 0 and max(steps) - min(steps) < 1e-3 * max(steps)
 
 
-def _where(passage: Passage) -> str:
-    origins = {
-        "web/": "from outside the corpus · ",
-        "memory/": "from the conversation · ",
-        "sql/": "rows of a database query · ",
-        UNMATCHED: "not in the corpus · ",
-    }
-    origin = next((origin for start, origin in origins.items() if passage.id.startswith(start)), "")
-    return f"{origin}{passage.doc_id}"
-
-
 def _arrow(move: Move | None) -> Markup:
     if move is None:
         return _STILL
@@ -202,33 +189,21 @@ def _arrow(move: Move | None) -> Markup:
     return _MOVE.format(css, was, _move_text(move))
 
 
-@lru_cache(1024)
-def _moved(told: str) -> Markup:
-    return _MOVED.format(told)
-
-
 def _move_text(move: Move) -> str:
     return {"same": "=", "new": "new", "better": f"▲{move.by}", "worse": f"▼{move.by}"}[move.kind]
 
 
-def _lost(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
+def lost(scene: Scene, result: RouteResult, moved: Moves | None) -> list[tuple[int, str, str, str]]:
+    """Return the passages lost against the baseline: number, title, ranks before and after, and fate."""
     if scene.base is None or moved is None or not moved.lost:
-        return EMPTY
-    before, after = ranks(scene.base.hits), ranks(result.hits)
-    funnel = PassageTrace(result)
-    rows = [
-        tag(
-            "div",
-            tag("span", cut(scene.title(id), 90), css="t", dir="auto"),
-            tag(
-                "span",
-                f"{before[id]} → {after.get(id, 'gone')}",
-                css="nowrap",
-                title=funnel.fate(id, scene.depth).words,
-            ),
-            css="rs-gone",
-            data_p=scene.number(id),
+        return []
+    before, after, funnel = ranks(scene.base.hits), ranks(result.hits), PassageTrace(result)
+    return [
+        (
+            scene.number(id),
+            cut(title_of(scene.run, id), 90),
+            f"{before[id]} → {after.get(id, 'gone')}",
+            funnel.fate(id, scene.depth).words,
         )
         for id in moved.lost
     ]
-    return tag("div", f"Lost from the top {scene.depth}", *rows, css="rs-lost")

@@ -16,8 +16,8 @@ from core.corpus.catalogue import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.rank_changes import ranks as ranks_of
 from core.domain.types import Passage, Run
-from ui.app import opened, opening, state
-from ui.app.markup import cut, join, md, show, tag
+from ui.app import opened, opening, say, state
+from ui.app.markup import cut, fragment, md, show, tag
 from ui.app.names import named
 from ui.app.picked import PASSAGE
 from ui.app.plot import plot
@@ -39,33 +39,38 @@ def draw(run: Run, view: View, *, ranks: bool = True) -> None:
     if view.lit is None:
         return
     id, passage = view.lit, _passage(run, view.lit)
+
+    def close() -> None:
+        st.session_state[PASSAGE] = None
+
     with st.container(border=True, key="passage_panel"):
         st.markdown(f"**{md(cut(named(run.corpus, passage), 160) if passage else id)}**")
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            show(tag("div", _grade(run, view, id), css="rs rs-passage-grade"))
+            grade = view.gold.get(id)  # changed by buttons if the run has the passage
+            can = view.gradable and id in run.passages
+            marked_ = buttons(numbered(run)[id], grade) if can else mark(grade)
+            show(tag("div", marked_, css="rs rs-passage-grade"))
             opened.to("why.py", "Why it has this rank", passage=id)
             if st.session_state.get(PASSAGE):
-                st.button("Close", key="close_passage", type="tertiary", on_click=_close)
+                st.button("Close", key="close_passage", type="tertiary", on_click=close)
         if ranks:
-            show(tag("div", _places(run, view, id), css="rs"))
+            show(_places(run, view, id))
         if passage is None:
             st.caption("Neither the run nor the current corpus contains its text.")
             return
-        _text(run, passage)
+        words = marker(run)
+        known = current_fingerprint(run.corpus, settings=state.engine().settings) is not None
+        written = "written" in words.kinds.values()
+        show(fragment("passage.text", passage, marked(passage.text, words), written, known))
         if st.session_state.get(PASSAGE):  # chosen by a person: its words are looked up in the corpus
             term_contributions.draw(run, passage)
-        _expansions(run, id)
+        parts = {}
+        for result in run.results:
+            for span, found in expansions(result):
+                if shares := found.matched.get(id):
+                    parts[f"{cut(found.model, 60) or span.name}: {sum(s for _, s in shares):.2f}"] = shares
+        show(fragment("passage.expansions", parts))
         _tokens(run, id)
-
-
-def _grade(run: Run, view: View, id: str) -> Markup:
-    """Return the passage's grade, with buttons that change it if the run has the passage."""
-    grade = view.gold.get(id)
-    return buttons(numbered(run)[id], grade) if view.gradable and id in run.passages else mark(grade)
-
-
-def _close() -> None:
-    st.session_state[PASSAGE] = None
 
 
 def _passage(run: Run, id: str) -> Passage | None:
@@ -83,61 +88,18 @@ def _places(run: Run, view: View, id: str) -> Markup:
     """Return the passage's rank in every route, best first; a hint tells why a route lacks it."""
     found = [(ranks_of(result.hits).get(id), result) for result in worked(run)]
     found.sort(key=lambda one: (one[0] is None, one[0] or 0))
-    chips = []
-    for rank, result in found:
-        name = cut(result.title, 40)
-        if rank is None:
-            chips.append(
-                tag(
-                    "span", f"{name} –", css="chip out", title=PassageTrace(result).fate(id, view.depth).words
-                )
-            )
-        else:
-            shown = tag("b", rank) if rank <= view.depth else rank
-            chips.append(tag("span", f"{name} ", shown, css="chip"))
     have = sum(rank is not None and rank <= view.depth for rank, _ in found)
     summary = f"{have} of {len(found)} routes have it in their top {view.depth}. A dash means not ranked."
-    return join([tag("div", summary, css="dim"), tag("div", *chips, css="rs-passage-ranks")])
-
-
-def _text(run: Run, passage: Passage) -> None:
-    one = marker(run)
-    legend = [join([tag("mark", "marked"), ": term in the question"])]
-    if "written" in one.kinds.values():
-        legend.append(join([tag("mark", "underlined", css="other"), ": term only in a rewrite"]))
-    if _known(run) is None:
-        legend.append(tag("span", "whole words only, because the corpus is not indexed here"))
-    characters = f"characters {passage.start}–{passage.end}"
-    body = tag("div", marked(passage.text, one), css="rs-passage-text", dir="auto")
-    show(
-        tag(
-            "div",
-            tag("div", join(legend, " · "), css="dim"),
-            body,
-            tag("div", passage.doc_id, css="dim", title=characters),
-            css="rs",
+    chips = [
+        (
+            result.title,
+            rank,
+            bool(rank and rank <= view.depth),
+            "" if rank else PassageTrace(result).fate(id, view.depth).words,
         )
-    )
-
-
-def _expansions(run: Run, id: str) -> None:
-    """Draw what each term or pattern adds, if a step of the run recorded it for this passage."""
-    blocks: list[Markup] = []
-    for result in run.results:
-        for span, one in expansions(result):
-            parts = one.matched.get(id)
-            if parts:
-                chips = [
-                    tag("span", tag("bdi", cut(term, 60)), f" {share:.2f}", css="chip")
-                    for term, share in parts
-                ]
-                head = tag("b", f"{cut(one.model, 60) or span.name}: {sum(share for _, share in parts):.2f}")
-                block = tag("div", head, " ", join(chips, " "))
-                if block not in blocks:
-                    blocks.append(block)
-    if blocks:
-        head = tag("div", "Contribution of each term", css="dim")
-        show(tag("div", head, *blocks, css="rs"))
+        for rank, result in found
+    ]
+    return fragment("passage.places", summary, chips)
 
 
 def _tokens(run: Run, id: str) -> None:
@@ -149,17 +111,11 @@ def _tokens(run: Run, id: str) -> None:
     if not found:
         return
     with st.expander("Token similarities", key="passage_tokens", on_change="rerun") as panel:
-        if not panel.open:
-            return
-        for number, match in enumerate(found):
+        for number, match in enumerate(found if panel.open else ()):
             summary = describe_match(match)
-            st.caption(md(summary))
+            say.caption(summary)
             if match.drawable:
                 plot(match_heatmap(match), f"passage_tokens-{number}", summary)
-
-
-def _known(run: Run) -> str | None:
-    return current_fingerprint(run.corpus, settings=state.engine().settings)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

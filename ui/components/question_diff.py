@@ -10,7 +10,7 @@ from core.evaluation.diff.questions import QuestionDiff, QuestionsDiff
 from core.evaluation.diff.text import displaced, passage_change
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.finding import count
-from ui.app import address
+from ui.app import address, say
 from ui.app.choice import choice
 from ui.app.evaluated import to_sessions
 from ui.app.markup import cut, join, md, show, tag
@@ -80,10 +80,7 @@ def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
             "Passage": st.column_config.TextColumn(width=220),
             "Rank before": st.column_config.NumberColumn(help="Empty: not in the ranking"),
             "Rank after": st.column_config.NumberColumn(help="Empty: not in the ranking"),
-            "Why": st.column_config.TextColumn(
-                help="What kept the passage from being found, in the evaluation that missed it"
-            ),
-            "Step": st.column_config.TextColumn(help="The step that lost it there, by the recorded trace"),
+            "Step": st.column_config.TextColumn(help="The step that lost it, by the recorded trace"),
         },
         alt="Questions that changed, each with the passage that decided",
     )
@@ -92,26 +89,23 @@ def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
 
 
 def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
-    lines = [(name, one) for name, of in (("Lost", question.lost), ("Gained", question.gained)) for one in of]
     facts = [question.id, count(question.relevant, "relevant passages")]
     facts += [] if question.status == ("ok", "ok") else [" then ".join(question.status)]
-    show(
-        tag(
-            "div",
-            tag("div", tag("b", question.text), dir="auto"),
-            tag("div", join(facts, " · "), css="dim"),
-            *(tag("div", f"{name}: {passage_change(one)}", dir="auto") for name, one in lines),
-            *(tag("div", line, dir="auto") for line in displaced(question)),
-            css="rs rs-evaluate-question",
-        )
-    )
+    moved = [
+        f"{name}: {passage_change(one)}"
+        for name, of in (("Lost", question.lost), ("Gained", question.gained))
+        for one in of
+    ]
+    lines = [tag("div", tag("b", question.text), dir="auto"), tag("div", join(facts, " · "), css="dim")]
+    lines += [tag("div", line, dir="auto") for line in (*moved, *displaced(question))]
+    show(tag("div", *lines, css="rs rs-evaluate-question"))
     passage = question.decisive
     with st.container(horizontal=True, vertical_alignment="center"):
         for place, (name, evaluation) in enumerate(runs.items()):
             if evaluation is None or passage is None:
                 continue
             if not evaluation.run_id(question.id):
-                st.caption(md(f"{evaluation.name} saved no run of this question."))
+                say.caption(f"{evaluation.name} saved no run of this question.")
             elif st.button(f"Open in Why, {md(name)}", key=f"{key}_why_{place}"):
                 run = to_sessions(evaluation, question.id)
                 st.switch_page("why.py", query_params={"run": run, "passage": passage.passage})

@@ -13,7 +13,7 @@ from core.evaluation.dataset import Written
 from core.evaluation.labels import origins
 from core.evaluation.question_formats import FIELDS
 from core.evaluation.question_rows import ENDINGS
-from ui.app.markup import md
+from ui.app import say
 from ui.components import tables
 
 PREVIEWED = 5  # rows and questions
@@ -44,57 +44,43 @@ def choose(key: str) -> QuestionFile | None:
         return None
     content = given.getvalue()
     names, first = _first(given.name, content)
-    unread = _problem(given.name, content, {})
-    with st.expander("Columns", expanded=bool(unread)):
+    _, problem = _read(given.name, content, {})
+    with st.expander("Columns", expanded=bool(problem)):
         if first:
-            tables.show(
-                first, hide_index=True, height="content", key=f"{key}_rows", alt="First rows of the file"
-            )
+            alt = "First rows of the file"
+            tables.show(first, hide_index=True, height="content", key=f"{key}_rows", alt=alt)
         with st.container(horizontal=True):
+            options = [RECOGNISED, *names]
             chosen = {
-                field: st.selectbox(
-                    field.capitalize(), [RECOGNISED, *names], key=f"{key}_column_{field}", width=180
-                )
-                for field in FIELDS
+                one: st.selectbox(one.capitalize(), options, key=f"{key}_column_{one}", width=180)
+                for one in FIELDS
             }
     columns = {field: name for field, name in chosen.items() if name in names}
-    if problem := _problem(given.name, content, columns):
-        st.info(md(problem))
+    written, problem = _read(given.name, content, columns)
+    if written is None:
+        say.info(problem)
         return None
-    written = _read(given.name, content, columns)
     for line in origins.about(written):
-        st.caption(md(line))
-    _preview(written)
+        say.caption(line)
+    rows = [
+        {
+            "Question": one.query.text[:200],
+            "Answer": (one.answer or "")[:200],
+            "Labels": " | ".join((e.quote or e.doc)[:80] for e in written.evidence.get(one.id, ())),
+        }
+        for one in written.questions[:PREVIEWED]
+    ]
+    tables.show(rows, hide_index=True)
     return QuestionFile(given.name, content, columns, written)
 
 
-def _preview(written: Written) -> None:
-    shown = written.questions[:PREVIEWED]
-    labels = [
-        " | ".join((one.quote or one.doc)[:80] for one in written.evidence.get(q.id, ())) for q in shown
-    ]
-    tables.show(
-        {
-            "Question": [one.query.text[:200] for one in shown],
-            "Answer": [(one.answer or "")[:200] for one in shown],
-            "Labels": labels,
-        },
-        hide_index=True,
-    )
-
-
-def _problem(name: str, content: bytes, columns: Mapping[str, str]) -> str:
-    """Return why the file cannot be read with these columns; "" if it can."""
-    try:
-        _read(name, content, columns)
-    except BadInput as error:
-        return str(error)
-    return ""
-
-
 @st.cache_resource(max_entries=8, ttl=600, show_spinner="Reading the questions")
-def _read(name: str, content: bytes, columns: Mapping[str, str]) -> Written:
-    return origins.of_file(name, content, columns)
+def _read(name: str, content: bytes, columns: Mapping[str, str]) -> tuple[Written | None, str]:
+    """Return what the file holds with these columns, or why it cannot be read."""
+    try:
+        return origins.of_file(name, content, columns), ""
+    except BadInput as error:
+        return None, str(error)
 
 
 @st.cache_resource(max_entries=8, ttl=600, show_spinner=False)

@@ -23,6 +23,7 @@ def button(evaluation: Evaluation | None, pair: tuple[str, str] | None, key: str
         say.caption(f"You have judged every passage that separates {both}. To decide, add questions.")
         return
     told = f"Unjudged passages of {count} questions decide between {title(route)} and {title(other)}."
+    told += " The most decisive questions come first."
     note = term("label next", told)
     if not st.button("Label the deciding passages", key=key, icon=":material/checklist:", help=note):
         return

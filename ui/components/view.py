@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 import streamlit as st
 
@@ -15,7 +14,6 @@ from ui.app.choice import choice
 from ui.app.routes import title
 from ui.components.grid import View
 
-T = TypeVar("T", int, str)
 DEPTHS = (5, 10, 20, 50)
 DENSITIES = ("S", "M", "L")
 CHOSEN = "baseline_chosen"
@@ -24,8 +22,8 @@ CHOSEN = "baseline_chosen"
 def controls(run: Run, gold: Mapping[str, int]) -> View:
     """Draw the view's widgets and return the view."""
     baseline = _baseline([result.route for result in worked(run)])
-    depth = _choice("Hits", DEPTHS, "depth", 10)
-    density = _choice("Text", DENSITIES, "density", "M")
+    depth = choice("depth", "depth", "Hits", DEPTHS, usual=10, segmented=True)
+    density = choice("density", "density", "Text", DENSITIES, usual="M", segmented=True)
     lit = picked.pick(run, gold, width=170, none="Find a passage", label_visibility="collapsed")
     gradable = run.status != "running" and state.engine().store is not None and people.current().may("label")
     return View(baseline, depth, density, gold, lit, gradable)
@@ -45,15 +43,7 @@ def _baseline(names: list[str]) -> str | None:
         format_func=title,
         width=200,
         persist_state="session",
-        on_change=_chosen,
+        on_change=lambda: st.session_state.update({CHOSEN: True}),
     )
     address.keep("baseline", baseline if CHOSEN in st.session_state else None)
     return baseline
-
-
-def _choice(label: str, options: tuple[T, ...], key: str, usual: T) -> T:
-    return choice(key, key, label, options, usual=usual, segmented=True)
-
-
-def _chosen() -> None:
-    st.session_state[CHOSEN] = True
