@@ -32,15 +32,8 @@ from core.domain.program import PROJECT as PROJECT
 from core.domain.types import EVIDENCE
 
 ENV_PREFIX = "ROUTESCOPE_"
-TABLES = (
-    "external",
-    "team",
-    "corpora",
-    "models",
-    "llm_headers",
-    "embedders",
-    "access",
-)  # of the settings file
+# Tables of the settings file alone: a variable is set more easily than a file is written.
+TABLES = ("external", "team", "corpora", "models", "llm_headers", "embedders", "access")
 
 
 def default_home() -> Path:
@@ -66,7 +59,7 @@ class Team(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    roles: dict[str, Role] = Field(default_factory=dict)
+    roles: dict[str, Role] = {}
 
 
 class CorpusSettings(BaseModel):
@@ -103,250 +96,137 @@ class Settings(BaseModel):
     ROUTESCOPE_. What is given stands before the environment, that before the file.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_default=True, use_attribute_docstrings=True
+    )
 
-    home: Path = Field(default_factory=default_home, description="sessions, indexes, caches")
-    models_dir: Path = Field(
-        default_factory=lambda: user_cache_path("routescope") / "models",
-        description="downloaded models, shared by every checkout on this machine",
-    )
-    database: SecretStr | None = Field(
-        None,
-        description="address of a PostgreSQL database that keeps runs and labels, postgresql://USER@HOST/NAME;"
-        " never shown, logged or stored; empty: a file in `home`",
-    )
-    first_start: Literal["on", "off"] = Field(
-        "on",
-        description="on: a first start of the dashboard makes the example documents, the models and an"
-        " example evaluation ready in the background",
-    )
-    embedder: str = Field(
-        "all-MiniLM-L6-v2",
-        description="embedding model: a name that `models` lists, of sentence-transformers, a folder, or the"
-        " NAME of a service, [embedders.NAME]; all-MiniLM-L6-v2-int8 is the default with weights of 8 bits,"
-        " twice as fast",
-    )
-    embed_limit_cost: float = Field(
-        1.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="cost of embedding a corpus by a service above which indexing asks first, in the currency"
-        " of its price",
-    )
-    embed_limit_minutes: float = Field(
-        30.0, ge=0, allow_inf_nan=False, description="the same for the minutes that it takes"
-    )
-    llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
-    index_llm: str = Field(
-        "",
-        description="model that writes contexts and hypothetical questions for an index; empty: same as "
-        "`llm`",
-    )
-    llm_base_url: str | None = Field(
-        None, description="OpenAI-compatible endpoint of the model; empty: the embedded server"
-    )
-    llm_api_key: SecretStr | None = Field(
-        None, description="API key of `llm_base_url`; never shown, logged or stored"
-    )
-    llm_mode: Literal["live", "record", "replay"] = Field(
-        "live",
-        description="live: use cached answers, call the model for the rest; record: always call the model"
-        " and cache its answers; replay: cached answers only",
-    )
-    llm_timeout_s: float = Field(
-        120.0, gt=0, description="deadline of one model call, in seconds, with the waits its service asks for"
-    )
-    llm_reasoning_tokens: int | None = Field(
-        None,
-        ge=0,
-        description="tokens that a model may reason with, besides those of its answer; empty: learned"
-        " from its replies",
-    )
-    llm_reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = Field(
-        "", description="how much a model is to reason (reasoning_effort); empty: its default"
-    )
-    llm_idle_minutes: float = Field(
-        20.0, gt=0, description="minutes without a call after which the embedded server stops"
-    )
-    llm_slots: int | None = Field(
-        None,
-        ge=1,
-        description="concurrent calls to `llm_base_url`; further calls wait; empty: no limit, but enrichments"
-        " are made with 8, or with 1 where the server is on this machine",
-    )
-    llm_cache_mb: int = Field(
-        1024,
-        ge=1,
-        description="size limit of the model answer cache, in megabytes; the least recently used are "
-        "deleted first",
-    )
-    llm_context: int = Field(
-        8192, ge=512, description="context window in tokens; the embedded server starts with it"
-    )
-    llm_price_prompt: float | None = Field(
-        None, ge=0, allow_inf_nan=False, description="price per million prompt tokens; empty: no price shown"
-    )
-    llm_price_completion: float | None = Field(
-        None,
-        ge=0,
-        allow_inf_nan=False,
-        description="price per million completion tokens, in the same currency",
-    )
-    late_model: str = Field(
-        "all-MiniLM-L6-v2",
-        min_length=1,
-        description="model of the token vectors for late interaction: the embedded MiniLM, a ColBERT model "
-        "or its folder",
-    )
-    late_bits: Annotated[Literal[2, 16], BeforeValidator(_whole)] = Field(
-        16,
-        description="bits of a component of these vectors on disk: 16, or 2, an eighth of the room, which "
-        "may rank slightly worse",
-    )
-    sparse_model: str = Field(
-        "splade-tiny",
-        description="SPLADE model: a name that `models` lists, of the hub, or its folder; empty: none",
-    )
-    fid_model: str = Field(
-        "",
-        description="T5 model trained as Fusion-in-Decoder: its name on the Hugging Face Hub or its folder; "
-        "empty: none",
-    )
-    web_search: str = Field(
-        "snapshot",
-        pattern=r"^(snapshot|none|https?://\S+)$",
-        description="snapshot: search the stored pages of corpus `web`; none; or the http(s):// URL of a "
-        "SearXNG instance",
-    )
-    reranker: str = Field(
-        "embedded",
-        min_length=1,
-        description="embedded; llm; a cross-encoder such as cross-encoder/ms-marco-MiniLM-L6-v2, or its "
-        "folder;"
-        " or the URL of a rerank server, http(s)://.../rerank",
-    )
-    reranker_model: str = Field("", description="model to request from the rerank server; empty: its default")
-    reranker_api_key: SecretStr | None = Field(
-        None, description="API key of the rerank server; never shown, logged or stored"
-    )
-    self_rag_base_url: str | None = Field(
-        None, description="text-completion endpoint of a reflection-token model, for Self-RAG; empty: none"
-    )
-    self_rag_model: str = Field(
-        "selfrag/selfrag_llama2_7b", min_length=1, description="model to request from `self_rag_base_url`"
-    )
-    self_rag_api_key: SecretStr | None = Field(
-        None, description="API key of `self_rag_base_url`; never shown, logged or stored"
-    )
-    route_timeout_s: float = Field(1200.0, gt=0, description="deadline of one route, in seconds")
-    route_max_calls: int = Field(40, ge=1, description="maximum model calls per route")
-    route_max_tokens: int = Field(40_000, ge=1, description="maximum model tokens per route")
-    timing: Literal["shared", "isolated"] = Field(
-        "shared",
-        description="shared: routes reuse each other's equal steps; isolated: each route does all its steps "
-        "itself",
-    )
-    answers: Literal["none", "selected", "all"] = Field("none", description="which routes write an answer")
-    answer_by: Literal["model", "extract"] = Field(
-        "model", description="model: written by the language model; extract: sentences copied from passages"
-    )
-    answer_order: Literal["best first", "best at both ends"] = Field(
-        "best first", description="order of the passages in the answer prompt"
-    )
-    answer_evidence: float = Field(
-        EVIDENCE,
-        ge=0,
-        le=1,
-        description="minimum P(Yes) that the passages contain the answer; below it no answer is written",
-    )
-    delete_undo_minutes: float = Field(
-        10.0,
-        ge=0,
-        le=525_600,
-        description="minutes in which a deleted run can be restored; after that it is permanently deleted",
-    )
-    scheduler: str = Field(
-        "",
-        pattern=r"^((tcp|tls)://\S+)?$",
-        description="Dask scheduler whose workers evaluations, sweeps and indexing may use,"
-        " tcp://host:port or tls://host:port; in the settings file or the environment alone",
-    )
-    scheduler_tls_ca: str = Field("", description="file of the certificate authority of a tls:// scheduler")
-    scheduler_tls_cert: str = Field("", description="file of this machine's certificate for it")
-    scheduler_tls_key: str = Field("", description="file of that certificate's private key")
-    only_public: str = Field(
-        "",
-        description="settings whose address must be public, separated by spaces: those entered on a page that"
-        " other machines can reach",
-    )
-    oidc_url: str = Field(
-        "",
-        description="OpenID Connect provider that people sign in with: the address of its metadata, "
-        "https://.../.well-known/openid-configuration; empty: none",
-    )
-    oidc_client_id: str = Field("", description="name of this server at the provider")
-    oidc_client_secret: SecretStr | None = Field(
-        None, description="secret of this server at the provider; never shown, logged or stored"
-    )
-    oidc_email: Literal["verified", "any"] = Field(
-        "verified",
-        description="verified: an account is its email address only where the provider says that it verified "
-        "it; any: also where it says nothing about that",
-    )
-    cookie_secret: SecretStr | None = Field(
-        None, description="signs the cookie of who signed in: 32 random characters or more; never shown"
-    )
-    public_url: str = Field(
-        "", description="address that people open the dashboard by, such as https://routescope.example.org"
-    )
-    proxy_header: str = Field(
-        "",
-        description="header in which a proxy that people sign in to names their account; empty: none",
-    )
-    proxy_addresses: str = Field(
-        "127.0.0.1",
-        description="addresses or networks of that proxy, separated by spaces; no other may connect",
-    )
-    proxy_sign_out: str = Field(
-        "",
-        pattern=r"^(/\S*|https://\S+)?$",
-        description="where that proxy signs people out, such as /oauth2/sign_out",
-    )
-    daily_tokens: int | None = Field(
-        None, ge=0, description="model tokens that a person may use a day (UTC); empty: no limit"
-    )
-    team: Team = Field(
-        default_factory=Team, description="roles of people, a table [team.roles]; in the settings file alone"
-    )
-    external: dict[str, PipelineSettings] = Field(
-        default_factory=dict,
-        description="pipelines of your own, a table [external.NAME] each; in the settings file alone",
-    )
-    corpora: dict[str, CorpusSettings] = Field(
-        default_factory=dict,
-        description="corpora in PostgreSQL, a table [corpora.NAME] each; in the settings file alone",
-    )
-    models: dict[str, ModelSettings] = Field(
-        default_factory=dict,
-        description="further chat models, a table [models.NAME] each; in the settings file alone",
-    )
-    llm_headers: dict[str, str] = Field(
-        default_factory=dict,
-        description="headers sent to `llm_base_url`, a table [llm_headers]; ${NAME} is the environment"
-        " variable NAME; in the settings file alone",
-    )
-    embedders: dict[str, EmbedderSettings] = Field(
-        default_factory=dict,
-        description="embedding services, a table [embedders.NAME] each; in the settings file alone",
-    )
-    access: dict[str, dict[str, tuple[str, ...]]] = Field(
-        default_factory=dict,
-        description="groups that may see documents, a table [access.FIELD] with VALUE = [GROUP, ...] for each"
-        " metadata field, which `audit-access` tests retrieval with; in the settings file alone",
-    )
-    exact_below: int = Field(
-        50_000, ge=0, description="number of passages below which vector search is exact"
-    )
+    home: Path = Field(default_factory=default_home)
+    """sessions, indexes, caches"""
+    models_dir: Path = Field(default_factory=lambda: user_cache_path("routescope") / "models")
+    """downloaded models, shared by every checkout on this machine"""
+    database: SecretStr | None = None
+    """PostgreSQL database that keeps runs and labels, postgresql://USER@HOST/NAME; empty: a file in `home`"""
+    first_start: Literal["on", "off"] = "on"
+    """on: a first start of the dashboard prepares the example documents, models and evaluation"""
+    embedder: str = "all-MiniLM-L6-v2"
+    """embedding model: a name that `models` lists, of sentence-transformers, a folder, or the NAME of a
+    service, [embedders.NAME]; all-MiniLM-L6-v2-int8 is the default with weights of 8 bits, twice as fast"""
+    embed_limit_cost: float = Field(1.0, ge=0, allow_inf_nan=False)
+    """cost of embedding a corpus by a service above which indexing asks first, in its price's currency"""
+    embed_limit_minutes: float = Field(30.0, ge=0, allow_inf_nan=False)
+    """the same for the minutes that it takes"""
+    llm: str = "qwen2.5-coder-1.5b"
+    """model name in the catalogue, or at `llm_base_url`"""
+    index_llm: str = ""
+    """model that writes contexts and hypothetical questions for an index; empty: same as `llm`"""
+    llm_base_url: str | None = None
+    """OpenAI-compatible endpoint of the model; empty: the embedded server"""
+    llm_api_key: SecretStr | None = None
+    """API key of `llm_base_url`; never shown, logged or stored"""
+    llm_mode: Literal["live", "record", "replay"] = "live"
+    """live: use cached answers, call the model for the rest; record: call it always; replay: cached only"""
+    llm_timeout_s: float = Field(120.0, gt=0)
+    """deadline of one model call, in seconds, with the waits its service asks for"""
+    llm_reasoning_tokens: int | None = Field(None, ge=0)
+    """tokens that a model may reason with, besides those of its answer; empty: learned from its replies"""
+    llm_reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = ""
+    """how much a model is to reason (reasoning_effort); empty: its default"""
+    llm_idle_minutes: float = Field(20.0, gt=0)
+    """minutes without a call after which the embedded server stops"""
+    llm_slots: int | None = Field(None, ge=1)
+    """concurrent calls to `llm_base_url`; empty: no limit, but enrichments make 8, or 1 to this machine"""
+    llm_cache_mb: int = Field(1024, ge=1)
+    """size limit of the model answer cache, in megabytes; the least recently used are deleted first"""
+    llm_context: int = Field(8192, ge=512)
+    """context window in tokens; the embedded server starts with it"""
+    llm_price_prompt: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """price per million prompt tokens; empty: no price shown"""
+    llm_price_completion: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """price per million completion tokens, in the same currency"""
+    late_model: str = Field("all-MiniLM-L6-v2", min_length=1)
+    """model of the token vectors for late interaction: the embedded MiniLM, a ColBERT model or its folder"""
+    late_bits: Annotated[Literal[2, 16], BeforeValidator(_whole)] = 16
+    """bits of a component of these vectors on disk; 2 take an eighth of the room, may rank slightly worse"""
+    sparse_model: str = "splade-tiny"
+    """SPLADE model: a name that `models` lists, of the hub, or its folder; empty: none"""
+    fid_model: str = ""
+    """Fusion-in-Decoder model (T5): its name on the Hugging Face Hub or its folder; empty: none"""
+    web_search: str = Field("snapshot", pattern=r"^(snapshot|none|https?://\S+)$")
+    """snapshot: the stored pages of corpus `web`; none; or the http(s):// URL of a SearXNG instance"""
+    reranker: str = Field("embedded", min_length=1)
+    """embedded; llm; a cross-encoder, such as cross-encoder/ms-marco-MiniLM-L6-v2, or its folder; or a rerank
+    server, http(s)://.../rerank"""
+    reranker_model: str = ""
+    """model to request from the rerank server; empty: its default"""
+    reranker_api_key: SecretStr | None = None
+    """API key of the rerank server; never shown, logged or stored"""
+    self_rag_base_url: str | None = None
+    """text-completion endpoint of a reflection-token model, for Self-RAG; empty: none"""
+    self_rag_model: str = Field("selfrag/selfrag_llama2_7b", min_length=1)
+    """model to request from `self_rag_base_url`"""
+    self_rag_api_key: SecretStr | None = None
+    """API key of `self_rag_base_url`; never shown, logged or stored"""
+    route_timeout_s: float = Field(1200.0, gt=0)
+    """deadline of one route, in seconds"""
+    route_max_calls: int = Field(40, ge=1)
+    """maximum model calls per route"""
+    route_max_tokens: int = Field(40_000, ge=1)
+    """maximum model tokens per route"""
+    timing: Literal["shared", "isolated"] = "shared"
+    """shared: routes reuse each other's equal steps; isolated: each route does all its steps itself"""
+    answers: Literal["none", "selected", "all"] = "none"
+    """which routes write an answer"""
+    answer_by: Literal["model", "extract"] = "model"
+    """model: written by the language model; extract: sentences copied from passages"""
+    answer_order: Literal["best first", "best at both ends"] = "best first"
+    """order of the passages in the answer prompt"""
+    answer_evidence: float = Field(EVIDENCE, ge=0, le=1)
+    """minimum P(Yes) that the passages contain the answer; below it no answer is written"""
+    delete_undo_minutes: float = Field(10.0, ge=0, le=525_600)
+    """minutes in which a deleted run can be restored; after that it is permanently deleted"""
+    scheduler: str = Field("", pattern=r"^((tcp|tls)://\S+)?$")
+    """Dask scheduler whose workers evaluations, sweeps and indexing may use: tcp://host:port or tls://..."""
+    scheduler_tls_ca: str = ""
+    """file of the certificate authority of a tls:// scheduler"""
+    scheduler_tls_cert: str = ""
+    """file of this machine's certificate for it"""
+    scheduler_tls_key: str = ""
+    """file of that certificate's private key"""
+    only_public: str = ""
+    """settings whose address must be public: those entered on a page that other machines can reach"""
+    oidc_url: str = ""
+    """OpenID Connect provider that people sign in with: the address of its metadata,
+    https://.../.well-known/openid-configuration; empty: none"""
+    oidc_client_id: str = ""
+    """name of this server at the provider"""
+    oidc_client_secret: SecretStr | None = None
+    """secret of this server at the provider; never shown, logged or stored"""
+    oidc_email: Literal["verified", "any"] = "verified"
+    """verified: only email addresses that the provider verified; any: also where it does not say"""
+    cookie_secret: SecretStr | None = None
+    """signs the cookie of who signed in: 32 random characters or more; never shown"""
+    public_url: str = ""
+    """address that people open the dashboard by, such as https://routescope.example.org"""
+    proxy_header: str = ""
+    """header in which a proxy that people sign in to names their account; empty: none"""
+    proxy_addresses: str = "127.0.0.1"
+    """addresses or networks of that proxy, separated by spaces; no other may connect"""
+    proxy_sign_out: str = Field("", pattern=r"^(/\S*|https://\S+)?$")
+    """where that proxy signs people out, such as /oauth2/sign_out"""
+    daily_tokens: int | None = Field(None, ge=0)
+    """model tokens that a person may use a day (UTC); empty: no limit"""
+    exact_below: int = Field(50_000, ge=0)
+    """number of passages below which vector search is exact"""
+
+    # Tables of the settings file, which neither the environment nor a page can set.
+    team: Team = Team()  # [team.roles]
+    external: dict[str, PipelineSettings] = {}  # pipelines of your own, [external.NAME]
+    corpora: dict[str, CorpusSettings] = {}  # corpora in PostgreSQL, [corpora.NAME]
+    models: dict[str, ModelSettings] = {}  # further chat models, [models.NAME]
+    llm_headers: dict[str, str] = {}  # sent to `llm_base_url`; ${NAME} is the environment variable NAME
+    embedders: dict[str, EmbedderSettings] = {}  # embedding services, [embedders.NAME]
+    # groups that may see documents, for `audit-access`: [access.FIELD] with VALUE = [GROUP, ...]
+    access: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret that is set, for redaction."""
@@ -403,9 +283,7 @@ def _from_file() -> dict[str, Any]:
 
 
 def _from_environment(names: Iterable[str]) -> dict[str, str]:
-    """Return the settings among `names` that the environment sets, in any case. `TABLES` are excluded: a
-    variable is set more easily than a file is written, and code to execute is named only in the file.
-    """
+    """Return the settings among `names` that the environment sets, in any case, except `TABLES`."""
     given = {name.lower(): value for name, value in os.environ.items()}
     known = {name: f"{ENV_PREFIX}{name}".lower() for name in names if name not in TABLES}
     return {name: given[variable] for name, variable in known.items() if variable in given}

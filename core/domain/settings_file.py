@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -16,57 +16,20 @@ from pydantic import SecretStr
 
 from core.domain import people, reach
 from core.domain.errors import BadInput, Unavailable
-from core.domain.settings import ENV_PREFIX, Settings, load
+from core.domain.settings import ENV_PREFIX, TABLES, Settings, load
 
 FILE = "routescope.toml"
 ONLY_PUBLIC = "only_public"
-# Where this file and what people made are, is decided before it is read; which addresses were given on a page
-# that others can reach is kept by `write` alone.
-# What is executed is named by whoever may write the file, never by a page.
-PIPELINES = "external"
-# Addresses with their passwords, and what of a database is read.
-CORPORA = "corpora"
-# Endpoints with the variables of their keys: what may be sent where is decided by whoever writes the file.
-MODELS = ("models", "llm_headers")
-# Addresses that texts are sent to, and which variable of the environment holds the key.
-EMBEDDERS = "embedders"
-ACCESS = "access"  # a table, which no page edits
-# A scheduler executes what it is sent and answers with what is executed here.
-SCHEDULER = ("scheduler", "scheduler_tls_ca", "scheduler_tls_cert", "scheduler_tls_key")
-# How people sign in is no page's to change: it could let in whoever asks. Roles have a page of their own.
-ROLES = "team"
-LOGIN = (
-    "oidc_url",
-    "oidc_client_id",
-    "oidc_client_secret",
-    "oidc_email",
-    "cookie_secret",
-    "public_url",
-    "proxy_header",
-    "proxy_addresses",
-    "proxy_sign_out",
-)
-FIXED = (
-    "home",
-    "models_dir",
-    "database",
-    ONLY_PUBLIC,
-    PIPELINES,
-    ROLES,
-    CORPORA,
-    *MODELS,
-    EMBEDDERS,
-    ACCESS,
-    *SCHEDULER,
-    *LOGIN,
+# A page could name what is executed, let in whoever asks, or send a scheduler what it executes.
+FIXED = tuple(
+    name
+    for name in Settings.model_fields
+    if name in ("home", "models_dir", "database", ONLY_PUBLIC, *TABLES)
+    or name.startswith(("oidc_", "cookie_", "public_", "proxy_", "scheduler"))
 )
 ADDRESSES = ("llm_base_url", "self_rag_base_url", "reranker", "web_search")  # what may hold one
 # A key is for one address: whoever may change the address must not thereby be sent the key.
-KEY_OF = {
-    "llm_base_url": "llm_api_key",
-    "reranker": "reranker_api_key",
-    "self_rag_base_url": "self_rag_api_key",
-}
+KEY_OF = {name: f"{name.removesuffix('_base_url')}_api_key" for name in ADDRESSES if name != "web_search"}
 Source = Literal["default", "file", "environment"]
 
 
@@ -91,34 +54,23 @@ class ShownSetting:
 
 
 def listed(settings: Settings) -> list[ShownSetting]:
-    """List every setting in the order of definition, except pipelines and roles, which have their own
-    pages.
-    """
+    """List every setting but the tables, in the order of definition."""
     in_file = _read(settings.home / FILE)
     found = []
     for name, field in Settings.model_fields.items():
-        if name in (PIPELINES, ROLES, CORPORA, EMBEDDERS, ACCESS, *MODELS):
+        if name in TABLES:
             continue
         kind, choices, optional = _kind(field.annotation)
-        source: Source = (
-            "environment" if _from_environment(name) else "file" if name in in_file else "default"
-        )
+        source: Source = "file" if name in in_file else "default"
+        if _from_environment(name):
+            source = "environment"
         value = getattr(settings, name)
         if choices and value is not None:
             value = str(value)  # as the choices are told
-        found.append(
-            ShownSetting(
-                name,
-                field.description or "",
-                None if kind is SecretStr else value,
-                value not in (None, ""),
-                source,
-                kind is SecretStr,
-                kind,
-                choices,
-                optional,
-            )
-        )
+        secret, given = kind is SecretStr, value not in (None, "")
+        shown = None if secret else value
+        help = field.description or ""
+        found.append(ShownSetting(name, help, shown, given, source, secret, kind, choices, optional))
     return found
 
 
@@ -146,8 +98,8 @@ def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> N
             )
     import tomlkit
 
-    wanted = {**changes, **_dropped_keys(changes, home), **_marked(changes, home, exposed=exposed)}
-
+    stored = _read(home / FILE)
+    wanted = {**changes, **_dropped_keys(changes, stored), **_marked(changes, stored, exposed=exposed)}
     document = tomlkit.parse(_text(home / FILE))
     for name, value in wanted.items():
         if value is None:
@@ -173,7 +125,7 @@ def write_role(who: str, role: people.Role | None, home: Path) -> None:
     import tomlkit
 
     document = tomlkit.parse(_text(home / FILE))
-    team = document.setdefault(ROLES, tomlkit.table())
+    team = document.setdefault("team", tomlkit.table())
     roles = team.setdefault("roles", tomlkit.table())
     for known in [one for one in roles if one.strip().lower() == name]:
         del roles[known]
@@ -185,45 +137,33 @@ def write_role(who: str, role: people.Role | None, home: Path) -> None:
     people.record("role", f"{name}: {role or 'none'}")
 
 
-def _dropped_keys(changes: Mapping[str, Any], home: Path) -> dict[str, None]:
+def _dropped_keys(changes: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, None]:
     """Return the keys that must not be sent to a changed address. Raises BadInput if such a key comes from
     the environment.
     """
-    gone: dict[str, None] = {}
-    stored = _read(home / FILE)
-    for address, key in KEY_OF.items():
-        if address not in changes or key in changes or changes[address] == stored.get(address):
-            continue
+    changed = (name for name in KEY_OF if name in changes and changes[name] != stored.get(name))
+    gone = {name: KEY_OF[name] for name in changed if KEY_OF[name] not in changes}
+    for address, key in gone.items():
         if _from_environment(key):
             raise BadInput(
                 f"setting {address}: its key comes from the environment variable {ENV_PREFIX}{key.upper()}; "
                 "set the address there too, to keep the key from being sent to another server"
             )
-        if key in stored:
-            gone[key] = None
-    return gone
+    return dict.fromkeys(gone.values())
 
 
-def _marked(changes: Mapping[str, Any], home: Path, *, exposed: bool) -> dict[str, str | None]:
+def _marked(changes: Mapping[str, Any], stored: Mapping[str, Any], *, exposed: bool) -> dict[str, str | None]:
     """Return the setting that marks public-only addresses after `changes`, or {} if no address changes.
     Raises BadInput for an address that must not be called.
     """
-    given = {name: changes[name] for name in ADDRESSES if name in changes}
-    if not given:
-        return {}
-    marked = set(str(_read(home / FILE).get(ONLY_PUBLIC, "")).split()) - given.keys()
+    given = {name: str(changes[name] or "").strip() for name in ADDRESSES if name in changes}
+    marked = set(str(stored.get(ONLY_PUBLIC, "")).split()) - given.keys()
     for name, value in given.items():
-        if "://" not in str(value or ""):
-            continue
-        try:
-            host = urlsplit(str(value).strip()).hostname or ""
-        except ValueError:
-            continue  # said by whoever is to call it
-        if why := reach.named(host, private=not exposed):
-            raise BadInput(f"setting {name}: {why}")
-        if exposed:
-            marked.add(name)
-    return {ONLY_PUBLIC: " ".join(sorted(marked)) or None}
+        with suppress(ValueError):  # an invalid address is reported by what is to call it
+            if "://" in value and (why := reach.named(urlsplit(value).hostname or "", private=not exposed)):
+                raise BadInput(f"setting {name}: {why}")
+            marked |= {name} if exposed and "://" in value else set()
+    return {ONLY_PUBLIC: " ".join(sorted(marked)) or None} if given else {}
 
 
 def _kind(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
@@ -264,19 +204,15 @@ def _store(text: str, home: Path) -> None:
     the new one. Raises BadInput, Unavailable.
     """
     load(**{name: value for name, value in tomllib.loads(text).items() if not _from_environment(name)})
-    path = home / FILE
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home, prefix=f".{FILE}.") as scratch:
+            whole = Path(scratch) / FILE
+            whole.touch(0o600)
+            with whole.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(scratch).replace(path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                Path(scratch).unlink()
-            raise
+            whole.replace(home / FILE)
     except OSError as error:
-        raise Unavailable(f"cannot write {path}: {error}") from None
+        raise Unavailable(f"cannot write {home / FILE}: {error}") from None
