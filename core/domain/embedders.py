@@ -6,9 +6,9 @@ import os
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from core.domain.pipelines import VARIABLE
+from core.domain.pipelines import VARIABLE, Headers
 
 Kind = Literal["openai", "azure", "ollama", "tei", "vllm", "lmstudio", "cohere", "voyage"]
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
@@ -27,38 +27,25 @@ class EmbedderSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Kind = Field("openai", description="what the service speaks; openai: /v1/embeddings")
-    base_url: str = Field("", description="its address; empty: that of the vendor")
-    model: str = Field(min_length=1, max_length=200, description="model to request; Azure: the deployment")
-    key_env: str = Field("", pattern=r"^[A-Za-z0-9_]*$", description="environment variable with the API key")
-    headers: dict[str, str] = Field(
-        default_factory=dict, description="sent with every request; ${NAME} is the environment variable NAME"
-    )
-    api_version: str = Field("", pattern=r"^[A-Za-z0-9.-]*$", description="Azure's ?api-version")
-    dimensions: int | None = Field(
-        None, ge=1, le=65_536, description="numbers in a vector; empty: the model's"
-    )
-    encoding: Literal["auto", "float", "base64"] = Field("auto", description="how vectors are sent")
-    query_prefix: str = Field("", description="put before each question")
-    document_prefix: str = Field("", description="put before each passage")
-    query_type: str = Field("", description="input_type of questions; empty: that of Cohere or Voyage")
-    document_type: str = Field("", description="input_type of passages")
-    query_fields: dict[str, Any] = Field(
-        default_factory=dict, description="more fields of a question's request"
-    )
-    document_fields: dict[str, Any] = Field(default_factory=dict, description="of a request with passages")
-    batch: int | None = Field(None, ge=1, le=2048, description="texts in a request at most")
-    batch_tokens: int | None = Field(None, ge=1, description="tokens in a request at most, about")
-    at_once: int | None = Field(None, ge=1, le=64, description="requests at once while a corpus is indexed")
-    timeout_s: float = Field(60.0, gt=0, le=3_600, description="deadline of one request, in seconds")
-    price: float | None = Field(None, ge=0, allow_inf_nan=False, description="price per million tokens")
-
-    @field_validator("headers")
-    @classmethod
-    def _headers(cls, given: dict[str, str]) -> dict[str, str]:
-        from core.domain.pipelines import PipelineSettings
-
-        return PipelineSettings.model_validate({"headers": given}).headers
+    kind: Kind = "openai"  # what the service speaks; openai: /v1/embeddings
+    base_url: str = ""  # its address; empty: that of the vendor
+    model: str = Field(min_length=1, max_length=200)  # model to request; Azure: the deployment
+    key_env: str = Field("", pattern=r"^[A-Za-z0-9_]*$")  # environment variable with the API key
+    headers: Headers = {}  # sent with every request
+    api_version: str = Field("", pattern=r"^[A-Za-z0-9.-]*$")  # Azure's ?api-version
+    dimensions: int | None = Field(None, ge=1, le=65_536)  # numbers in a vector; empty: the model's
+    encoding: Literal["auto", "float", "base64"] = "auto"  # how vectors are sent
+    query_prefix: str = ""  # put before each question
+    document_prefix: str = ""  # put before each passage
+    query_type: str = ""  # input_type of questions; empty: that of Cohere or Voyage
+    document_type: str = ""  # input_type of passages
+    query_fields: dict[str, Any] = {}  # more fields of a question's request
+    document_fields: dict[str, Any] = {}  # of a request with passages
+    batch: int | None = Field(None, ge=1, le=2048)  # texts in a request at most
+    batch_tokens: int | None = Field(None, ge=1)  # tokens in a request at most, about
+    at_once: int | None = Field(None, ge=1, le=64)  # requests at once while a corpus is indexed
+    timeout_s: float = Field(60.0, gt=0, le=3_600)  # deadline of one request
+    price: float | None = Field(None, ge=0, allow_inf_nan=False)  # per million tokens
 
     @model_validator(mode="after")
     def _address(self) -> EmbedderSettings:

@@ -21,17 +21,15 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    model: str = Field(min_length=1, description="model name at `base_url`, or in the catalogue")
-    base_url: str | None = Field(None, description="OpenAI-compatible endpoint; empty: the embedded server")
-    key_env: str = Field("", description="environment variable with its API key")
-    headers: dict[str, str] = Field(
-        default_factory=dict, description="sent with every call; ${NAME} is the environment variable NAME"
-    )
-    price_prompt: float | None = Field(None, ge=0, allow_inf_nan=False, description="per million tokens")
-    price_completion: float | None = Field(None, ge=0, allow_inf_nan=False, description="per million tokens")
-    reasoning_tokens: int | None = Field(None, ge=0, description="as `llm_reasoning_tokens`")
-    reasoning_effort: str = Field("", description="as `llm_reasoning_effort`")
-    slots: int | None = Field(None, ge=1, description="as `llm_slots`")
+    model: str = Field(min_length=1)  # model name at `base_url`, or in the catalogue
+    base_url: str | None = None  # OpenAI-compatible endpoint; empty: the embedded server
+    key_env: str = ""  # environment variable with its API key
+    headers: dict[str, str] = {}  # sent with every call; ${NAME} is the environment variable NAME
+    price_prompt: float | None = Field(None, ge=0, allow_inf_nan=False)  # per million tokens
+    price_completion: float | None = Field(None, ge=0, allow_inf_nan=False)
+    reasoning_tokens: int | None = Field(None, ge=0)  # as the setting `llm_reasoning_tokens`
+    reasoning_effort: str = ""  # as `llm_reasoning_effort`
+    slots: int | None = Field(None, ge=1)  # as `llm_slots`
 
     def key(self) -> SecretStr | None:
         """Return the API key, or None."""
@@ -40,17 +38,9 @@ class ModelSettings(BaseModel):
 
     def as_settings(self) -> dict[str, object]:
         """Return the settings that this model replaces."""
-        return {
-            "llm": self.model,
-            "llm_base_url": self.base_url,
-            "llm_api_key": self.key(),
-            "llm_headers": self.headers,
-            "llm_price_prompt": self.price_prompt,
-            "llm_price_completion": self.price_completion,
-            "llm_reasoning_tokens": self.reasoning_tokens,
-            "llm_reasoning_effort": self.reasoning_effort,
-            "llm_slots": self.slots,
-        }
+        own = self.model_dump(exclude={"model", "base_url", "key_env"})
+        endpoint = {"llm": self.model, "llm_base_url": self.base_url, "llm_api_key": self.key()}
+        return endpoint | {f"llm_{name}": value for name, value in own.items()}
 
 
 def filled(headers: Mapping[str, str], where: str) -> dict[str, str]:

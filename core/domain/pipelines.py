@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from core.domain.errors import BadInput
 
@@ -22,15 +22,25 @@ HOW = "NAME=FILE.py:FUNCTION or NAME=http://127.0.0.1:PORT/search"
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # What says how a request is framed or where it goes is not the user's to set.
-KEPT_HEADERS = (
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "content-type",
-    "accept-encoding",
+KEPT_HEADERS = frozenset(
+    ("host", "content-length", "transfer-encoding", "connection", "content-type", "accept-encoding")
 )
 K = 50  # passages asked for, unless told otherwise
+
+
+def checked_headers(given: dict[str, str]) -> dict[str, str]:
+    """Return the headers. Raises ValueError for one that cannot be sent, or that frames a request."""
+    for name, value in given.items():
+        if not _HEADER.fullmatch(name) or name.lower() in KEPT_HEADERS:
+            raise ValueError(f"header {name!r} cannot be set")
+        if not value.isprintable() or not value.isascii() or value != value.strip():
+            raise ValueError(f"the value of header {name} contains characters that no header has")
+    return given
+
+
+Headers = Annotated[
+    dict[str, str], AfterValidator(checked_headers)
+]  # ${NAME} is the environment variable NAME
 
 
 class PipelineSettings(BaseModel):
@@ -38,31 +48,17 @@ class PipelineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    function: str | None = Field(None, description="FILE.py:FUNCTION; a relative file is beside this one")
-    url: str | None = Field(None, description="http(s)://host:port/path that takes POST")
-    python: str = Field("", description="the interpreter of `function`, or its environment's folder")
-    title: str = Field("", max_length=60, description="what pages call it; empty: its name")
-    k: int = Field(K, ge=1, le=1_000, description="passages asked for")
-    timeout_s: float = Field(30.0, gt=0, le=3_600, description="deadline of one call, in seconds")
-    start_timeout_s: float = Field(120.0, gt=0, le=3_600, description="deadline of loading the file")
-    memory_mb: int = Field(0, ge=0, description="for `function`, in MB; 0: half of the machine's memory")
-    env: list[str] = Field(
-        default_factory=list, description="environment variables that `function` is given, by name"
-    )
-    headers: dict[str, str] = Field(
-        default_factory=dict, description="sent to `url`; ${NAME} is the environment variable NAME"
-    )
-    filters: dict[str, Any] = Field(default_factory=dict, description="given with every question as it is")
-
-    @field_validator("headers")
-    @classmethod
-    def _headers(cls, given: dict[str, str]) -> dict[str, str]:
-        for name, value in given.items():
-            if not _HEADER.fullmatch(name) or name.lower() in KEPT_HEADERS:
-                raise ValueError(f"header {name!r} cannot be set")
-            if not value.isprintable() or not value.isascii() or value != value.strip():
-                raise ValueError(f"the value of header {name} contains characters that no header has")
-        return given
+    function: str | None = None  # FILE.py:FUNCTION; a relative file is beside the settings file
+    url: str | None = None  # http(s)://host:port/path that takes POST
+    python: str = ""  # the interpreter of `function`, or its environment's folder
+    title: str = Field("", max_length=60)  # what pages call it; empty: its name
+    k: int = Field(K, ge=1, le=1_000)  # passages asked for
+    timeout_s: float = Field(30.0, gt=0, le=3_600)  # deadline of one call
+    start_timeout_s: float = Field(120.0, gt=0, le=3_600)  # deadline of loading the file
+    memory_mb: int = Field(0, ge=0)  # for `function`, in MB; 0: half of the machine's memory
+    env: tuple[str, ...] = ()  # names of environment variables that `function` is given
+    headers: Headers = {}  # sent to `url`
+    filters: dict[str, Any] = {}  # given with every question as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,47 +114,46 @@ def from_settings(name: str, given: PipelineSettings, beside: Path) -> Pipeline:
     for key in ("python", "memory_mb", "env"):
         if given.url is not None and getattr(given, key):
             raise BadInput(f"{where}: {key} goes with function, not with url")
-    return _pipeline(
-        name,
-        given.function or given.url or "",
-        given.python,
-        beside,
-        where,
-        title=given.title,
-        k=given.k,
-        timeout_s=given.timeout_s,
-        start_timeout_s=given.start_timeout_s,
-        memory_mb=given.memory_mb,
-        env=_variables(given.env, where),
-        headers=tuple(given.headers.items()),
-        filters=given.filters,
-    )
+    _check_variables(given.env, where)
+    more = given.model_dump(exclude={"function", "url", "python", "headers"})
+    more["headers"] = tuple(given.headers.items())
+    return _pipeline(name, given.function or given.url or "", given.python, beside, where, **more)
 
 
 def from_command(given: str, python: str = "", env: Sequence[str] = ()) -> Pipeline:
     """Return the pipeline of `--route NAME=TARGET` with `--python` and `--env`. Raises BadInput."""
-    name, equals, target = given.partition("=")
-    if not equals or not name or not target:
-        raise BadInput(f"cannot read --route {given!r}; write {HOW}")
-    is_url, where = "://" in target, f"--route {name}"
-    named = () if is_url else _variables(env, where)
-    return _pipeline(name, target, "" if is_url else python, Path.cwd(), where, given="command", env=named)
+    name, target = _parted(given, "--route", HOW)
+    if "://" in target:
+        return _pipeline(name, target, "", Path.cwd(), f"--route {name}", given="command")
+    _check_variables(env, f"--route {name}")
+    return _pipeline(name, target, python, Path.cwd(), f"--route {name}", given="command", env=tuple(env))
 
 
 def from_file(given: str) -> Pipeline:
     """Read the pipeline of `--run NAME=FILE`, whose replies are in a file. Raises BadInput if it is malformed
     or missing.
     """
-    name, equals, file = given.partition("=")
-    if not equals or not name or not file:
-        raise BadInput(f"cannot read --run {given!r}; write NAME=FILE.run or NAME=FILE.jsonl")
-    if not NAME.fullmatch(name):
-        raise BadInput(f"--run {name}: {name[:60]!r} cannot be a route's name; use {NAMED}")
-    path = _under(file, Path.cwd())
-    if not path.is_file():
-        raise BadInput(f"--run {name}: {path} does not exist")
+    name, file = _parted(given, "--run", "NAME=FILE.run or NAME=FILE.jsonl")
+    path = _file(name, file, Path.cwd(), f"--run {name}")
     title = f"{name} (replies from {path.name})"
     return Pipeline(name, "file", str(path), title=title, k=1_000, given="command")
+
+
+def _parted(given: str, option: str, how: str) -> tuple[str, str]:
+    name, _, target = given.partition("=")
+    if not name or not target:
+        raise BadInput(f"cannot read {option} {given!r}; write {how}")
+    return name, target
+
+
+def _file(name: str, file: str, beside: Path, where: str) -> Path:
+    """Return the path of a file of pipeline `name`. Raises BadInput for an invalid name or no such file."""
+    if not NAME.fullmatch(name):
+        raise BadInput(f"{where}: {name[:60]!r} cannot be a route's name; use {NAMED}")
+    path = _under(file, beside)
+    if not path.is_file():
+        raise BadInput(f"{where}: {path} does not exist")
+    return path
 
 
 def _pipeline(name: str, target: str, python: str, beside: Path, where: str, **more: Any) -> Pipeline:
@@ -169,20 +164,17 @@ def _pipeline(name: str, target: str, python: str, beside: Path, where: str, **m
     file, colon, function = target.rpartition(":")
     if not colon or not file or not all(part.isidentifier() for part in function.split(".")):
         raise BadInput(f"{where}: cannot read {target[:200]!r}; write {HOW}")
-    path = _under(file, beside)
-    if not path.is_file():
-        raise BadInput(f"{where}: {path} does not exist")
+    path = _file(name, file, beside, where)
     return Pipeline(name, "function", f"{path}:{function}", interpreter(python, beside, where), **more)
 
 
-def _variables(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the names of variables, checked: this program's own are for no pipeline."""
+def _check_variables(names: Sequence[str], where: str) -> None:
+    """Raise BadInput for the name of no variable, or of one of this program, which are for no pipeline."""
     for name in names:
         if not VARIABLE.fullmatch(f"${{{name}}}") or name.startswith("ROUTESCOPE_"):
             raise BadInput(
                 f"{where}: env {name[:60]!r}: give the name of a variable that is not RouteScope's"
             )
-    return tuple(names)
 
 
 def interpreter(given: str, beside: Path, where: str) -> str:
