@@ -58,7 +58,7 @@ def of(hint):
     return built(hint, **{field.name: of(hints[field.name]) for field in fields(hint)})
 
 
-outputs = st.one_of(*map(of, OUTPUTS))
+outputs = st.one_of(*map(of, OUTPUTS.values()))
 links = of(Link)
 spans = built(
     Span,

@@ -6,10 +6,11 @@ default, so that stored runs stay readable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from core.domain.errors import BadInput
 from core.domain.filters import Filter
@@ -22,16 +23,31 @@ Terms = tuple[tuple[str, float], ...]  # (term or token, weight)
 State = Literal["scored", "not scored", "error"]
 
 
+OUTPUTS: dict[str, type[Output]] = {}  # by tag
+
+
+class Output:
+    """Base of what a span records. `type` is the tag of stored outputs: the class' name in snake_case."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+    type: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        if "type" not in vars(cls):
+            cls.type = re.sub(r"\B(?=[A-Z])", "_", cls.__name__).lower()
+        OUTPUTS[cls.type] = cls
+
+
 @dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Output):
     """The result of a step on which no other step or reader builds."""
 
     value: Any = None  # the result as plain JSON
-    type: Literal["pass"] = "pass"
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Output):
     """A reply of a language model."""
 
     text: str  # partial while `streaming`
@@ -40,11 +56,10 @@ class Reply:
     streaming: bool = False
     cut: bool = False  # True if it ended at its token limit
     reasoning: str = ""  # the model's reasoning before the answer
-    type: Literal["reply"] = "reply"
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class Waited(Output):
     """A wait for a model."""
 
     place: int | None = None  # place in the queue, 1 is next
@@ -53,7 +68,6 @@ class Waited:
     over: bool = False  # True once the wait has ended
     others_ms: float = 0.0  # milliseconds waited for others, which no time of the route counts
     own_ms: float = 0.0  # milliseconds waited for the route's own calls, which count
-    type: Literal["waited"] = "waited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +116,11 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Entities:
+class Entities(Output):
     """The start of a graph walk."""
 
     seeds: tuple[Seed, ...]  # heaviest first
     unknown: tuple[str, ...] = ()  # names in the question that are not in the graph
-    type: Literal["entities"] = "entities"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +160,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Search(Output):
     """A search; its hits are on the span."""
 
     texts: tuple[str, ...] = ()  # the text searched, or () for a vector, whose step the link names
@@ -165,7 +178,6 @@ class Search:
     codes: str = ""  # kind of vector codes used in a first pass
     # if `keys` are summaries: the first passages by their own vectors, best first
     alone: tuple[str, ...] = ()
-    type: Literal["search"] = "search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +191,13 @@ class FilterRead:
 
 
 @dataclass(frozen=True, slots=True)
-class FiltersRead:
+class FiltersRead(Output):
     """The conditions read from a question."""
 
     found: tuple[FilterRead, ...]
     left: int  # number of passages that meet those kept and the run's own filters
     of: int  # number of passages of the corpus
     by: str = "rules"  # "rules" or "model"
-    type: Literal["filters_read"] = "filters_read"
 
     @property
     def kept(self) -> tuple[Filter, ...]:
@@ -195,7 +206,7 @@ class FiltersRead:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleSearches:
+class SampleSearches(Output):
     """One search for each of several texts, to compare them."""
 
     texts: tuple[str, ...]
@@ -203,7 +214,6 @@ class SampleSearches:
     overlap: float | None  # mean Jaccard overlap of two lists; None for fewer than two
     in_all: tuple[str, ...]  # ids of the passages in every list
     where: tuple[Filter, ...] = ()  # the filters applied
-    type: Literal["sample_searches"] = "sample_searches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +225,7 @@ class VectorSpread:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding:
+class Embedding(Output):
     """A vector of texts, or one for each token."""
 
     texts: tuple[str, ...]
@@ -223,7 +233,6 @@ class Embedding:
     recalled: tuple[str, ...] = ()  # ids of the remembered turns that the vector was moved towards
     spread: VectorSpread | None = None  # spread of the vectors of `texts` alone
     feedback: tuple[str, ...] = ()  # ids of the first passages found that the vector was moved towards
-    type: Literal["embedding"] = "embedding"
 
     @property
     def single(self) -> str | None:
@@ -233,7 +242,7 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Output):
     """Texts written to search with."""
 
     before: str  # the text they were written from
@@ -244,7 +253,6 @@ class Rewrite:
     terms: Terms = ()  # the weighted terms, if it is a list of terms
     added: tuple[str, ...] = ()  # those of the terms that are not the question's
     passages: tuple[str, ...] = ()  # ids of the passages that the terms are from
-    type: Literal["rewrite"] = "rewrite"
 
     @property
     def single(self) -> bool:
@@ -261,7 +269,7 @@ Method = Literal["rrf", "linear", "fitted", "union", "best", "append", "collect"
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion:
+class Fusion(Output):
     """A fusion of several lists. Its settings are the span's arguments; its lists are the span's links, in
     order.
 
@@ -279,7 +287,6 @@ class Fusion:
     shares: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     new: tuple[str, ...] = ()  # the passages a collection gained
     features: tuple[str, ...] = ()  # the feature of each fitted weight
-    type: Literal["fusion"] = "fusion"
 
     @property
     def in_turn(self) -> bool:
@@ -302,7 +309,7 @@ class Reranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rerank:
+class Rerank(Output):
     """A list in another order."""
 
     reranker: str = ""
@@ -311,11 +318,10 @@ class Rerank:
     scored: int = 0
     tokens: TokenMatches | None = None
     unmoved: str = ""  # why nothing was reordered; "" if it was
-    type: Literal["rerank"] = "rerank"
 
 
 @dataclass(frozen=True, slots=True)
-class PassageGrade:
+class PassageGrade(Output):
     """A passage's grade."""
 
     id: str
@@ -324,7 +330,6 @@ class PassageGrade:
     why: str = ""
     value: float | None = None  # the grade on the grader's own scale
     by: str | None = None  # how the grade was read
-    type: Literal["passage_grade"] = "passage_grade"
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +347,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Grading:
+class Grading(Output):
     """Grades of several passages and the decision made from them."""
 
     grades: tuple[PassageGrade, ...]
@@ -353,7 +358,6 @@ class Grading:
     ways: tuple[str, ...]
     evaluator: str = ""
     round: Round | None = None  # set if the mean grade decided, instead of the best
-    type: Literal["grading"] = "grading"
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +370,7 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Output):
     """A decision with its reason.
 
     If a `score` was compared with a `threshold`, the first of `ways` applies from the threshold up, the
@@ -383,7 +387,6 @@ class Decision:
     details: Mapping[str, Any] = field(default_factory=dict)  # plain JSON, for readers
     weighed: tuple[Weighed, ...] = ()  # the features, most influential first
     between: tuple[str, str] | None = None  # the two likeliest ways, which `weighed` separates
-    type: Literal["decision"] = "decision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +410,7 @@ class Duplicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Output):
     """Some of the passages given. Each method fills its own fields."""
 
     # "named": passages that something else names, such as an answer's citations
@@ -422,7 +425,6 @@ class Selection:
     decision: str = ""
     reason: str = ""  # "round": why searching ended
     why: str = ""
-    type: Literal["selection"] = "selection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,12 +439,11 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceFilter:
+class SentenceFilter(Output):
     """Passages split into pieces, some of which are kept."""
 
     sentences: tuple[Sentence, ...]
     floor: float | None = None  # minimum score of a kept piece; None if a model chose
-    type: Literal["sentence_filter"] = "sentence_filter"
 
     @property
     def by_passage(self) -> dict[str, tuple[Sentence, ...]]:
@@ -459,13 +460,12 @@ class SentenceFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpts:
+class Excerpts(Output):
     """The remaining text of each passage, by passage id, and the tokens saved."""
 
     excerpts: Mapping[str, str]
     tokens_before: int = 0
     tokens_after: int = 0
-    type: Literal["excerpts"] = "excerpts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,12 +479,11 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
-class Merging:
+class Merging(Output):
     """The passages read whole, because more than `share` of their pieces were found."""
 
     passages: tuple[Merged, ...]
     share: float
-    type: Literal["merging"] = "merging"
 
     @property
     def excerpts(self) -> dict[str, str]:
@@ -493,7 +492,7 @@ class Merging:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Output):
     """A written answer."""
 
     text: str
@@ -507,17 +506,15 @@ class Written:
     floor: float | None = None  # what `evidence` was compared with
     unaided: bool = False  # True if it was written without passages
     attention: Mapping[str, float] = field(default_factory=dict)  # share of attention by passage id
-    type: Literal["written"] = "written"
 
 
 @dataclass(frozen=True, slots=True)
-class ShortAnswer:
+class ShortAnswer(Output):
     """A few words copied from passages that answer `question`, used in a later search."""
 
     question: str
     text: str  # "" if there is none
     source: str = ""  # id of the passage that contains it
-    type: Literal["short_answer"] = "short_answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -543,7 +540,7 @@ class ClaimChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Critique:
+class Critique(Output):
     """A draft with the verdicts on its claims."""
 
     draft: str
@@ -555,11 +552,10 @@ class Critique:
     ways: tuple[str, ...]
     why: str
     reason: str | None = None
-    type: Literal["critique"] = "critique"
 
 
 @dataclass(frozen=True, slots=True)
-class DraftChoice:
+class DraftChoice(Output):
     """The choice of the final draft."""
 
     kept: int  # number of the draft, from 1
@@ -568,7 +564,6 @@ class DraftChoice:
     reason: str
     why: str
     shares: tuple[float | None, ...] = ()  # share of supported claims of each judged draft
-    type: Literal["draft_choice"] = "draft_choice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -592,7 +587,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentTree:
+class SegmentTree(Output):
     """Segments with their judgements, which can be ranked again with other weights."""
 
     decision: str
@@ -602,7 +597,6 @@ class SegmentTree:
     beam: int = 1
     segments: int = 1
     unjudged: tuple[Segment, ...] = ()  # segments without all judgements, each with `why`; never chosen
-    type: Literal["segment_tree"] = "segment_tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -615,7 +609,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class TableResult:
+class TableResult(Output):
     """The result of querying a database."""
 
     sql: str
@@ -632,7 +626,6 @@ class TableResult:
     links: tuple[str, ...] = ()  # stored values that the question names
     joins: tuple[str, ...] = ()  # join conditions between the tables
     bounded: bool = False  # True if a grammar of the schema constrained the query
-    type: Literal["table_result"] = "table_result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -649,7 +642,7 @@ class ReturnedHit:
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class External(Output):
     """A call of an external pipeline, with how its hits match the corpus."""
 
     pipeline: str
@@ -667,30 +660,28 @@ class External:
     made: str = ""  # timestamp of a stored reply, ISO 8601; "" for a live one
     ignored: tuple[str, ...] = ()  # names of fields that nothing reads
     returned: tuple[ReturnedHit, ...] = ()  # its last list, hit by hit
-    type: Literal["external"] = "external"
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreCut:
+class ScoreCut(Output):
     """A ranking ended at the largest drop of its scores."""
 
     kept: int  # number of passages kept
     drop: int  # rank after which the scores drop most; 0 for none
     size: float  # the drop's size
     guarded: bool = False  # True if the minimum length kept more passages than the drop
-    type: Literal["cut"] = "cut"
+    type = "cut"
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class Inserted(Output):
     """Passages that were put into a ranking though no search found them, in the order they were drawn."""
 
     ids: tuple[str, ...]
-    type: Literal["inserted"] = "inserted"
 
 
 @dataclass(frozen=True, slots=True)
-class WebGrades:
+class WebGrades(Output):
     """Grades of web results, by the evaluator that graded the corpus' passages. From `high` on a result is
     trusted.
     """
@@ -698,75 +689,33 @@ class WebGrades:
     grades: tuple[PassageGrade, ...]
     high: float
     evaluator: str = ""
-    type: Literal["web_grades"] = "web_grades"
 
 
-Output = (
-    Pass
-    | Reply
-    | Waited
-    | Search
-    | SampleSearches
-    | Embedding
-    | Rewrite
-    | Fusion
-    | Rerank
-    | PassageGrade
-    | Grading
-    | Decision
-    | Selection
-    | SentenceFilter
-    | Excerpts
-    | Written
-    | ShortAnswer
-    | Critique
-    | DraftChoice
-    | SegmentTree
-    | TableResult
-    | External
-    | ScoreCut
-    | Inserted
-    | Merging
-    | Entities
-    | FiltersRead
-    | WebGrades
-)
-OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`
 NOTHING = Pass()
 
 
 def document(output: Output) -> dict[str, Any]:
     """Convert an output to JSON values with its type, omitting default fields."""
-    return {"type": output.type, **_adapter().dump_python(output, exclude_defaults=True)}
+    return {"type": output.type, **_adapter(output.type).dump_python(output, exclude_defaults=True)}
 
 
 def from_document(given: Any) -> Output:
     """Convert a document to an output. Raises BadInput with the first invalid field."""
+    tag = given.get("type") if isinstance(given, dict) else None
+    if tag not in OUTPUTS:
+        raise BadInput(f"a step's output: its type is none of {', '.join(OUTPUTS)}")
     try:
-        output: Output = _validate()(given)
+        return _adapter(tag).validator.validate_python({name: one for name, one in given.items() if name != "type"})
     except ValueError as error:  # pydantic's ValidationError
-        raise BadInput(f"a step's output: {_fault(error)}") from None
-    return output
-
-
-def _fault(error: Any) -> str:
-    """Return the location and message of the first validation error."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
-    if first["type"] == "union_tag_invalid":  # else it names the tag, which may be anything
-        return f"{place}: its type is none of {first['ctx']['expected_tags']}"
-    return f"{place}: {first['msg']}"
+        first = error.errors(include_url=False, include_input=False)[0]  # type: ignore[attr-defined]
+        place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
+        raise BadInput(f"a step's output: {tag}.{place}: {first['msg']}") from None
 
 
 @cache
-def _validate() -> Callable[[Any], Any]:
-    return _adapter().validator.validate_python
-
-
-@cache
-def _adapter() -> TypeAdapter[Output]:
+def _adapter(tag: str) -> TypeAdapter[Output]:
     """Made when first needed: a process that stores nothing does without pydantic."""
-    from pydantic import ConfigDict, Field, TypeAdapter
+    from pydantic import TypeAdapter
 
-    return TypeAdapter(Annotated[Output, Field(discriminator="type")], config=ConfigDict(extra="forbid"))
+    return TypeAdapter(OUTPUTS[tag])

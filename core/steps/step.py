@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_orig
 
 import numpy as np
 
-from core.domain.outputs import OUTPUTS, Output, Pass
+from core.domain.outputs import Output, Pass
 from core.domain.parameters import parameter_of
 from core.domain.types import Hit, Link, Origin, Passage, Ranking, SpanKind, TracedTuple
 from core.steps.base import Context, StepBase
@@ -188,8 +188,8 @@ def _record(trace: Trace, span: OpenSpan, result: Any, ranks: bool) -> None:
 
 
 def _output(result: Any, ranks: bool) -> Output:
-    if isinstance(result, OUTPUTS):
-        return cast("Output", result)
+    if isinstance(result, Output):
+        return result
     if hasattr(result, "recorded"):
         return cast("Output", result.recorded())
     return Pass(None if ranks or isinstance(result, np.ndarray) else plain(result))

@@ -157,9 +157,9 @@ def nest(depth):
 GOOD = session()
 ONE = "runs/00000.json"
 OUTPUTS = {  # what is no output of a step, and what is said of it
-    "no type": ({"texts": ["a"]}, "all of it: Unable to extract tag using discriminator 'type'"),
-    "unknown type": ({"type": "ora\ncle" * 99}, "all of it: its type is none of 'pass', 'reply', "),
-    "no output": ("a text", "all of it: Input should be"),
+    "no type": ({"texts": ["a"]}, "its type is none of pass, reply, "),
+    "unknown type": ({"type": "ora\ncle" * 99}, "its type is none of pass, reply, "),
+    "no output": ("a text", "its type is none of pass, "),
     "unknown field": ({"type": "search", "price": 1}, "search.price: "),
     "field missing": ({"type": "rewrite", "texts": []}, "rewrite.before: Field required"),
     "text as list": ({"type": "search", "texts": "abc"}, "search.texts: "),
