@@ -706,11 +706,13 @@ def from_document(given: Any) -> Output:
     if tag not in OUTPUTS:
         raise BadInput(f"a step's output: its type is none of {', '.join(OUTPUTS)}")
     try:
-        return _adapter(tag).validator.validate_python({name: one for name, one in given.items() if name != "type"})
+        own = {name: one for name, one in given.items() if name != "type"}
+        found: Output = _adapter(tag).validator.validate_python(own)
     except ValueError as error:  # pydantic's ValidationError
         first = error.errors(include_url=False, include_input=False)[0]  # type: ignore[attr-defined]
         place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
         raise BadInput(f"a step's output: {tag}.{place}: {first['msg']}") from None
+    return found
 
 
 @cache

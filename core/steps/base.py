@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.admission import Asker
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from core.corpus.index import Corpus
     from core.domain.needs import Need
 
+_OPTIONS = [one.name for one in fields(LLMRequest) if one.name not in ("prompt", "messages")]
 SEEDS = 1000  # between the seeds of one draw and the next: more than the samples of any step
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -111,9 +112,7 @@ class Context:
     classifier: Callable[[], QuestionClassifier] = read_classifier  # of questions, for routers
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
-    calibration: Callable[[Decision], DecisionCalibration | None] = lambda _about: (
-        None
-    )  # for the model in use
+    calibration: Callable[[Decision], DecisionCalibration | None] = lambda _: None  # for the model in use
     external: Callable[[str], ExternalCall] = no_pipeline  # asks a pipeline that is not ours, by its name
     where: tuple[Filter, ...] = ()  # what passages have to meet to be found
     forced: Mapping[str, str] = field(default_factory=dict)  # by step: how its first decision is to fall
@@ -274,47 +273,29 @@ class StepBase:
         self,
         prompt: Prompt,
         *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int = 0,
-        top_logprobs: int = 0,
-        schema: Mapping[str, Any] | None = None,
-        stop: tuple[str, ...] = (),
-        grammar: str = "",
-        reuse_prefix: bool = False,
         stream: bool = False,
         unusable: Callable[[str], str | None] = lambda _: None,
-        **values: str,
+        **given: Any,
     ) -> Completion:
         """Ask the model; if it refuses or its text is unusable, ask once more with a firmer prompt. Each
         attempt is a span.
 
         `unusable` describes what is wrong with a text, or returns None. A second refusal raises ModelFailed;
-        a second unusable text is returned, and the step reports how it read it. The other arguments are those
-        of `LLMRequest`; with `stream` the span shows the text while it is written.
+        a second unusable text is returned, and the step reports how it read it. `given` are fields of
+        `LLMRequest`, and the texts of the prompt; with `stream` the span shows the text while it is written.
         """
-        if flagged := warnings(values):
+        options = {name: given.pop(name) for name in _OPTIONS if name in given}
+        if flagged := warnings(given):
             self.span.attributes["instructions"] = flagged  # for people: it changes nothing
-        messages = prompt.fill(values)
+        messages = prompt.fill(given)
         for attempt, name in enumerate((prompt.name, f"{prompt.name}/firmer")):
-            request = LLMRequest(
-                name,
-                messages,
-                max_tokens,
-                temperature,
-                seed,
-                top_logprobs,
-                schema,
-                stop,
-                reuse_prefix,
-                grammar,
-            )
+            request = LLMRequest(name, messages, **options)
             completion = self._complete(request, stream=stream, attempt=attempt + 1)
             wrong = "the model refused" if looks_refused(completion.text) else unusable(completion.text)
             if wrong is None:
                 return completion
             if attempt == 0:
-                messages = prompt.fill(values, firmer=FIRMER.format(wrong=wrong))
+                messages = prompt.fill(given, firmer=FIRMER.format(wrong=wrong))
         if looks_refused(completion.text):
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion
@@ -360,13 +341,11 @@ class StepBase:
             finally:
                 if isinstance(span.output, Reply):
                     span.output = replace(span.output, streaming=False)
-            earlier = answer.source != "live"
             cut = answer.finish == "length" and request.max_tokens > 1
             if said := cut_prompt(request, answer):
                 span.attributes["caution"] = said
-            span.output = Reply(
-                answer.text, llm.model, answer.created if earlier else "", cut=cut, reasoning=answer.reasoning
-            )
+            made = "" if answer.source == "live" else answer.created
+            span.output = Reply(answer.text, llm.model, made, cut=cut, reasoning=answer.reasoning)
             span.tokens = Tokens(
                 answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens, answer.reasoning_tokens
             )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from core.domain.errors import BadInput
@@ -11,8 +10,8 @@ from core.domain.outputs import Decision
 from core.steps.trace import plain
 
 FORCED = "forced"  # the attribute of a span with what its step decided itself, where that was turned
-ANY = "any other"  # in FIRES: each decision that no other pair names
 _KNOWN: dict[type, tuple[str, ...]] = {}
+ANY = "any other"  # in FIRES: each decision that no other pair names
 
 
 class Decided:
@@ -44,8 +43,7 @@ class Decided:
         """
         if decision not in self.ways:
             raise BadInput(f"{decision!r} is no decision; expected one of {', '.join(self.ways)}")
-        given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of dataclasses
-        return type(self)(**given | {"decision": decision})
+        return replace(self, decision=decision)  # type: ignore[type-var] # of dataclasses
 
     def recorded(self) -> Decision:
         """Return the output stored on the span, with the subclass' own fields as details."""
@@ -57,7 +55,7 @@ class Decided:
             given.pop("why"),
             None if score is None else float(score),
             given.pop("threshold", None),
-            _scores(given.pop("scores", {})),
+            {str(name): float(share) for name, share in given.pop("scores", {}).items()},
             given.pop(self.TEXT, ""),
             plain(given),
         )
@@ -74,7 +72,3 @@ def _words(hint: Any) -> tuple[str, ...]:
     if get_origin(hint) is Literal:
         return tuple(str(word) for word in get_args(hint))
     return tuple(word for part in get_args(hint) for word in _words(part))
-
-
-def _scores(given: Mapping[str, float]) -> dict[str, float]:
-    return {str(name): float(score) for name, score in given.items()}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -56,9 +57,7 @@ class Work:
         self.charges += [CallCharge(one.tokens, (part.key, *one.inside)) for one in part.charges]
 
 
-_UNDER_WAY: ContextVar[Work | None] = ContextVar(
-    "under way", default=None
-)  # the innermost step of this thread
+_UNDER_WAY: ContextVar[Work | None] = ContextVar("under way", default=None)  # the innermost of this thread
 
 
 def under_way() -> Work | None:
@@ -66,17 +65,14 @@ def under_way() -> Work | None:
     return _UNDER_WAY.get()
 
 
-class Doing:
-    """Within it `work` is the innermost step under way; afterwards it is part of the one around it."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def __enter__(self) -> None:
-        self._token = _UNDER_WAY.set(self._work)
-
-    def __exit__(self, *_: object) -> None:
-        _UNDER_WAY.reset(self._token)
+@contextmanager
+def doing(work: Work) -> Iterator[None]:
+    """Make `work` the innermost step of this thread inside the block."""
+    token = _UNDER_WAY.set(work)
+    try:
+        yield
+    finally:
+        _UNDER_WAY.reset(token)
 
 
 class Memo:
@@ -115,18 +111,20 @@ def _feed(item: Any, add: Callable[[bytes], None]) -> None:
     if type(item) in PLAIN:
         add(repr(item).encode("utf-8", "surrogatepass") + b"\0")
     elif isinstance(item, tuple) and set(map(type, item)) == {Hit}:
-        add(_of_ranking(item))
+        if isinstance(item, TracedTuple):  # many routes and later steps receive the same result
+            if not item.content:
+                item.content.append(_hash_of(item))
+            add(item.content[0])
+        else:
+            add(_hash_of(item))
     elif isinstance(item, tuple | list):
         add(b"(")
         for part in item:
             _feed(part, add)
         add(b")")
     elif isinstance(item, Hit):
-        add(
-            f"({item.passage.id!r}\0{_content(item.passage)}\0{item.score!r}\0)".encode(
-                "utf-8", "surrogatepass"
-            )
-        )
+        told = f"({item.passage.id!r}\0{_content(item.passage)}\0{item.score!r}\0)"
+        add(told.encode("utf-8", "surrogatepass"))
     elif isinstance(item, np.ndarray):
         add(f"{item.dtype}{item.shape}".encode())
         add(item.tobytes())
@@ -140,18 +138,8 @@ def _feed(item: Any, add: Callable[[bytes], None]) -> None:
         add(repr(item).encode("utf-8", "surrogatepass") + b"\0")
 
 
-def _of_ranking(hits: Ranking) -> bytes:
-    """Hash a ranking's ids, texts and scores. The hash of a step's result is cached, as many routes and later
-    steps receive it.
-    """
-    if isinstance(hits, TracedTuple):
-        if not hits.content:
-            hits.content.append(_hash_of(hits))
-        return hits.content[0]
-    return _hash_of(hits)
-
-
 def _hash_of(hits: Ranking) -> bytes:
+    """Hash a ranking's ids, texts and scores."""
     passages, scores = [hit.passage for hit in hits], [hit.score for hit in hits]
     exact = set(map(type, scores)) == {float}
     made = hashlib.sha256(repr([passage.id for passage in passages]).encode("utf-8", "surrogatepass"))

@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_origin, overload
+from typing import Any, TypeVar, cast, get_origin
 
 import numpy as np
 
@@ -16,12 +16,10 @@ from core.domain.parameters import parameter_of
 from core.domain.types import Hit, Link, Origin, Passage, Ranking, SpanKind, TracedTuple
 from core.steps.base import Context, StepBase
 from core.steps.decisions import FORCED
-from core.steps.memo import Doing, Work, add_tokens, digest, under_way
+from core.steps.memo import Work, add_tokens, digest, doing, under_way
 from core.steps.trace import OpenSpan, Trace, plain
 
-P = ParamSpec("P")
-R = TypeVar("R")
-S = TypeVar("S", bound=StepBase)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +48,7 @@ class StepContract:
 CONTRACTS: dict[str, StepContract] = {}  # by the method's qualified name
 
 
-@overload
-def step(
-    kind: SpanKind, name: str, *, returns: type[R]
-) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]: ...
-@overload
-def step(
-    kind: SpanKind, name: str, *, returns: type[R], optional: Literal[True]
-) -> Callable[[Callable[Concatenate[S, P], R | None]], Callable[Concatenate[S, P], R | None]]: ...
-def step(kind: SpanKind, name: str, *, returns: Any, optional: bool = False) -> Any:
+def step(kind: SpanKind, name: str, *, returns: Any, optional: bool = False) -> Callable[[F], F]:
     """Make a method a traced step: one span with its arguments and their origins, shared by the routes of a
     run.
 
@@ -70,48 +60,34 @@ def step(kind: SpanKind, name: str, *, returns: Any, optional: bool = False) -> 
     filters on passages, which count as well): a step's work is shared by its arguments.
     """
 
-    def wrap(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    def wrap(method: F) -> F:
         signature = inspect.signature(method)
         lists = frozenset(p.name for p in signature.parameters.values() if "Ranking" in str(p.annotation))
         known = CONTRACTS[method.__qualname__] = StepContract(kind, name, returns, optional, lists)
 
-        def call(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        def call(self: StepBase, *args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
             given = {key: value for key, value in bound.arguments.items() if key != "self"}
-            context = self.context
+            context, do = self.context, functools.partial(method, self, *args, **kwargs)
             context.left()
-            key = digest(
-                [
-                    method.__module__,
-                    method.__qualname__,
-                    given,
-                    context.where,
-                    *filter(None, [context.llm_name]),
-                ]
-            )
+            named = [context.llm_name] if context.llm_name else []
+            key = digest([method.__module__, method.__qualname__, given, context.where, *named])
             arguments = read(given, context.trace, known.lists)
-
-            def do() -> R:
-                return method(self, *args, **kwargs)
-
             while True:
                 work, mine = context.memo.claim(key, context.asker)
                 if mine:
-                    result: R = _do(context, work, known, arguments, do)
-                    return result
+                    return _do(context, work, known, arguments, do)
                 with context.asker.behind(work.asker):
                     while not work.done.wait(0.05):
                         context.left()
                 if work.cut_short:
                     continue  # it was dropped: this route may do it
                 if not context.affords(work):  # so it ends within, as it would alone
-                    alone: R = _do(context, Work(key, context.asker), known, arguments, do)
-                    return alone
-                reused: R = _reuse(context, work, known, arguments)
-                return reused
+                    return _do(context, Work(key, context.asker), known, arguments, do)
+                return _reuse(context, work, known, arguments)
 
-        return cast("Callable[Concatenate[S, P], R]", functools.wraps(method)(call))
+        return cast("F", functools.wraps(method)(call))
 
     return wrap
 
@@ -125,14 +101,18 @@ def _do(
     try:
         with (
             trace.span(known.name, known.kind, given.args, given.links, given.set_by) as opened,
-            Doing(work),
+            doing(work),
         ):
             outcome = method()
             known.check(outcome)
             result = context.decided(known.name, outcome)
             if result is not outcome:
                 opened.attributes[FORCED] = outcome.decision
-            _record(trace, opened, result, known.ranks)
+            if known.ranks:
+                opened.hits = tuple([(hit.passage.id, hit.score) for hit in result])
+                trace.keep(result)
+            if opened.output is None:
+                opened.output = _output(result, known.ranks)
         work.result = _traced(result, opened.id, trace)
         return work.result
     except BaseException as error:
@@ -177,14 +157,6 @@ def _reuse(context: Context, work: Work, known: StepContract, given: Arguments) 
         if known.ranks:
             trace.keep(work.result)
     return _traced(work.result, opened.id, trace)
-
-
-def _record(trace: Trace, span: OpenSpan, result: Any, ranks: bool) -> None:
-    if ranks:
-        span.hits = tuple([(hit.passage.id, hit.score) for hit in result])
-        trace.keep(result)
-    if span.output is None:
-        span.output = _output(result, ranks)
 
 
 def _output(result: Any, ranks: bool) -> Output:
@@ -251,27 +223,23 @@ class _Reader:
             self.links.append(Link(arg, origin.span if origin else None, len(value)))
             return _GONE
         if isinstance(value, tuple | list):
-            return self._items(value, arg, name, ranking)
+            if all(isinstance(item, Hit) for item in value) and (value or ranking):
+                self.links.append(Link(arg, None, len(value)))
+                return _GONE
+            some = (self.value(item, f"{arg}[{n}]", f"{name}.{n}", ranking) for n, item in enumerate(value))
+            kept = [item for item in some if item is not _GONE]
+            return kept if kept or not value else _GONE
         if isinstance(value, Mapping):
-            return self._values(value, arg, name)
+            parts = {
+                str(key): self.value(item, f"{arg}.{key}", f"{name}.{key}") for key, item in value.items()
+            }
+            named = {key: item for key, item in parts.items() if item is not _GONE}
+            return named if named or not value else _GONE
         if is_dataclass(value) and not isinstance(value, type | Passage):
             return self._object(value, arg, name)
         if (parameter := parameter_of(value)) is not None:
             self.read.set_by[name] = parameter
         return plain(value)
-
-    def _items(self, value: tuple[Any, ...] | list[Any], arg: str, name: str, ranking: bool) -> Any:
-        if all(isinstance(item, Hit) for item in value) and (value or ranking):
-            self.links.append(Link(arg, None, len(value)))
-            return _GONE
-        found = [self.value(item, f"{arg}[{at}]", f"{name}.{at}", ranking) for at, item in enumerate(value)]
-        kept = [item for item in found if item is not _GONE]
-        return kept if kept or not found else _GONE
-
-    def _values(self, value: Mapping[Any, Any], arg: str, name: str) -> Any:
-        found = {str(key): self.value(item, f"{arg}.{key}", f"{name}.{key}") for key, item in value.items()}
-        kept = {key: item for key, item in found.items() if item is not _GONE}
-        return kept if kept or not found else _GONE
 
     def _object(self, value: Any, arg: str, name: str) -> Any:
         made = self.trace.made(value)

@@ -18,6 +18,7 @@ from core.domain.outputs import NOTHING, Output
 from core.domain.types import Hit, Link, Passage, Ranking, Reuse, Scored, Span, SpanKind, Tokens
 
 T = TypeVar("T")
+_SPAN_FIELDS = [one.name for one in fields(Span) if one.name != "ms"]
 
 
 @dataclass(slots=True)
@@ -50,35 +51,16 @@ class OpenSpan:
     shared_with: str | None = None
     cached: Reuse | None = None
     error: str | None = None
-    original_ms: float | None = (
-        None  # set when the work was done elsewhere or earlier: its full measured time
-    )
+    original_ms: float | None = None  # the full time of work that was done elsewhere or earlier
     cut_short: bool = False  # by the route's own budget, time or Stop: another route may get further
 
     def close(self, ms: float) -> Span:
         """Return the finished span; `args` and `attributes` become plain JSON values, so that a stored Run
         equals itself.
         """
-        return Span(
-            self.id,
-            self.parent,
-            self.name,
-            self.kind,
-            self.start_ms,
-            ms,
-            plain(self.args),
-            self.output or NOTHING,
-            self.hits,
-            self.links,
-            self.set_by,
-            plain(self.attributes),
-            self.tokens,
-            self.cost,
-            self.calls,
-            self.shared_with,
-            self.cached,
-            self.error,
-        )
+        own = {name: getattr(self, name) for name in _SPAN_FIELDS}
+        own["args"], own["attributes"] = plain(self.args), plain(self.attributes)
+        return Span(**own | {"ms": ms, "output": self.output or NOTHING})
 
 
 @dataclass(slots=True)
@@ -87,9 +69,7 @@ class Trace:
 
     owner: str = ""
     first_id: int = 1
-    offset_ms: float = (
-        0.0  # where this trace begins on the route's clock: later than 0 when it continues a stored one
-    )
+    offset_ms: float = 0.0  # where it begins on the route's clock: later than 0 if it continues a stored one
     _t0: float = field(default_factory=lambda: time.perf_counter())
     _done: dict[int, Span] = field(default_factory=dict)
     _place: dict[int, tuple[int, ...]] = field(default_factory=dict)  # sort key of each span
