@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,7 @@ NOTE = (
     "This tests retrieval. It is not a permission system: anyone who may search a corpus may see all of its"
     " documents."
 )
-STEPS = (
+STEPS: tuple[str, ...] = (
     "search",
     "ranking",
     "rewrite",
@@ -51,14 +52,11 @@ STEPS = (
     "hypothetical question",
     "table",
     "cache",
-    "memory",
-    "answer",
 )
-KEYS = {
-    "summaries": "summary",
-    "extracts": "summary",
-    "questions": "hypothetical question",
-    "expanded": "hypothetical question",
+STEPS += ("memory", "answer")
+KEYS = {  # the kind of step that searches these keys
+    **dict.fromkeys(("summaries", "extracts"), "summary"),
+    **dict.fromkeys(("questions", "expanded"), "hypothetical question"),
 }
 NAME = "access-audit"  # of the scratch copy
 MOST_COPIED = 2_000  # passages of the scratch copy: a leak does not depend on how many others there are
@@ -84,15 +82,6 @@ class StepLeaks:
     before: set[str] = field(default_factory=set)
     after: set[str] = field(default_factory=set)
     examples: list[dict[str, str]] = field(default_factory=list)  # ids of filtered leaks, or else of others
-
-    def document(self, step: str) -> dict[str, Any]:
-        """Return the counts and examples as JSON values."""
-        return {
-            "step": step,
-            "before": len(self.before),
-            "after": len(self.after),
-            "examples": self.examples[:EXAMPLES],
-        }
 
 
 class ForbiddenText:
@@ -143,9 +132,9 @@ class AccessAudit:
     def __init__(self, corpus: str, group: str, where: Sequence[Filter]) -> None:
         self.corpus, self.group, self.where = corpus, group, tuple(where)
         self.labelled = self.canaries = self.documents = self.passages = 0
-        self.asked: dict[str, int] = {}
+        self.asked: Counter[str] = Counter()
         self.problems: dict[str, str] = {}  # by route: why it could not be tested
-        self.failed: dict[str, int] = {}  # by route: questions without a result after the filter
+        self.failed: Counter[str] = Counter()  # by route: questions without a result after the filter
         self.leaks: dict[str, dict[str, StepLeaks]] = {}
         self.notes: list[str] = []
 
@@ -157,7 +146,7 @@ class AccessAudit:
     @property
     def clean(self) -> bool:
         """Return whether every question had a result after the filter, and none contained forbidden text."""
-        return not self.leaked and not self.failed
+        return not self.leaked and not self.failed.total()
 
     def document(self) -> dict[str, Any]:
         """Return all of it as JSON values; texts are left out."""
@@ -171,13 +160,19 @@ class AccessAudit:
             "routes": [
                 {
                     "route": route,
-                    "asked": self.asked.get(route, 0),
-                    "failed": self.failed.get(route, 0),
+                    "asked": self.asked[route],
+                    "failed": self.failed[route],
                     "problem": self.problems.get(route),
                     "steps": [
-                        self.leaks.get(route, {}).get(step, StepLeaks()).document(step)
+                        {
+                            "step": step,
+                            "before": len(known[step].before),
+                            "after": len(known[step].after),
+                            "examples": known[step].examples[:EXAMPLES],
+                        }
+                        for known in [self.leaks.get(route, {})]
                         for step in STEPS
-                        if step in self.leaks.get(route, {})
+                        if step in known
                     ],
                 }
                 for route in dict.fromkeys((*self.asked, *self.problems))
@@ -190,12 +185,12 @@ class AccessAudit:
     def add(self, run: Run, question: AccessQuestion, forbidden: ForbiddenText, *, filtered: bool) -> None:
         """Look through every span and answer of a run."""
         for result in run.results:
-            if filtered:
-                self.asked[result.route] = self.asked.get(result.route, 0) + 1
-            if result.status != "ok":
+            failed = result.status != "ok"
+            if failed:
                 self.problems[result.route] = f"{result.status}: {result.error}"
-                if filtered:
-                    self.failed[result.route] = self.failed.get(result.route, 0) + 1
+            if filtered:
+                self.asked[result.route] += 1
+                self.failed[result.route] += failed
             for step, span, passage in found_in(result, run.passages, question.text, forbidden):
                 at = self.leaks.setdefault(result.route, {}).setdefault(step, StepLeaks())
                 example = {"question": question.id, "passage": passage, "span": span}
@@ -230,28 +225,23 @@ def audit_access(
     corpus = engine.corpus(corpus_name)
     found = AccessAudit(corpus_name, group, where)
     asking = _Asking(found, routes, progress, stop)
+    fields = {one.name.casefold() for one in corpus.metadata.fields}
+    # Without the fields of the rules only canaries are forbidden.
+    ruled = where if all(one.field.casefold() in fields for one in where) else ()
     with tempfile.TemporaryDirectory(prefix="routescope-access-") as folder:
         home = Path(folder)
-        store = Store(home / "labelled.sqlite")
-        try:
-            evidence = _forbidden_evidence(corpus, where, labelled)
-            asked = list(evidence)[:limit]
-            forbidden = ForbiddenText(
-                corpus, where if _has_fields(corpus, where) else (), {id for q in asked for id in evidence[q]}
-            )
-            found.labelled, found.documents, found.passages = (
-                len(asked),
-                len(forbidden.documents),
-                len(forbidden.ids),
-            )
-            if asked:
+        evidence = _forbidden_evidence(corpus, ruled, labelled)
+        asked = list(evidence)[:limit]
+        forbidden = ForbiddenText(corpus, ruled, {id for q in asked for id in evidence[q]})
+        found.labelled = len(asked)
+        found.documents, found.passages = len(forbidden.documents), len(forbidden.ids)
+        if not asked and not canaries:
+            raise BadInput(f"no labelled question needs a document that {group!r} may not see")
+        if asked:
+            with closing(Store(home / "labelled.sqlite")) as store:
                 asking.ask(Engine(engine.settings, store), corpus_name, asked, forbidden, "labelled")
-            elif not canaries:
-                raise BadInput(f"no labelled question needs a document that {group!r} may not see")
-            if canaries:
-                asking.with_canaries(engine, corpus, _plant(corpus, rules, group, canaries, home), home)
-        finally:
-            store.close()
+        if canaries:
+            asking.with_canaries(engine, corpus, _plant(corpus, rules, group, canaries, home), home)
     if not any(found.asked.values()):
         raise BadInput(
             "no route could be asked: " + "; ".join(f"{name}: {why}" for name, why in found.problems.items())
@@ -325,11 +315,9 @@ def _forbidden_evidence(
     corpus: Corpus, where: Sequence[Filter], labelled: LabelledSet | None
 ) -> dict[AccessQuestion, list[str]]:
     """Return the questions whose relevant passages are all forbidden, with those passages."""
-    if labelled is None or not _has_fields(corpus, where):
-        return {}
-    allowed = corpus.allowed(where)
-    assert allowed is not None
-    found = {}
+    allowed, found = corpus.allowed(where), dict[AccessQuestion, list[str]]()
+    if labelled is None or allowed is None:
+        return found
     for question in labelled.questions:
         judged = labelled.qrels.get(question.id, {})
         relevant = [id for id, grade in judged.items() if grade >= labelled.relevant_from]
@@ -337,12 +325,6 @@ def _forbidden_evidence(
         if known and not any(allowed[corpus.row(id)] for id in known):
             found[AccessQuestion(question.id, question.query.text)] = list(known)
     return found
-
-
-def _has_fields(corpus: Corpus, where: Sequence[Filter]) -> bool:
-    """Return whether the documents have the fields of the rules; without them only canaries are forbidden."""
-    fields = {one.name.casefold() for one in corpus.metadata.fields}
-    return all(one.field.casefold() in fields for one in where)
 
 
 # --- canaries
@@ -400,37 +382,22 @@ class _Asking:
         self._found.problems |= {name: why for name, why in lacking.items() if name not in self._found.asked}
         able = tuple(route.name for route in self._routes if route.name not in lacking)
         remembering = tuple(r.name for r in self._routes if r.family == "memory" and r.name not in lacking)
-        if not able:
-            return
-        for at, question in enumerate(questions):
+        # Copied text leaks no less than a model's, and is the same each time.
+        style = AnswerStyle("extract")
+        for at, question in enumerate(questions if able else ()):
             self._progress(f"{stage} questions", at, len(questions))
-            plain = Request(
-                Query(question.text),
-                corpus,
-                able,
-                answers="all",
-                session=f"access-{at}",
-                stored=False,
-                style=AnswerStyle(
-                    "extract"
-                ),  # copied text leaks no less than a model's, and is the same each time
-            )
-            for request, filtered in (
-                (plain, False),
-                *([(replace(plain, routes=remembering), False)] if remembering else []),
-                (replace(plain, where=self._found.where), True),
-            ):
-                self._found.add(self._run(engine, request), question, forbidden, filtered=filtered)
+            query, session = Query(question.text), f"access-{at}"
+            plain = Request(query, corpus, able, answers="all", session=session, stored=False, style=style)
+            again = [replace(plain, routes=remembering)] if remembering else []
+            for request in (plain, *again, replace(plain, where=self._found.where)):
+                job = engine.start(request)
+                while not job.done:
+                    if self._stop.wait(0.02):
+                        job.cancel()
+                        job.wait()
+                        raise Cancelled("stopped by the user")
+                self._found.add(job.snapshot(), question, forbidden, filtered=bool(request.where))
         self._progress(f"{stage} questions", len(questions), len(questions))
-
-    def _run(self, engine: Engine, request: Request) -> Run:
-        job = engine.start(request)
-        while not job.done:
-            if self._stop.wait(0.02):
-                job.cancel()
-                job.wait()
-                raise Cancelled("stopped by the user")
-        return job.snapshot()
 
     def with_canaries(self, engine: Engine, corpus: Corpus, planted: Sequence[Canary], home: Path) -> None:
         """Index the documents in `home`, which have canaries among them, and ask for these there."""
@@ -458,44 +425,27 @@ class _Asking:
             cancel=self._stop,
             begin=begin,
         )
-        own = Engine(settings, Store(home / "canaries.sqlite"))
-        try:
-            for name in _enrichments(self._routes):
+        needed = (need for route in self._routes for need in route.needed(route.settle({})))
+        how: dict[str, Any] = {"settings": settings, "progress": self._progress, "cancel": self._stop}
+        with closing(built), closing(Store(home / "canaries.sqlite")) as store:
+            for name in dict.fromkeys(need.enrichment for need in needed if need.enrichment):
                 former = engine.settings.home / "enrichments" / slug(corpus.name) / name
-                there = former.is_dir()
-                if enrichments.recipe(name).uses_llm and not there:
+                recipe = enrichments.recipe(name)
+                if recipe.uses_llm and not former.is_dir():
                     continue  # its routes cannot run in the corpus itself either
-                if there:
+                if former.is_dir():
                     shutil.copytree(former, home / "enrichments" / NAME / name)
                 try:
-                    enrichments.build(
-                        name,
-                        built,
-                        settings=settings,
-                        progress=self._progress,
-                        cancel=self._stop,
-                        begin=begin,
-                    )
+                    enrichments.build(name, built, begin=begin, **how)
                 except (Unavailable, ModelFailed, BadInput) as error:
-                    self._found.notes.append(
-                        f"the {enrichments.recipe(name).title} could not be made: {error}"
-                    )
+                    self._found.notes.append(f"the {recipe.title} could not be made: {error}")
             forbidden = ForbiddenText(built, self._found.where, ())
             for one in planted:
                 passages = built.document(one.id)[1]
                 forbidden.words |= dict.fromkeys(one.words, passages[0].id)
             questions = [question for one in planted for question in one.questions]
             self._found.canaries = len(planted)
-            self.ask(own, NAME, questions, forbidden, "canary")
-        finally:
-            if own.store is not None:
-                own.store.close()
-            built.close()
-
-
-def _enrichments(routes: Sequence[Route]) -> list[str]:
-    needed = (need for route in routes for need in route.needed(route.settle({})))
-    return list(dict.fromkeys(need.enrichment for need in needed if need.enrichment))
+            self.ask(Engine(settings, store), NAME, questions, forbidden, "canary")
 
 
 def _plant(corpus: Corpus, rules: access.Rules, group: str, count: int, home: Path) -> list[Canary]:

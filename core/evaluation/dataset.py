@@ -298,14 +298,14 @@ def written(
         split = "all"
     questions: dict[str, Question] = {}
     evidence: dict[str, tuple[Evidence, ...]] = {}
-    conflicts: Conflicts = {}
+    grades: Conflicts = {}
     splits: set[str] = set()
     for where, item in items:
         question = _question(item, where)
-        if question.id in questions and not _first(item, *IDS):
-            raise BadInput(f"{where}: this question was asked before; give both an id, or remove one")
         if question.id in questions:
-            raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
+            if _first(item, *IDS):
+                raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
+            raise BadInput(f"{where}: this question was asked before; give both an id, or remove one")
         if question.dropped:
             continue
         splits.add(question.split or "none")
@@ -313,54 +313,37 @@ def written(
             continue
         questions[question.id] = question
         evidence[question.id] = tuple(_evidence(one, where) for one in _relevant(item, where))
-        conflicts |= _conflicts(question.id, evidence[question.id])
+        for label in evidence[question.id]:
+            name = label.doc if label.quote is None else f"{label.doc}: {label.quote[:60]}"
+            grades.setdefault((question.id, name), set()).add(label.grade)
     if not questions:
         raise BadInput(
             f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
         )
-    return Written(
-        name,
-        tuple(questions.values()),
-        evidence,
-        *_about([one for one, _ in read]),
-        warnings=tuple(conflicts_said(conflicts)),
-    )
+    said = conflicts_said({pair: several for pair, several in grades.items() if len(several) > 1})
+    format, remarks = _about([one for one, _ in read])
+    return Written(name, tuple(questions.values()), evidence, format, remarks, tuple(said))
 
 
 def _with_texts(read: Converted, path: Path) -> Converted:
     """Return the rows with the texts of a corpus file next to them instead of its passages' ids."""
     known = texts_beside(path) if "docs" in read.columns else {}
     for _, item in read.rows if known else ():
-        item["relevant"] = [
-            {**one, "doc": known[one["doc"]][0], "quote": known[one["doc"]][1]}
-            if one["doc"] in known
-            else one
-            for one in item["relevant"]
-        ]
+        for one in item["relevant"]:
+            if one["doc"] in known:
+                one["doc"], one["quote"] = known[one["doc"]]
     return read
 
 
 def _about(read: Sequence[Converted]) -> tuple[str, tuple[str, ...]]:
     """Describe the files, and how their columns were read."""
-    used = [
-        f"{' and '.join(columns)} as {MEANS.get(name, name)}"
-        for one in read
-        for name, columns in one.columns.items()
-    ]
+    columns = (pair for one in read for pair in one.columns.items())
+    used = dict.fromkeys(f"{' and '.join(names)} as {MEANS.get(name, name)}" for name, names in columns)
     unused = dict.fromkeys(column for one in read for column in one.unused)
-    remarks = [f"Columns read: {', '.join(dict.fromkeys(used))}"] if used else []
-    remarks += [f"Columns not used: {', '.join(unused)}"] if unused else []
+    told = (("Columns read", used), ("Columns not used", unused))
+    remarks = [f"{what}: {', '.join(names)}" for what, names in told if names]
     remarks += [remark for one in read for remark in one.remarks]
     return " and ".join(dict.fromkeys(one.name for one in read if one.name)), tuple(remarks)
-
-
-def _conflicts(question: str, labels: Iterable[Evidence]) -> Conflicts:
-    """Return the labels on the same text with several grades, of which the highest counts."""
-    grades: Conflicts = {}
-    for one in labels:
-        name = one.doc if one.quote is None else f"{one.doc}: {one.quote[:60]}"
-        grades.setdefault((question, name), set()).add(one.grade)
-    return {pair: several for pair, several in grades.items() if len(several) > 1}
 
 
 def _conversation(item: Mapping[str, Any], where: str) -> Query:
@@ -371,33 +354,27 @@ def _conversation(item: Mapping[str, Any], where: str) -> Query:
         return Query(str(item["text"]), _turns(given, where))
     said = _metadata(item).get("all_user_turns")
     parts = _TURN.split(said)[1:] if isinstance(said, str) else []
-    roles: list[Literal["user", "assistant"]] = [
-        "user" if role == "user" else "assistant" for role in parts[::2]
+    spoken = [
+        Turn("user" if role == "user" else "assistant", text.strip())
+        for role, text in zip(parts[::2], parts[1::2], strict=True)
     ]
-    spoken = [Turn(role, text.strip()) for role, text in zip(roles, parts[1::2], strict=True)]
     return Query(str(item["text"]), tuple(spoken[:-1]))
 
 
 def _turns(given: Any, where: str) -> tuple[Turn, ...]:
-    """Return the turns of a `history` as sets write it. Raises BadInput saying what is wrong with it."""
+    """Return the turns of a `history` as sets write it: their words for roles and texts; a text alone is the
+    user's. Raises BadInput saying what is wrong with it.
+    """
     if isinstance(given, str):
         given = parse(given, f"{where}, history") if given.lstrip().startswith("[") else [given]
-    if isinstance(given, list):
-        given = [_turn(one) for one in given]
+    for at, one in enumerate(given if isinstance(given, list) else ()):
+        if isinstance(one, str):
+            given[at] = {"role": "user", "text": one}
+        elif isinstance(one, dict):
+            role = one.get("role", one.get("speaker"))
+            role = _ROLES.get(str(role).lower(), role)
+            given[at] = {"role": role, "text": one.get("text", one.get("content"))}
     return turns(given, where)
-
-
-def _turn(one: Any) -> Any:
-    """Return a turn with `role` and `text`, also where a set calls them otherwise; a text alone is the
-    user's.
-    """
-    if isinstance(one, str):
-        return {"role": "user", "text": one}
-    if not isinstance(one, dict):
-        return one
-    role = one.get("role", one.get("speaker"))
-    role = _ROLES.get(str(role).lower(), role)
-    return {"role": role, "text": one.get("text", one.get("content"))}
 
 
 def _judged_question(item: Mapping[str, Any], split: str, where: str) -> Question:
@@ -423,18 +400,6 @@ def _golds(item: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _written_golds(item: Mapping[str, Any]) -> dict[str, Any]:
-    """`answers` and `answerable` of a question. Where the documents have no answer the author's is a remark,
-    unless a page on the web has it.
-    """
-    golds, mode, said = _golds(item), item.get("mode"), item.get("answerable")
-    known = said if isinstance(said, bool) else False if mode in _UNANSWERABLE else None
-    if known is None and golds and mode not in UNDECIDED:
-        known = True
-    remark = mode == "no_retrieval" or (known is False and not item.get("web"))
-    return {"answers": () if remark else golds, "answerable": known}
-
-
 def _metadata(item: Mapping[str, Any]) -> Mapping[str, Any]:
     metadata = item.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
@@ -450,18 +415,27 @@ def _question(item: Mapping[str, Any], where: str) -> Question:
     history = item.get("history") or []
     if isinstance(history, str):
         history = parse(history, f"{where}, history")
-    known = {key: item.get(key) or None for key in ("mode", "split", "answer", "sql")}
+    known: dict[str, Any] = {key: item.get(key) or None for key in ("mode", "split", "answer", "sql")}
     known["split"] = known["split"] or item.get("query_split") or None
     query = Query(text, turns(history, where))
-    named = str(identifier) if identifier is not None else _made_id(query)
-    made = item.get("generated")
-    generated = Generated.read(made, where) if made else None
-    return Question(named, query, **{**known, **_written_golds(item)}, generated=generated)
-
-
-def _made_id(query: Query) -> str:
-    whole = json.dumps([query.text.split(), *([turn.role, turn.text] for turn in query.history)])
-    return "q-" + hashlib.sha256(whole.encode()).hexdigest()[:12]
+    if identifier is None:
+        whole = json.dumps([query.text.split(), *([turn.role, turn.text] for turn in query.history)])
+        identifier = "q-" + hashlib.sha256(whole.encode()).hexdigest()[:12]
+    golds, mode, answerable = _golds(item), item.get("mode"), item.get("answerable")
+    if not isinstance(answerable, bool):
+        answerable = False if mode in _UNANSWERABLE else None
+        if answerable is None and golds and mode not in UNDECIDED:
+            answerable = True
+    # Where the documents have no answer the author's is a remark, unless a page on the web has it.
+    remark = mode == "no_retrieval" or (answerable is False and not item.get("web"))
+    return Question(
+        str(identifier),
+        query,
+        **known,
+        answers=() if remark else golds,
+        answerable=answerable,
+        generated=Generated.read(item["generated"], where) if item.get("generated") else None,
+    )
 
 
 def _relevant(item: Mapping[str, Any], where: str) -> list[Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,17 +77,14 @@ def measured(
     """
     gold: dict[str, Result] = {}
     excluded = []
-    for question in labelled.questions:
-        if question.sql and question.id in outcomes:
-            result = gold_result(question.sql, database)
-            if result is None:
-                excluded.append(question.id)
-            else:
-                gold[question.id] = result
-    asked = {q.id: q for q in labelled.questions}
+    asked = {q.id: q for q in labelled.questions if q.sql and q.id in outcomes}
+    for id, question in asked.items():
+        if (result := gold_result(question.sql or "", database)) is None:
+            excluded.append(id)
+        else:
+            gold[id] = result
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     for route in routes:
-        found: dict[str, dict[str, float | None]] = {}
         for id, wanted in gold.items():
             outcome = outcomes[id].get(route)
             if outcome is None or outcome.status != "ok":
@@ -100,9 +96,7 @@ def measured(
             if outcome.answer is not None:
                 figures[ANSWER] = float(tells(outcome.answer, outcome.abstained, wanted.rows))
             if figures:
-                found[id] = figures
-        if found:
-            values[route] = found
+                values.setdefault(route, {})[id] = figures
     return Executed(values, tuple(excluded))
 
 
@@ -173,20 +167,17 @@ def same(wanted: Sequence[Row], given: Sequence[Row], *, in_order: bool) -> bool
         return False
     for order in itertools.islice(_orders(wanted, given), PERMUTATIONS):
         turned = [tuple(row[at] for at in order) for row in given]
-        if in_order and all(_equal(a, b) for a, b in zip(wanted, turned, strict=True)):
-            return True
-        if not in_order and _same_rows(wanted, turned):
+        if _equal(wanted, turned) if in_order else _equal(_sorted(wanted), _sorted(turned)):
             return True
     return False
 
 
 def _orders(wanted: Sequence[Row], given: Sequence[Row]) -> Iterator[tuple[int, ...]]:
     """Yield the orders of the given columns in which each holds what the wanted column there holds."""
-    theirs = [_sorted([(row[at],) for row in given]) for at in range(len(given[0]))]
-    fitting = []
-    for at in range(len(wanted[0])):
-        mine = _sorted([(row[at],) for row in wanted])
-        fitting.append([n for n, column in enumerate(theirs) if _all_equal(mine, column)])
+    mine, theirs = (
+        [_sorted([(row[at],) for row in rows]) for at in range(len(rows[0]))] for rows in (wanted, given)
+    )
+    fitting = [[n for n, other in enumerate(theirs) if _equal(column, other)] for column in mine]
 
     def extend(taken: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if len(taken) == len(fitting):
@@ -199,24 +190,14 @@ def _orders(wanted: Sequence[Row], given: Sequence[Row]) -> Iterator[tuple[int, 
     return extend(())
 
 
-def _same_rows(wanted: Sequence[Row], given: Sequence[Row]) -> bool:
-    if Counter(wanted) == Counter(given):
-        return True
-    return _all_equal(_sorted(wanted), _sorted(given))
-
-
-def _all_equal(wanted: Sequence[Row], given: Sequence[Row]) -> bool:
-    return all(_equal(a, b) for a, b in zip(wanted, given, strict=True))
-
-
-def _equal(a: Row, b: Row) -> bool:
-    return all(_equal_value(x, y) for x, y in zip(a, b, strict=True))
-
-
-def _equal_value(a: Value, b: Value) -> bool:
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE)
-    return a == b
+def _equal(wanted: Sequence[Row], given: Sequence[Row]) -> bool:
+    """Return whether all values are equal, numbers as far as CLOSE."""
+    for mine, theirs in zip(wanted, given, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            numbers = isinstance(a, int | float) and isinstance(b, int | float)
+            if a != b and not (numbers and math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE)):  # type: ignore[arg-type]
+                return False
+    return True
 
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:

@@ -24,6 +24,7 @@ from core.domain.program import PROJECT
 if TYPE_CHECKING:
     from core.engine.engine import Engine
 
+_recording = threading.Lock()
 Report = Callable[[str, int, int], None]  # stage, done, of how many (0: not known)
 Make = Callable[["Engine", Report, threading.Event], BackgroundJob | None]  # a job to wait for, or it is made
 EXAMPLE = "example-support"  # the evaluation, and the label set, that show a newcomer something real
@@ -50,7 +51,7 @@ def _documents(engine: Engine, report: Report, cancel: threading.Event) -> None:
     from core.corpus.enrichments import store
 
     for name in catalogue.SHIPPED:  # others are built when somebody chooses them
-        if _unbuilt(engine, name):
+        if catalogue.describe(name, engine.settings).state == "not built":
             index.build(None, name, settings=engine.settings, progress=report, cancel=cancel)
     corpus = engine.corpus(DOCUMENTS)
     for name in ENRICHMENTS:
@@ -191,10 +192,19 @@ class Preparing(BackgroundJob):
 
     def _do(self) -> None:
         job = self.part.make(self._engine, self._report, self._cancel)
-        if job is not None:
+        if job is not None:  # it is listed by itself
             self.listed = False
-            _followed(job)
-        _record(self._engine.settings.home, self.part.name)
+            job.wait()
+            if job.error is not None:
+                raise RouteScopeError(job.error)
+            if job.cancelled:
+                raise Cancelled("stopped by the user")
+        home = self._engine.settings.home
+        with _recording:
+            done = recorded(home) | {self.part.name: datetime.now(UTC).isoformat(timespec="seconds")}
+            scratch = home / f".{RECORD}"
+            scratch.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
+            os.replace(scratch, home / RECORD)
 
     def _work(self) -> None:
         super()._work()
@@ -240,29 +250,3 @@ def recorded(home: Path) -> dict[str, str]:
 
 def _begin(engine: Engine, lane: int, parts: Sequence[Part]) -> None:
     jobs.begin(Preparing, (engine.settings.home, lane), lambda: Preparing(engine, lane, parts))
-
-
-_recording = threading.Lock()
-
-
-def _record(home: Path, name: str) -> None:
-    with _recording:
-        done = recorded(home) | {name: datetime.now(UTC).isoformat(timespec="seconds")}
-        scratch = home / f".{RECORD}"
-        scratch.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
-        os.replace(scratch, home / RECORD)
-
-
-def _unbuilt(engine: Engine, corpus: str) -> bool:
-    from core.corpus import catalogue
-
-    return catalogue.describe(corpus, engine.settings).state == "not built"
-
-
-def _followed(job: BackgroundJob) -> None:
-    """Wait for a job that is listed by itself; raises Cancelled where it was stopped, or why it failed."""
-    job.wait()
-    if job.error is not None:
-        raise RouteScopeError(job.error)
-    if job.cancelled:
-        raise Cancelled("stopped by the user")

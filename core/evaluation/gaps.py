@@ -12,8 +12,9 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -196,10 +197,23 @@ def calibrate(evidence: EvidenceSigns, labelled: LabelledSet | None, progress: P
     if labelled is not None and len(usable) >= LEAST:
         source: Literal["labelled questions", "sentences of the corpus"] = "labelled questions"
         drawn = random.Random(0).sample(usable, min(MOST, len(usable)))
-        pairs = _pairs(drawn, lambda one: _with_and_without(evidence, labelled, one), progress)
+        asked = [(one.query.text, labelled.qrels[one.id]) for one in drawn]
+        items: list[tuple[str, list[str], Passage | None]] = [
+            (text, [id for id, grade in grades.items() if grade >= labelled.relevant_from], None)
+            for text, grades in asked
+        ]
     else:
         source = "sentences of the corpus"
-        pairs = _pairs(known_items(evidence.corpus), lambda one: _shortened(evidence, *one), progress)
+        items = [(text, [own.id], own) for text, own in known_items(evidence.corpus)]
+    pairs = []
+    for done, (text, relevant, own) in enumerate(items):
+        progress("calibrate", done, len(items))
+        found = evidence.wide(text)
+        documents = {one.doc_id for one in evidence.corpus.by_ids(relevant).values()}
+        others = [one for one in found if one.doc_id not in documents]
+        # A sentence is taken out of its passage.
+        here = (found,) if own is None else ([own, *others], own.text.replace(text, " "))
+        pairs.append((evidence.signs(text, *here), evidence.signs(text, others)))
     if len(pairs) < LEAST:
         raise BadInput(
             f"{evidence.corpus.name}: {len(pairs)} questions or sentences to calibrate on; {LEAST} are needed"
@@ -269,47 +283,14 @@ def _features(signs: Table) -> Table:
     return np.array([signs[:, 0].max(), signs[:, 1].max(), signs.sum(axis=1).max()])
 
 
-def _pairs(items: Sequence[Any], signs: Callable[[Any], Any], progress: Progress) -> list[Any]:
-    found = []
-    for done, item in enumerate(items):
-        progress("calibrate", done, len(items))
-        found.append(signs(item))
-    return found
-
-
-def _with_and_without(
-    evidence: EvidenceSigns, labelled: LabelledSet, question: Question
-) -> tuple[Table, Table]:
-    """Return the signs of a labelled question, and those without the documents of its relevant passages."""
-    text, at = question.query.text, labelled.relevant_from
-    relevant = [id for id, grade in labelled.qrels[question.id].items() if grade >= at]
-    documents = {one.doc_id for one in evidence.corpus.by_ids(relevant).values()}
-    found = evidence.wide(text)
-    return evidence.signs(text, found), evidence.signs(text, _outside(found, documents))
-
-
-def _shortened(evidence: EvidenceSigns, sentence: str, passage: Passage) -> tuple[Table, Table]:
-    """Return the signs of a sentence, taken out of its passage, and those without the passage's document."""
-    others = _outside(evidence.wide(sentence), {passage.doc_id})
-    rest = passage.text.replace(sentence, " ")
-    return evidence.signs(sentence, [passage, *others], rest), evidence.signs(sentence, others)
-
-
-def _outside(passages: Sequence[Passage], documents: Collection[str]) -> list[Passage]:
-    return [one for one in passages if one.doc_id not in documents]
-
-
 def _state(
     evidence: EvidenceSigns, test: EvidenceTest, labelled: LabelledSet, question: Question, outcomes: Outcomes
 ) -> QuestionState:
     """Decide one question, by its labels if it has some."""
     text = question.query.text
     passages = evidence.wide(text)
-    rankings = {
-        route: [id for id, _ in one.hits]
-        for route, one in outcomes[question.id].items()
-        if one.status == "ok"
-    }
+    ended = {route: one for route, one in outcomes[question.id].items() if one.status == "ok"}
+    rankings = {route: [id for id, _ in one.hits] for route, one in ended.items()}
     shown = {id for ids in rankings.values() for id in ids[:ANSWERED_BY]}
     signs = evidence.signs(text, passages)
     score = test.score(signs)
@@ -330,11 +311,9 @@ def _state(
             kind = "gap"
         else:
             kind = "answered" if any(seen) and test.score(signs[seen]) >= test.threshold else "miss"
-    id = best.id if best is not None else ""
+    id, title = (best.id, best.title) if best is not None else ("", "")
     ranks = {route: ids.index(id) + 1 if id in ids else None for route, ids in rankings.items()}
-    return QuestionState(
-        question.id, text, kind, by, score, id, best.title if best is not None else "", ranks
-    )
+    return QuestionState(question.id, text, kind, by, score, id, title, ranks)
 
 
 def _common(corpus: Corpus, states: Sequence[QuestionState]) -> tuple[str, ...]:
@@ -355,16 +334,13 @@ def _advice(kind: str, terms: Sequence[str], states: Sequence[QuestionState]) ->
         nearest = Counter(one.title or one.passage for one in states if one.passage).most_common(1)
         near = f"; nearest today: {nearest[0][0]}" if nearest else ""
         return f"write a document about {', '.join(terms) or states[0].text}{near}"
-    ranks: dict[str, list[int]] = {}
-    for one in states:
-        for route, rank in one.ranks.items():
-            if rank is not None:
-                ranks.setdefault(route, []).append(rank)
-    if not ranks:
+    routes = {route for one in states for route in one.ranks}
+    ranks = {route: [rank for one in states if (rank := one.ranks.get(route))] for route in routes}
+    placed = [(-len(row), fmean(row), route) for route, row in ranks.items() if row]
+    if not placed:
         return "no route returns the passage that answers"
-    best = min(ranks, key=lambda route: (-len(ranks[route]), float(np.mean(ranks[route])), route))
-    mean = float(np.mean(ranks[best]))
+    count, mean, best = min(placed)
     return (
-        f"{best} comes nearest: it returns the passage for {len(ranks[best])} of {len(states)}, at rank "
-        f"{mean:.1f} on average"
+        f"{best} comes nearest: it returns the passage for {-count} of {len(states)}, at rank {mean:.1f} on"
+        " average"
     )

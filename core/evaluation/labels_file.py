@@ -48,26 +48,21 @@ def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FR
                     opened[entry.doc] = corpus.document(entry.doc)
                 except BadInput as error:
                     opened[entry.doc], unknown = None, f"{entry.where}: {error}"
-            label = _label(entry, opened[entry.doc])
+            span, found = None, opened[entry.doc]
+            if found is not None:
+                text = found[0].text
+                span = (0, len(text)) if entry.quote is None else find(entry.quote, text)
+            if found is None or span is None:  # one that nothing finds
+                id = lost_id(entry)
+                label = Place(id, entry.grade, entry.doc, 0, 0, (id,), text=entry.quote or "")
+            else:
+                text, whole = entry.quote or "", entry.quote is None
+                label = place_of(found[0].id, span, entry.grade, found[1], text=text, whole=whole)
             merge(qrels, {question: dict.fromkeys(label.passages, entry.grade)})
             places[question] = (*places.get(question, ()), label)
     if opened and not any(opened.values()):
         raise BadInput(unknown)
     return LabelledSet(written.name, written.questions, qrels, relevant_from, places=places)
-
-
-def _label(entry: Evidence, found: tuple[Document, list[Passage]] | None) -> Place:
-    """Return the label of an entry; one that nothing finds if its words are not there."""
-    span = None
-    if found is not None:
-        text = found[0].text
-        span = (0, len(text)) if entry.quote is None else find(entry.quote, text)
-    if found is None or span is None:
-        id = lost_id(entry)
-        return Place(id, entry.grade, entry.doc, 0, 0, (id,), text=entry.quote or "")
-    document, passages = found
-    whole = entry.quote is None
-    return place_of(document.id, span, entry.grade, passages, text=entry.quote or "", whole=whole)
 
 
 def holding(entry: Evidence, text: str, passages: Sequence[Passage]) -> list[str]:

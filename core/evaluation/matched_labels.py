@@ -53,13 +53,10 @@ def resolved(written: Written, corpus: MatchedCorpus) -> Resolved:
     for question, entries in written.evidence.items():
         found: list[Evidence] = []
         for entry in entries:
-            if not entry.matched:
-                found.append(entry)
-                continue
-            labels += 1
-            own = list(_places(entry, corpus, opened))
+            own = list(_places(entry, corpus, opened)) if entry.matched else [entry]
             found += own
-            if any(one.quote for one in own):
+            labels += entry.matched
+            if entry.matched and any(one.quote for one in own):
                 by_text.add(question)
             if not own:
                 missing += 1
@@ -68,10 +65,8 @@ def resolved(written: Written, corpus: MatchedCorpus) -> Resolved:
         evidence[question] = tuple(dict.fromkeys(found))
     reading = (*_about(written, by_text), *written.remarks)
     if missing:
-        reading = (
-            *reading,
-            f"{missing:,} of {labels:,} labels match nothing in {corpus.name}: not found by any route",
-        )
+        lost_said = f"{missing:,} of {labels:,} labels match nothing in {corpus.name}: not found by any route"
+        reading = (*reading, lost_said)
     return Resolved(replace(written, evidence=evidence), lost, reading)
 
 

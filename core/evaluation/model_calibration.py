@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -68,64 +68,39 @@ class Subject:
 Score = tuple[float | None, bool]  # the model's, None without one; whether Yes is right
 
 
-def _evidence(subject: Subject, withheld: bool) -> Score | None:
-    """All relevant passages among those shown, or none; a part of them is neither."""
-    shown = subject.without() if withheld else subject.hits[:DEFAULT_SHOWN_PASSAGES]
-    wanted = {hit.passage.id for hit in subject.relevant}
-    found = wanted & {hit.passage.id for hit in shown}
-    if not shown or (found and found != wanted):
-        return None
-    judged = subject.do.evidence(subject.question.query.text, shown, None, 0.5)
-    return judged.score, bool(found)
-
-
-def _relevance(subject: Subject, withheld: bool) -> Score | None:
-    """Return a relevant passage, or the best hit that is not labelled."""
-    pool = subject.without() if withheld else subject.relevant
-    if not pool:
-        return None
-    judged = subject.do.judged_segment(subject.question.query.text, pool[0].passage, 1.01)  # writes nothing
-    return judged.relevance, not withheld
-
-
-def _claim(subject: Subject, withheld: bool) -> Score | None:
-    """Return the score of the first sentence of a gold answer against the relevant passages or, if
-    `withheld`, against others.
+def _scored(decision: Decision, subject: Subject, withheld: bool) -> Score | None:
+    """Ask the model one question; None if this one makes no case. `withheld`: what is labelled is left out,
+    so that No is the right reply.
     """
-    claim = next(iter(sentences(subject.question.answers[0])), "") if subject.question.answers else ""
+    do, question = subject.do, subject.question
+    text = question.query.text
+    if decision == "look up":  # asked as it is: questions that need no documents are known by their kind
+        return do.worth_searching(text, 0.5).probability, question.mode != NO_LOOK_UP
+    if decision == "closed-book answer":
+        if not question.answers or question.query.history:
+            return None
+        said = do.answer_unsearched(text)
+        right = correct(Given(said.text, abstained=said.unknown), question.answers, question.answerable)
+        return None if said.unknown or right is None else (said.mean, right)
+    shown = subject.without() if withheld else subject.relevant[:DEFAULT_SHOWN_PASSAGES]
+    if decision == "evidence":  # all relevant passages among those shown, or none; a part of them is neither
+        shown = subject.without() if withheld else subject.hits[:DEFAULT_SHOWN_PASSAGES]
+        wanted = {hit.passage.id for hit in subject.relevant}
+        found = wanted & {hit.passage.id for hit in shown}
+        if not shown or (found and found != wanted):
+            return None
+        return do.evidence(text, shown, None, 0.5).score, bool(found)
+    if not shown:
+        return None
+    if decision == "passage relevance":  # above 1, so that nothing is written
+        return do.judged_segment(text, shown[0].passage, 1.01).relevance, not withheld
+    claim = next(iter(sentences(question.answers[0])), "") if question.answers else ""
     size = len(words(claim))
     if not subject.relevant or not 1 <= size <= CLAIM_WORDS or words(claim) in (["yes"], ["no"]):
         return None
-    shown = subject.without() if withheld else subject.relevant[:DEFAULT_SHOWN_PASSAGES]
-    if not shown:
-        return None
-    judged = subject.do.check_claim(subject.question.query.text, claim, shown, 0.5)
-    return judged.probability, not withheld
+    return do.check_claim(text, claim, shown, 0.5).probability, not withheld
 
 
-def _look_up(subject: Subject, withheld: bool) -> Score | None:  # noqa: ARG001 - as it falls
-    """Return a question as it is; those that need no documents are known by their kind."""
-    judged = subject.do.worth_searching(subject.question.query.text, 0.5)
-    return judged.probability, subject.question.mode != NO_LOOK_UP
-
-
-def _closed_book(subject: Subject, withheld: bool) -> Score | None:  # noqa: ARG001 - as it falls
-    """Return an answer without a search, and whether it is right."""
-    question = subject.question
-    if not question.answers or question.query.history:
-        return None
-    said = subject.do.answer_unsearched(question.query.text)
-    right = correct(Given(said.text, abstained=said.unknown), question.answers, question.answerable)
-    return None if said.unknown or right is None else (said.mean, right)
-
-
-ASKED: Mapping[Decision, Callable[[Subject, bool], Score | None]] = {
-    "evidence": _evidence,
-    "passage relevance": _relevance,
-    "claim support": _claim,
-    "look up": _look_up,
-    "closed-book answer": _closed_book,
-}
 SEARCHES = frozenset({"evidence", "passage relevance", "claim support"})  # those that look at passages
 
 
@@ -155,7 +130,7 @@ def gather(
             break
         progress(len(found), count)
         try:
-            scored = ASKED[decision](_subject(engine, labelled, corpus, question, decision), withheld)
+            scored = _scored(decision, _subject(engine, labelled, corpus, question, decision), withheld)
         except (ModelFailed, ModelTimedOut) as error:
             warn(f"{decision}, {labelled.name}, question {question.id}: passed over, as {error}")
             failed += 1
@@ -219,12 +194,14 @@ def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> Decision
             f" at least {LEAST}, and {LEAST_OF_A_KIND} of either kind: give more sets, or more --queries"
         )
     names = list(dict.fromkeys(case.of for case in cases))
+    from sklearn.metrics import roc_auc_score
+
     return DecisionCalibration(
         decision,
         model,
         PROMPTS[decision],
         choose(scores, positive, objective="balanced accuracy"),
-        _auc(scores, positive),
+        float(roc_auc_score(positive, scores)),
         _interval(scores, positive),
         len(cases),
         sum(positive),
@@ -236,7 +213,7 @@ def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> Decision
 
 
 def _held_out(name: str, cases: Sequence[Case]) -> HeldOut:
-    from sklearn.metrics import balanced_accuracy_score
+    from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
     own, others = ([c for c in cases if (c.of == name) is inside] for inside in (True, False))
     scores, positive = [case.score for case in own], [case.positive for case in own]
@@ -246,13 +223,7 @@ def _held_out(name: str, cases: Sequence[Case]) -> HeldOut:
     if len(set(positive)) < 2:
         return HeldOut(name, len(own), sum(positive), None, cut, None)
     balanced = None if cut is None else float(balanced_accuracy_score(positive, [x >= cut for x in scores]))
-    return HeldOut(name, len(own), sum(positive), _auc(scores, positive), cut, balanced)
-
-
-def _auc(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(positive, scores))
+    return HeldOut(name, len(own), sum(positive), float(roc_auc_score(positive, scores)), cut, balanced)
 
 
 def _interval(scores: Sequence[float], positive: Sequence[bool]) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import ast
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -74,30 +74,20 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _expanded(names: Iterable[str]) -> Iterator[str]:
-    """Yield the columns of a field, with the lists that `$name` stands for."""
-    for name in names:
-        folder, dollar, group = name.partition("$")
-        yield from (f"{folder}{column}" for column in _COLUMNS[group]) if dollar else (name,)
-
-
 def _format(row: Mapping[str, Any]) -> Format:
-    columns = {key: tuple(_expanded(names)) for key, names in row.items() if key != "name"}
-    return Format(row["name"], **{"needs": (), **columns})
+    columns: dict[str, Any] = {"needs": ()}
+    for key, names in row.items():
+        columns[key] = names if key == "name" else ()
+        for name in names if key != "name" else ():  # $group stands for a list of columns
+            folder, dollar, group = name.partition("$")
+            columns[key] += tuple(f"{folder}{one}" for one in _COLUMNS[group]) if dollar else (name,)
+    return Format(**columns)
 
 
 *FORMATS, OTHER = map(_format, _DATA["format"])
-FIELDS = {  # of --columns
-    "question": "question",
-    "answer": "answers",
-    "relevant": "relevant",
-    "grade": "grade",
-    "id": "id",
-    "mode": "mode",
-    "split": "split",
-    "history": "history",
-    "answerable": "answerable",
-}
+# Those of --columns, and the fields that they mean.
+FIELDS = {"question": "question", "answer": "answers"}
+FIELDS |= {name: name for name in ("relevant", "grade", "id", "mode", "split", "history", "answerable")}
 _ROLES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "agent": "assistant"}
 _HOP = re.compile(r"^\s*<\d+-hop>\s*")  # ragas marks the passages of a question that needs several
 _GISKARD = re.compile(r"^Document \d+: ", re.MULTILINE)
@@ -191,11 +181,7 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
     there = dict(one for _, row in flat for one in row.items() if one[1][1] not in (None, "", [], {}))
     out: list[Row] = []
     remarks: list[str] = []
-    top = (
-        max((_number(_first(row, format.grade)) or 0.0 for _, row in flat), default=0.0)
-        if format.grade
-        else 0.0
-    )
+    top = max((_number(_first(row, format.grade)) or 0.0 for _, row in flat), default=0.0)
     scale = FULL / top if top and (top <= 1 or top > FULL) else 1.0
     if scale != 1.0:
         remarks.append(f"ratings from 0 to {top:g} were read as grades from 0 to {FULL}")
@@ -207,7 +193,8 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
         if not text.strip():
             empty += 1
             continue
-        answerable = _answerable(taken)
+        said, impossible = _truth(taken["answerable"]), _truth(taken["impossible"])
+        answerable = said if said is not None else None if impossible is None else not impossible
         entries = _labels(taken, format, scale) if answerable is not False else []
         if format.name == "HotpotQA":
             entries += [{"doc": "", "quote": one, "matched": True} for one in _supporting(whole)]
@@ -247,7 +234,13 @@ def _convert(rows: Sequence[Row], flat: Sequence[tuple[str, _Flat]], format: For
 def _labels(taken: Mapping[str, Any], format: Format, scale: float) -> list[dict[str, Any]]:
     """Return the entries of "relevant" that a row has. They may be matched anywhere in the corpus."""
     source = next(iter(texts(taken["source"])), "")
-    quotes = [_HOP.sub("", text) for text in _contexts(taken["texts"], format)]
+    contexts = taken["texts"]
+    if isinstance(contexts, str) and format.name == "DeepEval goldens" and _literal(contexts) is None:
+        # save_as joins contexts by "|", and the loader's default is ";"
+        contexts = re.split(r"\|" if "|" in contexts else r";(?=\S)", contexts)
+    elif isinstance(contexts, str) and format.name == "a Giskard test set":
+        contexts = _GISKARD.split(contexts)
+    quotes = [_HOP.sub("", text) for text in texts(contexts)]
     found: list[dict[str, Any]] = [{"doc": source, "quote": text, "matched": True} for text in quotes]
     if format.grade:
         grade = _number(taken["grade"])
@@ -258,15 +251,6 @@ def _labels(taken: Mapping[str, Any], format: Format, scale: float) -> list[dict
     named = [*texts(taken["docs"]), *texts(taken["relevant"])]
     named += [] if found or named or not source else [source]
     return found + [{"doc": doc, "matched": True} for doc in dict.fromkeys(named)]
-
-
-def _contexts(value: Any, format: Format) -> list[str]:
-    if isinstance(value, str) and format.name == "DeepEval goldens" and _literal(value) is None:
-        # save_as joins contexts by "|", and the loader's default is ";"
-        return [one.strip() for one in re.split(r"\|" if "|" in value else r";(?=\S)", value) if one.strip()]
-    if isinstance(value, str) and format.name == "a Giskard test set":
-        return [one.strip() for one in _GISKARD.split(value) if one.strip()]
-    return texts(value)
 
 
 def texts(value: Any) -> list[str]:
@@ -349,14 +333,9 @@ def _answers(value: Any, format: Format) -> list[str]:
     return [one for one in found if not one.startswith("file://")]
 
 
-def _answerable(taken: Mapping[str, Any]) -> bool | None:
-    said, impossible = _truth(taken["answerable"]), _truth(taken["impossible"])
-    return said if said is not None else None if impossible is None else not impossible
-
-
 def _truth(value: Any) -> bool | None:
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    return known.get(str(value).strip().lower())
+    said = str(value).strip().lower()
+    return True if said in ("true", "1", "yes") else False if said in ("false", "0", "no") else None
 
 
 def _plain(value: Any) -> str | None:
@@ -435,13 +414,11 @@ def _unused(there: Mapping[str, tuple[str, Any]], used: Mapping[str, Iterable[st
     """Return the columns that no field was read from. An object with no used column is listed by its own
     name.
     """
+
+    def above(column: str) -> list[str]:
+        return [column.rsplit(".", count)[0] for count in range(1, column.count(".") + 1)]
+
     taken = {column for columns in used.values() for column in columns}
-    inside = {column.rsplit(".", count)[0] for column in taken for count in range(1, column.count(".") + 1)}
-    left = []
-    for written, _ in there.values():
-        above = [written.rsplit(".", count)[0] for count in range(1, written.count(".") + 1)]
-        if written in taken or written in inside or any(one in taken for one in above):
-            continue
-        if all(one in inside for one in above):
-            left.append(written)
-    return tuple(dict.fromkeys(left))
+    inside = {one for column in taken for one in above(column)}
+    left = (written for written, _ in there.values() if written not in taken | inside)
+    return tuple(dict.fromkeys(one for one in left if inside - taken >= {*above(one)}))

@@ -7,7 +7,7 @@ import html
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,18 +118,13 @@ def _yaml(path: Path) -> Iterator[Row]:
         whole = yaml.load(utf8_text(path), _yaml_loader())  # a safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if isinstance(whole, dict) and _elsewhere(whole.get("tests")):
-        raise BadInput(f"{path}: its tests are in other files; give one of these: {whole['tests']}")
+    tests = whole.get("tests") if isinstance(whole, dict) else None
+    files = isinstance(tests, list) and bool(tests) and all(isinstance(one, str) for one in tests)
+    if files or isinstance(tests, str):  # promptfoo's, which may name files
+        raise BadInput(f"{path}: its tests are in other files; give one of these: {tests}")
     for number, item in enumerate(_entries(whole) if whole is not None else (), 1):
         where = f"{path} entry {number}"
         yield where, _object(item, where)
-
-
-def _elsewhere(tests: Any) -> bool:
-    """Return True if promptfoo's `tests` name files."""
-    return isinstance(tests, str) or (
-        isinstance(tests, list) and bool(tests) and all(isinstance(one, str) for one in tests)
-    )
 
 
 @cache
@@ -177,9 +172,24 @@ def _entries(value: Any) -> Sequence[Any]:
     if isinstance(value.get("data"), list) and any(
         isinstance(a, dict) and "paragraphs" in a for a in value["data"]
     ):
-        return list(_squad(value["data"]))
+        # SQuAD's articles. Source: Rajpurkar et al. 2018, arXiv:1806.03822.
+        return [
+            {"title": article.get("title"), "context": paragraph.get("context"), **one}
+            for article in value["data"]
+            for paragraph in article.get("paragraphs") or ()
+            for one in paragraph.get("qas") or ()
+        ]
     if all(isinstance(value.get(name), dict) for name in ("queries", "corpus", "relevant_docs")):
-        return list(_pairs(value))
+        # LlamaIndex' EmbeddingQAFinetuneDataset, with the texts of its documents
+        texts, docs = value["corpus"], value["relevant_docs"]
+        return [
+            {
+                "id": id,
+                "query": query,
+                "reference_contexts": [texts[d] for d in docs.get(id) or [] if d in texts],
+            }
+            for id, query in value["queries"].items()
+        ]
     for name in _LISTS:
         inner = value.get(name)
         if isinstance(inner, list) and inner and all(isinstance(one, dict) for one in inner):
@@ -190,24 +200,6 @@ def _entries(value: Any) -> Sequence[Any]:
     if len(columns) > 1 and all(isinstance(one, dict) and one.keys() == columns[0].keys() for one in columns):
         return [{name: column[key] for name, column in value.items()} for key in columns[0]]
     return [value]
-
-
-def _squad(articles: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each question of SQuAD's articles. Source: Rajpurkar et al. 2018, arXiv:1806.03822."""
-    for article in articles:
-        for paragraph in article.get("paragraphs") or ():
-            for one in paragraph.get("qas") or ():
-                yield {"title": article.get("title"), "context": paragraph.get("context"), **one}
-
-
-def _pairs(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each query of LlamaIndex' EmbeddingQAFinetuneDataset, with the texts of its
-    documents.
-    """
-    texts = value["corpus"]
-    for id, query in value["queries"].items():
-        found = value["relevant_docs"].get(id) or []
-        yield {"id": id, "query": query, "reference_contexts": [texts[doc] for doc in found if doc in texts]}
 
 
 def _parquet(path: Path) -> Iterator[Row]:
@@ -250,17 +242,11 @@ def _lines(path: Path) -> Iterator[Row]:
 
 
 _READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {
-    ".jsonl": _json,
-    ".ndjson": _json,
-    ".json": _json,
-    ".yaml": _yaml,
-    ".yml": _yaml,
-    ".csv": _delimited,
-    ".tsv": _delimited,
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
+    **dict.fromkeys((".yaml", ".yml"), _yaml),
+    **dict.fromkeys((".csv", ".tsv"), _delimited),
     ".parquet": _parquet,
     ".arrow": _arrow,
-    ".txt": _lines,
-    ".xml": _lines,
-    ".topics": _lines,
+    **dict.fromkeys((".txt", ".xml", ".topics"), _lines),
 }
 ENDINGS = tuple(_READERS)

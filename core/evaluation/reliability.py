@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from core.domain.errors import BadInput
 
 
@@ -40,12 +42,8 @@ class Reliability:
 def read(stored: Any) -> Reliability | None:
     """Return a reliability that was stored as a mapping of its fields, or None for anything else."""
     try:
-        bins = tuple(
-            Bin(float(one["low"]), float(one["high"]), int(one["n"]), float(one["mean"]), float(one["share"]))
-            for one in stored["bins"]
-        )
-        return Reliability(bins, float(stored["ece"]), float(stored["brier"]), int(stored["n"]))
-    except (KeyError, TypeError, ValueError):
+        return TypeAdapter(Reliability).validate_python(stored)
+    except ValueError:
         return None
 
 

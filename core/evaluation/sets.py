@@ -15,8 +15,8 @@ from core.evaluation import dataset
 from core.evaluation.counting import Place
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.execution import with_tables
-from core.evaluation.files import Qrels, conflicts_said, merge, read_qrels, unknown_said
-from core.evaluation.labels_file import Documents, place, with_judgements
+from core.evaluation.files import Conflicts, Qrels, conflicts_said, merge, read_qrels, unknown_said
+from core.evaluation.labels_file import place, with_judgements
 from core.evaluation.matched_labels import MatchedCorpus, resolved
 from core.evaluation.question_folder import judgements
 from core.evaluation.reading_losses import ReadCorpus, losses, notes
@@ -50,20 +50,20 @@ def read(
         raise BadInput("--columns needs --questions FILE whose columns it names")
     if questions:
         found = dataset.written(questions, name=corpus, split=split, columns=columns)
+        judged: Qrels = {}
+        conflicts: Conflicts = {}
+        warnings = []
         if qrels:
             judged, conflicts = read_qrels(qrels)
-            every = found
-            if split != "all":
-                every = dataset.written(questions, name=corpus, split="all", columns=columns)
-            ids = {question.id for question in every.questions}
-            warnings = unknown_said(judged, ids) + conflicts_said(conflicts)
-            return replace(_judged(found, judged), warnings=tuple(warnings))
-        judged, conflicts = {}, {}
-        for path in questions:
+            every = dataset.written(questions, name=corpus, split="all", columns=columns)
+            warnings = unknown_said(judged, {question.id for question in every.questions})
+        for path in questions if not qrels else ():
             conflicts |= merge(judged, judgements(path, split))
         if not judged:
             return found
-        return replace(_judged(found, judged), warnings=tuple(conflicts_said(conflicts)))
+        reading = [f"Read as {found.format}: {len(found.questions):,} questions"] if found.format else []
+        said = ((*reading, *found.remarks), (*warnings, *conflicts_said(conflicts)))
+        return LabelledSet(found.name, found.questions, judged, reading=said[0], warnings=said[1])
     if folder is not None and folder.is_dir() and (folder / "queries.jsonl").is_file():
         return dataset.beir(folder, split=split)
     if folder is not None and folder.is_dir() and (folder / QUESTIONS).is_file() and databases(folder):
@@ -94,12 +94,6 @@ class LabelledCorpus(MatchedCorpus, ReadCorpus, Protocol):
     """The corpus methods that tying labels needs."""
 
 
-def _judged(found: Written, judged: Qrels) -> LabelledSet:
-    """Return the questions with the judgements of a file, which may be of fewer questions."""
-    reading = (f"Read as {found.format}: {len(found.questions):,} questions",) if found.format else ()
-    return LabelledSet(found.name, found.questions, judged, reading=(*reading, *found.remarks))
-
-
 def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
     """`found` with its judgements as passages of `corpus`, and remarks on it.
 
@@ -123,18 +117,10 @@ def tie(found: Found, corpus: LabelledCorpus) -> tuple[LabelledSet, list[str]]:
         said.append(
             f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown)!r}"
         )
-    if labelled.drop_self:
-        said += _own_passages(labelled, corpus)
+    own = corpus.by_ids([question.id for question in labelled.questions]) if labelled.drop_self else {}
+    if own := {id: one for id, one in own.items() if id not in labelled.qrels.get(id, {})}:
+        said.append(
+            f"{len(own)} question ids are also ids of passages, for example {next(iter(own))!r}: by BEIR's "
+            "rule such a passage is dropped from the results of its own question, those of --run files too"
+        )
     return labelled, said
-
-
-def _own_passages(labelled: LabelledSet, corpus: Documents) -> list[str]:
-    """Name the questions whose id is a passage's, which BEIR's rule drops from their results."""
-    own = corpus.by_ids([question.id for question in labelled.questions])
-    own = {id: one for id, one in own.items() if id not in labelled.qrels.get(id, {})}
-    if not own:
-        return []
-    return [
-        f"{len(own)} question ids are also ids of passages, for example {next(iter(own))!r}: by BEIR's rule "
-        "such a passage is dropped from the results of its own question, those of --run files too"
-    ]

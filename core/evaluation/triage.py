@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
@@ -59,9 +60,9 @@ class TrafficQuestion:
         `decisive` is the mean disagreement (1 - rank-biased overlap) of all these pairs times `count`; None
         if there is no pair.
         """
-        overlap = {route: [similarity(ids, one) for one in self.shown] for route, ids in found.items()}
+        shown = self.shown
+        means = {route: fmean(similarity(ids, one) for one in shown) for route, ids in found.items() if shown}
         pairs = [similarity(one, other) for one, other in combinations(found.values(), 2)]
-        means = {route: fmean(values) for route, values in overlap.items() if values}
         alike = [*means.values(), *pairs]
         return {
             "question": self.query.text,
@@ -79,14 +80,11 @@ class TrafficQuestion:
         not all routes found: at most `TOP`, the best ranks first.
         """
         best: dict[str, int] = {}
-        for ids in (*found.values(), *self.shown):
-            for rank, id in enumerate(ids):
-                best[id] = min(rank, best.get(id, rank))
+        for rank, id in sorted(pair for ids in (*found.values(), *self.shown) for pair in enumerate(ids)):
+            best.setdefault(id, rank)
         theirs = {id for ids in found.values() for id in ids}
-        if self.shown:
-            apart = theirs ^ {id for ids in self.shown for id in ids}
-        else:
-            apart = theirs.difference(set[str].intersection(*map(set, found.values()))) if found else theirs
+        common = set.intersection(*map(set, found.values())) if found else set()
+        apart = theirs ^ {id for ids in self.shown for id in ids} if self.shown else theirs - common
         return sorted(apart, key=lambda id: (best[id], id))[:TOP]
 
 
@@ -122,11 +120,11 @@ def read_traffic(
         counted["shown"] += sum(map(len, known))
         counted["unmatched"] += sum(is_unmatched(id) for ids in known for id in ids)
         progress("read traces", done, len(traces))
-    warnings = [
-        f"all traces are of one {what}: they say little about others"
-        for what, names in (("user", USER), ("session", SESSION))
-        if _only_one(traces, names)
-    ]
+    warnings = []
+    for what, names in (("user", USER), ("session", SESSION)):
+        values = {next((v for span in one.spans if (v := span.text(*names))), "") for one in traces}
+        if len(values) == 1 and "" not in values:
+            warnings.append(f"all traces are of one {what}: they say little about others")
     if len(found) < LEAST:
         warnings.append(f"{len(found)} different questions: fewer than {LEAST} say little about traffic")
     if counted["without"]:
@@ -161,7 +159,13 @@ def triage(
     asked: list[TrafficQuestion] = []
     talk: list[str] = []
     for done, one in enumerate(traffic, 1):
-        if not cancel.is_set() and _small_talk(engine, corpus, one.query, cancel):
+        steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
+        # The classifier of questions sees no need for documents: so it does of 9 of the 10 messages of
+        # `support` that are small talk, and of 4 of its 188 questions.
+        kind = ""
+        with suppress(Cancelled):  # reported below
+            kind = "" if cancel.is_set() else steps.classify(one.query).decision
+        if kind == NO_LOOK_UP:
             talk.append(one.query.text[:80])
         else:
             asked.append(one)
@@ -181,12 +185,9 @@ def triage(
     failed: Counter[str] = Counter()
     for one in asked:
         by = outcomes.get(id_of(one.query), {})
-        failed.update(route for route, outcome in by.items() if outcome.status != "ok")
-        found = {
-            route: [id for id, _ in outcome.hits[:TOP]]
-            for route, outcome in by.items()
-            if outcome.status == "ok"
-        }
+        ended = {route: outcome for route, outcome in by.items() if outcome.status == "ok"}
+        failed.update(by.keys() - ended.keys())
+        found = {route: [id for id, _ in outcome.hits[:TOP]] for route, outcome in ended.items()}
         rows.append(one.compare(found))
     warnings += [f"{route} failed on {count} questions, not compared" for route, count in failed.items()]
     compared = [row for row in rows if row["decisive"] is not None]
@@ -202,20 +203,3 @@ def triage(
         "to_label": sorted(differing, key=lambda row: (-round(row["decisive"], 9), -row["complaints"])),
         "warnings": warnings,
     }
-
-
-def _small_talk(engine: Engine, corpus: Corpus, query: Query, cancel: threading.Event) -> bool:
-    """Return whether the classifier of questions sees no need for documents: so it does of 9 of the 10
-    messages of `support` that are small talk, and of 4 of its 188 questions.
-    """
-    steps = Steps(engine.context(corpus, None, Trace("triage"), Memo(), cancel))
-    try:
-        return steps.classify(query).decision == NO_LOOK_UP
-    except Cancelled:
-        return False  # the caller reports that it was stopped
-
-
-def _only_one(traces: Sequence[ForeignTrace], names: Sequence[str]) -> bool:
-    """Return whether every trace has one of these attributes, and all the same value."""
-    values = {next((v for span in one.spans if (v := span.text(*names))), "") for one in traces}
-    return len(values) == 1 and "" not in values
