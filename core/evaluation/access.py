@@ -146,7 +146,7 @@ class AccessAudit:
     @property
     def clean(self) -> bool:
         """Return whether every question had a result after the filter, and none contained forbidden text."""
-        return not self.leaked and not self.failed.total()
+        return not self.leaked and not self.failed
 
     def document(self) -> dict[str, Any]:
         """Return all of it as JSON values; texts are left out."""
@@ -190,7 +190,7 @@ class AccessAudit:
                 self.problems[result.route] = f"{result.status}: {result.error}"
             if filtered:
                 self.asked[result.route] += 1
-                self.failed[result.route] += failed
+                self.failed.update([result.route] if failed else [])
             for step, span, passage in found_in(result, run.passages, question.text, forbidden):
                 at = self.leaks.setdefault(result.route, {}).setdefault(step, StepLeaks())
                 example = {"question": question.id, "passage": passage, "span": span}

@@ -59,9 +59,10 @@ def measure(
     found: Measured = dict.fromkeys(ANSWERS)
     if answerable is not False and golds:
         found |= against_golds("" if given.abstained else given.text, golds)
-    found["correct"] = _number(right)
+    found["correct"] = right if right is None else float(right)
     found |= _cited(given, relevant)
-    found["supported_accuracy"] = _number(supported(given, right, answerable, relevant))
+    well = supported(given, right, answerable, relevant)
+    found["supported_accuracy"] = well if well is None else float(well)
     if answerable is not None:
         if given.abstained:
             found["abstention_precision"] = float(not answerable)
@@ -74,20 +75,13 @@ def measure(
 
 def against_golds(text: str, golds: Sequence[str]) -> dict[str, float]:
     """exact, f1, contains and gold_recall of an answer without its markers, each the best over `golds`."""
-    said = words(unmarked(text))
-    each = [_against(said, words(gold)) for gold in golds]
-    return {name: max(one[name] for one in each) for name in each[0]}
-
-
-def _against(said: list[str], gold: list[str]) -> dict[str, float]:
-    same = sum((Counter(said) & Counter(gold)).values())
-    exact = float(said == gold)
-    return {
-        "exact": exact,
-        "f1": 2 * same / (len(said) + len(gold)) if said and gold else exact,
-        "contains": float(holds(said, gold)),
-        "gold_recall": same / len(gold) if gold else exact,
-    }
+    said, best = words(unmarked(text)), dict.fromkeys(("exact", "f1", "contains", "gold_recall"), 0.0)
+    for gold in map(words, golds):
+        same, exact = (Counter(said) & Counter(gold)).total(), float(said == gold)
+        f1 = 2 * same / (len(said) + len(gold)) if said and gold else exact
+        values = (exact, f1, float(holds(said, gold)), same / len(gold) if gold else exact)
+        best = {name: max(best[name], value) for name, value in zip(best, values, strict=True)}
+    return best
 
 
 def words(text: str) -> list[str]:
@@ -113,17 +107,20 @@ def correct(given: Given, golds: Sequence[str], answerable: bool | None) -> bool
     """
     if given.abstained:
         return True if answerable is False else False if golds else None
+    if not golds and answerable is not False:
+        return None
     said = words(unmarked(given.text))
-    return any(_meets(said, words(gold)) for gold in golds) if golds or answerable is False else None
-
-
-def _meets(said: list[str], gold: list[str]) -> bool:
-    if gold in (["yes"], ["no"]):
-        return said[:1] == gold
-    content = _stems(gold)
-    if len(gold) <= SHORT or not content:
-        return holds(said, gold)
-    return len(content & _stems(said)) >= SHARE * len(content)
+    for gold in map(words, golds):
+        content = _stems(gold)
+        if gold in (["yes"], ["no"]):
+            met = said[:1] == gold
+        elif len(gold) <= SHORT or not content:
+            met = holds(said, gold)
+        else:
+            met = len(content & _stems(said)) >= SHARE * len(content)
+        if met:
+            return True
+    return False
 
 
 def _stems(text: Iterable[str]) -> set[str]:
@@ -172,7 +169,3 @@ def _cited(given: Given, relevant: frozenset[str]) -> Measured:
             any(ids.get(number) in relevant for number in markers(part)) for part in parts
         ) / len(parts)
     return found
-
-
-def _number(value: bool | None) -> float | None:
-    return None if value is None else float(value)

@@ -33,19 +33,18 @@ class Evaluating(BackgroundJob):
     def __init__(
         self,
         engine: Engine,
-        name: str,
         folder: Path,
         ready: Prepared,
         said: Sequence[str],
+        group: Group | None,
         *,
         retry: bool,
-        renew: bool = False,
-        group: Group | None = None,
-        workers: WorkPlace | None = None,
+        renew: bool,
+        workers: WorkPlace | None,
     ) -> None:
         questions = len(ready.labelled.questions) * ready.spec.repeats
-        super().__init__(name, group.total if group else questions, engine.settings.home)
-        self.name, self.folder, self.ready, self.group = name, folder, ready, group
+        super().__init__(folder.name, group.total if group else questions, engine.settings.home)
+        self.name, self.folder, self.ready, self.group = folder.name, folder, ready, group
         self.resumes = (folder / LABELLED).is_file()
         self.warnings: list[str] = [*said, *ready.warnings]
         self._said = said
@@ -75,13 +74,13 @@ class Evaluating(BackgroundJob):
         if self.group is not None:
             measuring.perform(self._engine, self.group, out=self.folder, **course)
             return
-        try:
-            perform(self._engine, self.ready, out=self.folder, **course)
-        except AnotherEvaluation:
-            if not self._renew:
-                raise
-            course["fresh"] = True
-            perform(self._engine, self.ready, out=self.folder, **course)
+        for course["fresh"] in (False, True):
+            try:
+                perform(self._engine, self.ready, out=self.folder, **course)
+                return
+            except AnotherEvaluation:
+                if course["fresh"] or not self._renew:
+                    raise
 
     def _follow(self, done: int, _total: int) -> None:
         if self._first is None:
@@ -106,25 +105,21 @@ def begin(
     folder = place(engine.settings, name)
 
     def made() -> Evaluating:
-        if (folder / LABELLED).is_file():
-            before = Spec.read(opened(folder).spec)
-            if before != Spec.read(spec.document()):
-                raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
+        before = Spec.read(opened(folder).spec) if (folder / LABELLED).is_file() else None
+        if before not in (None, Spec.read(spec.document())):
+            raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
+        if spec.audit and workers is not None:
+            raise BadInput("an audit of decisions asks in this process; choose it, or leave the audit out")
+        group: Group | None = None
+        said: Sequence[str] = ()
         if spec.audit:
-            if workers is not None:
-                raise BadInput(
-                    "an audit of decisions asks in this process; choose it, or leave the audit out"
-                )
-            return Evaluating(engine, name, folder, *audit.prepare(engine, spec), retry=retry)
-        if spec.chunkings:
+            ready, said = audit.prepare(engine, spec)
+        elif spec.chunkings:
             group = measuring.prepare(engine, spec)
-            ready = group.parts[spec.corpus]
-            return Evaluating(
-                engine, name, folder, ready, group.warnings, retry=retry, group=group, workers=workers
-            )
-        return Evaluating(
-            engine, name, folder, prepare(engine, spec), (), retry=retry, renew=renew, workers=workers
-        )
+            ready, said = group.parts[spec.corpus], group.warnings
+        else:
+            ready = prepare(engine, spec)
+        return Evaluating(engine, folder, ready, said, group, retry=retry, renew=renew, workers=workers)
 
     return jobs.begin(Evaluating, folder, made)
 

@@ -53,6 +53,15 @@ class Place:
         longest = SequenceMatcher(None, given, quote, autojunk=False).find_longest_match()
         return longest.size >= HALF * len(quote)
 
+    def held_by(self, hit: ReturnedHit) -> bool:
+        """Return whether a hit of any chunking has this label."""
+        same = hit.doc == self.doc
+        if self.whole:
+            return same
+        if hit.start is not None and hit.end is not None:
+            return same and self.within(hit.start, hit.end)
+        return self.in_text(hit.text, same)
+
 
 def place(
     doc: str, span: Span, grade: int, passages: Sequence[Passage], *, text: str = "", whole: bool = False
@@ -115,9 +124,7 @@ def of_passages(places: Sequence[Place], hits: Ranked, documents: Mapping[str, s
     """Return a ranking of the corpus' passages in terms of the labels: see the module. `documents` has the
     documents that ids do not show.
     """
-    if not places:
-        return hits
-    if not hits:
+    if not places or not hits:
         return hits
     known = documents or {}
     own = (ReturnedHit(id, score, known.get(id) or document_of(id), ids=(id,)) for id, score in hits)
@@ -136,7 +143,7 @@ def _scored(places: Sequence[Place], hits: Iterable[ReturnedHit]) -> Ranked:
     documents: set[str] = set()
     for hit in hits:
         if hit.text or hit.start is not None:  # of any chunking
-            found = [place for place in best if _has(hit, place)]
+            found = [place for place in best if place.held_by(hit)]
         else:  # a passage of the corpus
             found = [place for id in hit.ids for place in carried.get(id, ())]
         names = [place.id for place in found if place.id not in seen]
@@ -149,14 +156,6 @@ def _scored(places: Sequence[Place], hits: Iterable[ReturnedHit]) -> Ranked:
         seen |= dict.fromkeys(names, hit.score)
         documents |= {hit.doc, *(place.doc for place in found)}
     return tuple(seen.items())
-
-
-def _has(hit: ReturnedHit, place: Place) -> bool:
-    if place.whole:
-        return hit.doc == place.doc
-    if hit.start is not None and hit.end is not None:
-        return hit.doc == place.doc and place.within(hit.start, hit.end)
-    return place.in_text(hit.text, hit.doc == place.doc)
 
 
 def _by_passage(passages: Mapping[str, int], outcome: Outcome) -> Ranked:

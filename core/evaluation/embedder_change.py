@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,19 +77,15 @@ def cosines(engine: Engine, corpus: str, embedder: str, questions: Sequence[Quer
 
 def moved(engine: Engine, corpus: str, routes: Sequence[Route], questions: Sequence[Query]) -> list[Moved]:
     """Return each ROUTE@EMBEDDER's thresholds on cosines, moved from their place with the first embedder."""
-    own = {route.name: route.name.partition(AT) for route in routes if AT in route.name}
-    order = list(dict.fromkeys(embedder for _, _, embedder in own.values()))
-    known: dict[str, Cosines] = {}
+    own = {route.name: route.name.partition(AT)[2] for route in routes if AT in route.name}
+    first = next(iter(own.values()), "")
+    measured = cache(lambda name: cosines(engine, corpus, name, questions))
     found = []
     for route in routes:
-        limits = [one for one in route.parameters if one.cosine]
-        if route.name not in own or not limits or own[route.name][2] == order[0]:
+        limits, there = [one for one in route.parameters if one.cosine], own.get(route.name, first)
+        if not limits or there == first:
             continue
-        first, there = order[0], own[route.name][2]
-        for name in (first, there):
-            if name not in known:
-                known[name] = cosines(engine, corpus, name, questions)
-        a, b = known[first], known[there]
+        a, b = measured(first), measured(there)
         if min(a.questions, b.questions) < LEAST or not a.spread:
             continue
         for one in limits:
@@ -109,10 +106,8 @@ def block(values: ByRoute, metrics: Sequence[str]) -> list[dict[str, Any]]:
     A metric's comparisons are a family of their own.
     """
     groups: dict[str, list[str]] = {}
-    for route in values:
-        base, at, _ = route.partition(AT)
-        if at:
-            groups.setdefault(base, []).append(route)
+    for route in (route for route in values if AT in route):
+        groups.setdefault(route.partition(AT)[0], []).append(route)
     pairs = [(names[0], other) for names in groups.values() for other in names[1:]]
     tested: dict[str, Mapping[Any, Any]] = {
         metric: effects.family({pair: differences(values, pair[1], pair[0], metric) for pair in pairs})
@@ -134,13 +129,10 @@ def block(values: ByRoute, metrics: Sequence[str]) -> list[dict[str, Any]]:
 def in_words(pairs: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
     """Return a line for each pair: what changing the embedder does to a route."""
     lines = []
-    for pair in pairs:
-        one = pair["metrics"].get(metric)
-        if one is None:
-            continue
-        ends = one.get("ci95")
-        around = f" (95% interval {between(*ends, signed=True)})" if ends else ""
-        p = f", {p_value(one['p_holm'])} over all pairs" if one.get("p_holm") is not None else ""
+    for pair in (pair for pair in pairs if metric in pair["metrics"]):
+        one = pair["metrics"][metric]
+        around = f" (95% interval {between(*one['ci95'], signed=True)})" if one["ci95"] else ""
         change = f"{pair['route']}: {pair['to']} instead of {pair['from']}"
-        lines.append(f"{change}: {metric} {number(one['delta'], signed=True)}{around}{p}")
+        figures = f"{metric} {number(one['delta'], signed=True)}{around}"
+        lines.append(f"{change}: {figures}, {p_value(one['p_holm'])} over all pairs")
     return lines

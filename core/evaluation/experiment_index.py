@@ -85,17 +85,14 @@ def now(engine: Engine, found: Entry) -> Entry:
     """Return the entry with what this process knows of it: that it is under way here, or what ended it."""
     try:
         known = background.under_way(engine, found.name)
+        folder = experiment_store.place(engine.settings, found.name)
     except RouteScopeError:
         return found
-    if known is None or known.done:
-        folder = experiment_store.place(engine.settings, found.name)
-        if found.state in ("stopped", "finished") and busy(folder):
-            return replace(found, state="under way", why="another process is running it")
-    if known is None:
-        return found
-    if not known.done:
+    if known is not None and not known.done:
         return replace(found, done=known.finished, total=known.total, state="under way")
-    if known.error:
+    if found.state in ("stopped", "finished") and busy(folder):
+        return replace(found, state="under way", why="another process is running it")
+    if known is not None and known.error:
         return replace(found, state="finished" if found.state == "finished" else "failed", why=known.error)
     return found
 
@@ -122,8 +119,8 @@ def free_name(wanted: str, taken: Sequence[str]) -> str:
     """Return `wanted` as an allowed name, followed by a number if it is taken."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in wanted)[:70]
     name = kept if experiment_store.NAME.fullmatch(kept) else f"evaluation{kept}"
-    numbered = (f"{name}-{n}" for n in range(2, len(taken) + 3))
-    return name if name not in taken else next(one for one in numbered if one not in taken)
+    numbered = (f"{name}-{n}" if n > 1 else name for n in range(1, len(taken) + 2))
+    return next(one for one in numbered if one not in taken)
 
 
 def _object(path: Path) -> dict[str, Any]:

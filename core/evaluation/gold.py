@@ -135,10 +135,16 @@ def _with_corpus(engine: Engine, run: Run) -> Gold:
     question = next((one for one in found.questions if (one.query.text, one.query.history) == asked), None)
     if question is None:
         return Gold()
+    # One question alone: to place the quotes of all takes as long as it did for an evaluation.
+    if isinstance(found, Written):
+        found = replace(found, questions=(question,), evidence={question.id: found.evidence[question.id]})
+    else:
+        own = {id: grades for id, grades in found.qrels.items() if id == question.id}
+        found = replace(found, questions=(question,), qrels=own)
     try:
-        corpus, one = engine.corpus(run.corpus), _only(found, question)
-        tied, _ = sets.tie(one, corpus)
-        before = fates(list(losses(one, corpus))) if isinstance(one, Written) else {}
+        corpus = engine.corpus(run.corpus)
+        tied, _ = sets.tie(found, corpus)
+        before = fates(list(losses(found, corpus))) if isinstance(found, Written) else {}
     except RouteScopeError:
         # The documents have changed since they were labelled.
         return Gold(mode=question.mode, questions=(question,))
@@ -165,31 +171,21 @@ def quoted(found: Found, question: str, least: int = 0) -> dict[str, tuple[str, 
     return quotes
 
 
-def _only(found: Found, question: Question) -> Found:
-    """One question alone: to place the quotes of all takes as long as it did for an evaluation."""
-    if isinstance(found, Written):
-        return replace(found, questions=(question,), evidence={question.id: found.evidence[question.id]})
-    grades = {id: grades for id, grades in found.qrels.items() if id == question.id}
-    return replace(found, questions=(question,), qrels=grades)
-
-
 def _with_set(known: Gold, labelled: LabelledSet) -> Gold:
     """Add what a set labelled by people has of one question; its grades take precedence."""
     for one in labelled.questions:
         grades = labelled.qrels.get(one.id, {})
+        places = [*labelled.places.get(one.id, ())]
+        for place in reversed(known.places):  # the best grade that people gave, if they judged all passages
+            given = [grades[id] for id in place.passages if id in grades]
+            whole = place.whole or not given or len(given) < len(place.passages)
+            places.insert(0, place if whole else replace(place, grade=max(given)))
         known = replace(
             known,
             grades={**known.grades, **grades},
             people={**known.people, **grades},
-            places=(*(_judged(place, grades) for place in known.places), *labelled.places.get(one.id, ())),
+            places=tuple(places),
             relevant_from=known.relevant_from or labelled.relevant_from,
             questions=(*known.questions, one),
         )
     return known
-
-
-def _judged(place: Place, grades: Mapping[str, int]) -> Place:
-    """Return the label with the best grade that people gave to its passages, if they judged them all."""
-    if place.whole or not place.passages or any(id not in grades for id in place.passages):
-        return place
-    return replace(place, grade=max(grades[id] for id in place.passages))

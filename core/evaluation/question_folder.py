@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from core.domain.errors import BadInput
-from core.evaluation.files import Qrels, merge
+from core.evaluation.files import Qrels, merge, whole_grade
 from core.evaluation.question_formats import texts
 from core.evaluation.question_rows import ENDINGS, rows
 
@@ -27,11 +27,13 @@ def files_of(path: Path) -> list[tuple[Path, str]]:
     """Return the question files of `path` with their splits ("": not known): itself, or those of a folder."""
     if not path.is_dir():
         return [(path, "")]
-    found = [(file, split_of(file, path)) for file in _shards(path) if not _role(file, path)]
-    queries = [(file, split_of(file, path)) for file in _shards(path) if _role(file, path) == "queries"]
-    if not found and not queries:
+    roles = {file: _role(file, path) for file in _shards(path)}
+    kept = [
+        file for file, role in roles.items() if role == ("queries" if "queries" in roles.values() else "")
+    ]
+    if not kept:
         raise BadInput(f"{path}: no question file in this folder; looked for {', '.join(_SHARDS)}")
-    return queries or found
+    return [(file, split_of(file, path)) for file in kept]
 
 
 def judgements(path: Path, split: str) -> Qrels:
@@ -44,17 +46,14 @@ def judgements(path: Path, split: str) -> Qrels:
             continue
         own = found.setdefault(split_of(file, path), {})
         for where, row in rows(file):
-            values = [
+            query, doc, score = (
                 next((row[name] for name in names if row.get(name) is not None), None) for names in _COLUMNS
-            ]
-            query, doc = (next(iter(texts(value)), "") for value in values[:2])
-            try:
-                grade = float(values[2]) if values[2] is not None else 1.0
-            except (TypeError, ValueError):
-                grade = -1.0
-            if not query or not doc or grade < 0 or not grade.is_integer():
+            )
+            ids = [next(iter(texts(value)), "") for value in (query, doc)]
+            grade = whole_grade(str(1 if score is None else score))
+            if not all(ids) or grade is None or grade < 0:
                 raise BadInput(f"{where}: expected query-id, corpus-id and a score of 0 or more")
-            merge(own, {query: {doc: int(grade)}})
+            merge(own, {ids[0]: {ids[1]: grade}})
     whole: Qrels = {}
     for own in [found[split]] if split in found else found.values():
         merge(whole, own)
@@ -81,10 +80,8 @@ def _shards(path: Path) -> list[Path]:
     files = sorted(
         file
         for file in path.rglob("*")
-        if file.suffix.lower() in _SHARDS
-        and file.name not in _ABOUT
-        and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        if file.suffix.lower() in _SHARDS and file.name not in _ABOUT and file.is_file()
+        if not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
     if len(files) > MAX_FILES:
         raise BadInput(f"{path}: more than {MAX_FILES:,} files; give one of them")

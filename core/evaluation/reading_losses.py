@@ -72,28 +72,27 @@ def losses(found: Written, corpus: ReadCorpus, question: str | None = None) -> I
 
 
 def _loss(entry: Evidence, corpus: ReadCorpus) -> ReadingLoss | None:
-    quote = entry.quote or ""
+    doc, quote, ids = entry.doc, entry.quote or "", (lost_id(entry),)
     try:
-        document, passages = corpus.document(entry.doc)
+        document, passages = corpus.document(doc)
     except BadInput:
-        why = _unread(entry.doc, quote, corpus) or f"{entry.doc} is not in the corpus."
-        return ReadingLoss((lost_id(entry),), "not read", entry.doc, quote, why)
+        why = _unread(doc, quote, corpus) or f"{doc} is not in the corpus."
+        return ReadingLoss(ids, "not read", doc, quote, why)
     if not quote:
         return None
-    span = find(quote, document.text)
-    if span is not None:
+    if (span := find(quote, document.text)) is not None:
         start, end = span
         parts = [one for one in passages if one.start < end and one.end > start]
         if any(one.start <= start and end <= one.end for one in parts):
             return None
         why = f"The chunking split it: {len(parts)} passages have a part of it, none all of it."
-        return ReadingLoss(tuple(one.id for one in parts), "split", entry.doc, quote, why)
+        return ReadingLoss(tuple(one.id for one in parts), "split", doc, quote, why)
     share, nearest = _nearest(quote, document.text)
     if share >= DAMAGED:
-        why = f"{entry.doc} has {share:.0%} of its words together, incomplete or in another order."
-        return ReadingLoss((lost_id(entry),), "damaged in reading", entry.doc, quote, why, nearest)
-    why = _unread(entry.doc, quote, corpus) or f"{entry.doc} as read does not hold it."
-    return ReadingLoss((lost_id(entry),), "not read", entry.doc, quote, why, nearest if share else "")
+        why = f"{doc} has {share:.0%} of its words together, incomplete or in another order."
+        return ReadingLoss(ids, "damaged in reading", doc, quote, why, nearest)
+    why = _unread(doc, quote, corpus) or f"{doc} as read does not hold it."
+    return ReadingLoss(ids, "not read", doc, quote, why, nearest)
 
 
 def _unread(doc: str, quote: str, corpus: ReadCorpus) -> str:
@@ -124,8 +123,7 @@ def _nearest(quote: str, text: str) -> tuple[float, str]:
     size = sum(wanted.values())
     places = [(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
     here: Counter[str] = Counter()
-    most, at = 0, 0
-    shared = 0
+    most = at = shared = 0
     for number, (_, _, word) in enumerate(places):
         here[word] += 1
         shared += here[word] <= wanted[word]

@@ -20,6 +20,7 @@ from core.evaluation.finding import MARGIN, count, listed
 from core.evaluation.pairs import Pair
 from core.evaluation.power import FEASIBLE, needed
 from core.evaluation.statistics import least_for_equivalence
+from core.evaluation.templating import say, sentences
 
 MIN_QUESTIONS = 25  # scored questions needed to ship any route
 TRIED = 3  # cheap routes tried besides the best: each further one adds to the chance of a wrong release
@@ -27,6 +28,7 @@ TRIED = 3  # cheap routes tried besides the best: each further one adds to the c
 Kind = Literal["ship", "equivalent", "undecided", "none"]
 State = Literal["passes", "fails", "open"]
 PairOf = Callable[[str, str], Pair | None]
+Named = Callable[[str], str]  # the title of a route
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,3 +272,26 @@ def _open(
         text = f"Calling routes equivalent within {number(margin)} takes {equivalent} scored questions."
         found.append(Reason("few-for-equivalence", text))
     return found
+
+
+def headline(found: Verdict, named: Named, metric: str, of: str = "") -> str:
+    """Return what to ship, or what is known if that is not decided, in one sentence.
+
+    `metric` is the metric's title, and `of` the set and corpus.
+    """
+    return say("verdict.headline", found, named, metric, of)
+
+
+def leader(found: Verdict, named: Named, metric: str) -> str:
+    """Return a sentence naming the leader and the number of routes not shown to differ from it."""
+    return say("verdict.leader", found, named, metric)
+
+
+def details(found: Verdict, named: Named) -> list[str]:
+    """Return the sentences after the headline: the reasons, the closest comparison and who is shown worse."""
+    return sentences("verdict.details", found, named)
+
+
+def compared(pair: Pair, named: Named) -> str:
+    """Return one comparison with the interval that the verdict rests on."""
+    return say("verdict.compared", pair, named)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.evaluation.finding import NONE, Finding, sentence
-from core.evaluation.verdict import Verdict
-from core.evaluation.verdict_text import compared
+from core.evaluation.verdict import Verdict, compared
 from ui.charts.style import ERROR, KINDS, chart, error_bars, ink, outlined, row_axis, words
 
 if TYPE_CHECKING:

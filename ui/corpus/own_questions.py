@@ -16,7 +16,7 @@ from core.evaluation.labels import origins, pool, route_map
 from core.evaluation.labels.desk import Desk
 from core.evaluation.questions import label_set as generating
 from core.evaluation.questions.write import KINDS
-from core.evaluation.verdict_text import details, headline
+from core.evaluation.verdict import details, headline
 from core.store.labels import GRADES, Judgement, Pair
 from ui.app import account, opening, redraw, state
 from ui.app.markup import cut, md, show, table_of, tag

@@ -10,7 +10,8 @@ from core.analysis.metrics import KNOWN, titled
 from core.analysis.token_usage import Totals, price, prices_in
 from core.domain.format import number
 from core.evaluation import judged_ranges as ranges
-from core.evaluation import leaderboard, text, verdict_text
+from core.evaluation import leaderboard, text
+from core.evaluation import verdict as verdicts
 from core.evaluation.comparison import differences
 from core.evaluation.pairs import pair
 from core.evaluation.release.gate import Decision
@@ -49,7 +50,7 @@ HELPS = {
 def draw(look: Look) -> None:
     """Draw who leads, the figure, the table, and what the figures can show."""
     decision = decided(look)
-    said = verdict_text.leader(decision.verdict, title, titled(look.metric))
+    said = verdicts.leader(decision.verdict, title, titled(look.metric))
     show(sentences([said]))
     _figure(look, decision.verdict, said)
     settle.button(look.evaluation, decision.verdict.open_pair, "evaluate_settle")
@@ -108,7 +109,7 @@ def _standing(look: Look, verdict: Verdict) -> list[IntervalRow]:
             known = pair(best.route, route, differences(by, best.route, route, look.metric))
             if known is not None:
                 ends = mean - (known.high - known.delta), mean + (known.delta - known.low)
-                hint += f". {verdict_text.compared(known, title)}"
+                hint += f". {verdicts.compared(known, title)}"
         found.append(IntervalRow(route, title(route), mean, ends, kind, hint))
     return found
 

@@ -62,7 +62,8 @@ def between(real: Evaluation, generated: Evaluation, metric: str) -> Agreement:
     means = first.mean(axis=1), second.mean(axis=1)
     tops = tuple(routes[int(np.argmax(one))] for one in means)
     ends, ceiling, disagree = likeness(first, second)
-    hard = [at for at, id in enumerate(ids) if not _easy(generated, id)]
+    made = [generated.questions[id].generated for id in ids]
+    hard = [at for at, one in enumerate(made) if one is None or not one.checks.get("easy")]
     return Agreement(
         metric,
         tau(*means),
@@ -152,11 +153,6 @@ def _values(evaluation: Evaluation, routes: Sequence[str], metric: str) -> tuple
     if metric not in known:
         raise BadInput(f"unknown metric {metric!r}; known: {', '.join(known)}")
     return np.array([[evaluation.values[route][id][metric] for id in ids] for route in routes]), ids
-
-
-def _easy(evaluation: Evaluation, id: str) -> bool:
-    made = evaluation.questions[id].generated
-    return made is not None and bool(made.checks.get("easy"))
 
 
 def _by_kind(

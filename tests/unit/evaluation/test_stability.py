@@ -8,7 +8,7 @@ import pytest
 from core.analysis.metrics import COMPARED, UNJUDGED, by_question
 from core.domain.format import number
 from core.domain.types import Query
-from core.evaluation import answer_figures, deciding, stability, summary, verdict_text
+from core.evaluation import answer_figures, deciding, stability, summary, verdict
 from core.evaluation import text as sentences
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
@@ -149,13 +149,13 @@ def test_what_is_said_of_an_evaluation():
     figures = summary.summarise(labelled, outcomes, ["base", "good", "asks"])
     said = sentences.found(figures, lambda route: f"<{route}>")
     found = deciding.read({key: one for key, one in figures["decision"].items() if key != "metric"})
-    verdict = [
-        verdict_text.headline(found, lambda route: f"<{route}>", "nDCG@10", figures["dataset"]),
-        *verdict_text.details(found, lambda route: f"<{route}>"),
+    told = [
+        verdict.headline(found, lambda route: f"<{route}>", "nDCG@10", figures["dataset"]),
+        *verdict.details(found, lambda route: f"<{route}>"),
     ]
-    assert said[0].startswith(verdict[0]), "followed by the routes that failed"
-    assert said[1 : len(verdict)] == verdict[1:]
-    *against_base, detectable = said[len(verdict) :]
+    assert said[0].startswith(told[0]), "followed by the routes that failed"
+    assert said[1 : len(told)] == told[1:]
+    *against_base, detectable = said[len(told) :]
     assert against_base == [
         *(
             f"Compared with <base>, {name} is better for <good>; no difference found for 1 route."
@@ -166,7 +166,7 @@ def test_what_is_said_of_an_evaluation():
     smallest = figures["detectable"][M]
     assert f"below {number(smallest['median_holm'])} could not have been detected" in detectable
     assert f"{number(smallest['median'])} for a single comparison, power 80%" in detectable
-    (alone,) = sentences.found(figures, metrics=["recall@10"])[len(verdict) : -1]
+    (alone,) = sentences.found(figures, metrics=["recall@10"])[len(told) : -1]
     assert alone == "No difference from base found in recall@10."
     counts = sentences.counted(figures, lambda route: f"<{route}>")
     assert len(sentences.counted(figures, asked=31)) == len(counts) + 1

@@ -13,8 +13,7 @@ from core.evaluation import statistics
 from core.evaluation.costs import Cost, cheapest_first, costs_more
 from core.evaluation.deciding import by_values, read
 from core.evaluation.pairs import from_summary, pair
-from core.evaluation.verdict import Option, decide
-from core.evaluation.verdict_text import details, headline
+from core.evaluation.verdict import Option, decide, details, headline
 
 
 def cost(ms=10.0, **more):
